@@ -1,0 +1,1 @@
+"""Click models: how people look at a list, and what they click."""

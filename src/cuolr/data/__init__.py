@@ -1,0 +1,1 @@
+"""Data sets and click logs: read, generated, normalised, cached."""

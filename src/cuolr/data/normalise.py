@@ -1,0 +1,103 @@
+"""Feature scaling, fitted on training data only and stored with every model so that it travels to ranking time."""
+
+from dataclasses import dataclass
+from typing import Literal, Self, get_args
+
+import numpy as np
+
+from cuolr.errors import InputError
+from cuolr.registry import unknown_name
+from cuolr.types import Candidates, Doubles, Floats, Ints
+
+Normalising = Literal["min-max", "log-min-max", "query-min-max", "none"]
+
+# Rows that are widened to float64 at a time, so that memory is bounded however large the data.
+ROWS_AT_A_TIME = 16_384
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """Maps each feature to [−1, 1].
+
+    `min-max`: linear between the least and the greatest value seen in training.
+    `log-min-max`: sign(x)·log(1 + |x|) first, for raw features of very different size, such as MSLR's.
+    `query-min-max`: between the least and the greatest value among the query's own candidates; nothing is fitted.
+    `none`: features as they are.
+
+    Values outside the fitted range are clipped. A constant feature becomes 0.
+
+    >>> train = Candidates(np.array([[0.0], [4.0]], np.float32), np.array([0, 2]), np.array(["q"]))
+    >>> Normaliser.fit("min-max", train).transform(np.array([[1.0], [99.0]], np.float32)).ravel().tolist()
+    [-0.5, 1.0]
+    """
+
+    kind: Normalising
+    low: Doubles  # [F], or [0] where nothing is fitted
+    high: Doubles
+
+    @classmethod
+    def fit(cls, kind: str, candidates: Candidates) -> Self:
+        """Fit on training candidates."""
+        if kind not in get_args(Normalising):
+            raise unknown_name("normalising", kind, get_args(Normalising))
+        if kind in ("query-min-max", "none"):
+            return cls(kind, np.empty(0), np.empty(0))  # type: ignore[arg-type]
+        # Both maps grow with x, so the range of the mapped values is the mapped range.
+        low, high = (reduce(candidates.features, axis=0).astype(np.float64) for reduce in (np.min, np.max))
+        if kind == "log-min-max":
+            low, high = _signed_log(low), _signed_log(high)
+        return cls(kind, low, high)  # type: ignore[arg-type]
+
+    def transform(self, features: Floats, offsets: Ints | None = None) -> Floats:
+        """Scale the documents of whole queries.
+
+        Args:
+            features: [n, F].
+            offsets: Where each query's rows begin, and n at the end; None = all rows are of one query.
+
+        Returns:
+            [n, F], a new array.
+        """
+        if self.kind == "none":
+            return features.copy()
+        if self.kind == "query-min-max":
+            return _scale_within_queries(features, np.array([0, len(features)]) if offsets is None else offsets)
+        if features.shape[1] != len(self.low):
+            raise InputError(f"expected documents of {len(self.low)} features, found {features.shape[1]}")
+        scaled = np.empty(features.shape, np.float32)
+        for start in range(0, len(features), ROWS_AT_A_TIME):
+            rows = slice(start, start + ROWS_AT_A_TIME)
+            values = features[rows].astype(np.float64)
+            scaled[rows] = _scale(_signed_log(values) if self.kind == "log-min-max" else values, self.low, self.high)
+        return scaled
+
+    def apply(self, candidates: Candidates) -> Candidates:
+        """The same candidates with their features scaled."""
+        features = self.transform(candidates.features, candidates.offsets)
+        return Candidates(features, candidates.offsets, candidates.query_ids, candidates.document_ids)
+
+
+def _signed_log(values: Doubles) -> Doubles:
+    logs: Doubles = np.copysign(np.log1p(np.abs(values)), values)
+    return logs
+
+
+def _scale(values: Doubles, low: Doubles, high: Doubles) -> Doubles:
+    """Low to −1, high to 1, linear between, clipped beyond; 0 where both are the same."""
+    half = (high - low) / 2
+    scaled: Doubles = np.clip((values - (low + half)) / np.where(half > 0, half, 1), -1, 1) * (half > 0)
+    return scaled
+
+
+def _scale_within_queries(features: Floats, offsets: Ints) -> Floats:
+    filled = np.diff(offsets) > 0  # reduceat would take a neighbour's row for an empty query
+    starts, sizes = offsets[:-1][filled], np.diff(offsets)[filled]
+    scaled = np.empty(features.shape, np.float32)
+    if not len(starts):
+        return scaled
+    low, high = (reduce.reduceat(features, starts, axis=0).astype(np.float64) for reduce in (np.minimum, np.maximum))
+    query = np.repeat(np.arange(len(starts)), sizes)
+    for start in range(0, len(features), ROWS_AT_A_TIME):
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        scaled[rows] = _scale(features[rows].astype(np.float64), low[query[rows]], high[query[rows]])
+    return scaled

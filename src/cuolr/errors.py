@@ -1,0 +1,17 @@
+"""What goes wrong through no fault of ours, said in words that a user can act on."""
+
+from collections.abc import Sequence
+
+
+class InputError(Exception):
+    """Bad input from outside: a file, a flag, a name.
+
+    The command line prints one line per problem on stderr and exits with status 2; a user never sees a traceback.
+
+    Attributes:
+        problems: One line each: where, what was expected, what was found, what to do.
+    """
+
+    def __init__(self, problems: str | Sequence[str]) -> None:
+        self.problems = [problems] if isinstance(problems, str) else list(problems)
+        super().__init__("\n".join(self.problems))

@@ -1,0 +1,1 @@
+"""Ranking policies: what puts documents in order."""

@@ -1,0 +1,61 @@
+"""What every ranking policy does: put a query's candidates in order."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.registry import Registry
+from cuolr.types import Candidates, Floats, Ints
+
+POLICIES: Registry[type["RankingPolicy"]] = Registry("policy", package="cuolr.policies")
+
+
+class RankingPolicy(ABC):
+    """Puts the candidates of each query in order."""
+
+    @abstractmethod
+    def rank(self, candidates: Candidates, k: int) -> Ints:
+        """The best `k` documents of each query.
+
+        Returns:
+            [n_queries, k] the slot of the document at each position, 0 = the query's first row; each document at
+            most once; −1 after the last one of a query that has fewer than k.
+        """
+
+
+class ScoringPolicy(RankingPolicy):
+    """Gives each document a score of its own and sorts by it, ties in input order."""
+
+    @abstractmethod
+    def score(self, candidates: Candidates) -> Floats:
+        """[n_documents] higher = better."""
+
+    def rank(self, candidates: Candidates, k: int) -> Ints:
+        """The k best documents of each query by score."""
+        return rank_by_score(self.score(candidates), candidates.offsets, k)
+
+
+def rank_by_score(scores: npt.NDArray[np.floating], offsets: Ints, k: int) -> Ints:
+    """Sort the documents of each query by descending score, ties in input order.
+
+    Args:
+        scores: [n_documents].
+        offsets: [n_queries + 1] where each query's documents begin.
+        k: Length of the lists.
+
+    Returns:
+        [n_queries, k] slots, −1 after the last document.
+
+    >>> rank_by_score(np.array([0.1, 0.9, 0.9, 0.5]), np.array([0, 3, 4]), k=3)
+    array([[ 1,  2,  0],
+           [ 0, -1, -1]])
+    """
+    sizes = np.diff(offsets)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    slots = np.lexsort((-scores, query)) - offsets[query]
+    position = np.arange(len(scores)) - offsets[query]
+    ranking = np.full((len(sizes), k), -1, np.int64)
+    shown = position < k
+    ranking[query[shown], position[shown]] = slots[shown]
+    return ranking

@@ -1,0 +1,118 @@
+"""The data that flows through the pipe: what a ranker may see, and what only the simulator and the evaluator may.
+
+Arrays are NumPy (they may be memory-mapped files); only what a network computes with is a torch tensor.
+Axes: B batch, K list, N candidates, F features.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Doubles: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Strings: TypeAlias = npt.NDArray[np.str_]
+IntegerArray: TypeAlias = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All that a ranker may see: the documents of each query, one row of features each.
+
+    Attributes:
+        features: [n_documents, F] float32, the documents of a query in consecutive rows.
+        offsets: [n_queries + 1] where each query's rows begin; the last entry is n_documents.
+        query_ids: [n_queries] as in the file.
+        document_ids: [n_documents] where the source gives them, else None.
+    """
+
+    features: Floats
+    offsets: Ints
+    query_ids: Strings
+    document_ids: Strings | None = None
+
+    def __post_init__(self) -> None:
+        assert self.features.ndim == 2, self.features.shape
+        assert self.offsets.shape == (len(self.query_ids) + 1,), (self.offsets.shape, len(self.query_ids))
+        assert self.offsets[0] == 0, self.offsets[0]
+        assert self.offsets[-1] == len(self.features), (self.offsets[-1], len(self.features))
+        assert self.document_ids is None or len(self.document_ids) == len(self.features)
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries there are."""
+        return len(self.query_ids)
+
+    @property
+    def n_documents(self) -> int:
+        """How many documents there are, over all queries."""
+        return len(self.features)
+
+    @property
+    def n_features(self) -> int:
+        """F, the number of features of a document."""
+        return self.features.shape[1]
+
+    @property
+    def sizes(self) -> Ints:
+        """[n_queries] the number of documents of each query."""
+        return np.diff(self.offsets)
+
+    @property
+    def query_of_document(self) -> Ints:
+        """[n_documents] the query that each row belongs to."""
+        return np.repeat(np.arange(self.n_queries), self.sizes)
+
+    def rows_of(self, queries: IntegerArray) -> Ints:
+        """The row numbers of the documents of these queries, query after query."""
+        sizes = self.sizes[queries]
+        starts = np.repeat(self.offsets[queries] - (np.cumsum(sizes) - sizes), sizes)
+        return starts + np.arange(sizes.sum())
+
+    def padded_rows(self, queries: IntegerArray) -> tuple[Ints, Bools]:
+        """Row numbers as a rectangle.
+
+        Returns:
+            rows: [B, N] the row of each document, N the longest of these queries; 0 where there is none.
+            where: [B, N] true = a real document.
+        """
+        sizes = self.sizes[queries]
+        slots = np.arange(sizes.max(initial=0))
+        where = slots < sizes[:, None]
+        return np.where(where, self.offsets[queries, None] + slots, 0), where
+
+    def select(self, queries: IntegerArray) -> "Candidates":
+        """Just these queries, in this order."""
+        rows = self.rows_of(queries)
+        return Candidates(
+            features=self.features[rows],
+            offsets=np.concatenate([[0], np.cumsum(self.sizes[queries])]),
+            query_ids=self.query_ids[queries],
+            document_ids=None if self.document_ids is None else self.document_ids[rows],
+        )
+
+
+@dataclass(frozen=True)
+class RankingDataset:
+    """Candidates with their true relevance. Simulator and evaluator only: a learner must never see one.
+
+    Attributes:
+        candidates: What a ranker may see.
+        relevance: [n_documents] the grade of each document, 0 = not relevant.
+        max_grade: The highest grade of the data set's scale, whether or not it occurs here.
+    """
+
+    candidates: Candidates
+    relevance: npt.NDArray[np.int8]
+    max_grade: int
+
+    def __post_init__(self) -> None:
+        assert self.relevance.shape == (self.candidates.n_documents,), self.relevance.shape
+
+    def select(self, queries: IntegerArray) -> "RankingDataset":
+        """Just these queries, in this order."""
+        rows = self.candidates.rows_of(queries)
+        return RankingDataset(self.candidates.select(queries), self.relevance[rows], self.max_grade)
