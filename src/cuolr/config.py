@@ -94,6 +94,8 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
                 return _convert(option, value, name)
             except InputError:
                 continue
+    elif origin is dict and isinstance(value, Mapping):
+        return {key: _convert(arguments[1], item, f"{name}.{key}") for key, item in value.items()}
     elif origin is tuple and isinstance(value, list | tuple):
         if arguments[-1] is Ellipsis:
             return tuple(_convert(arguments[0], item, f"{name}[{i}]") for i, item in enumerate(value))
@@ -116,6 +118,8 @@ def _describe(hint: Any) -> str:
         return "one of " + ", ".join(repr(option) for option in arguments)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_describe(option) for option in arguments)
+    if origin is dict:
+        return f"a table with {_describe(arguments[1])} for each key"
     if origin is tuple:
         return "a list of " + ", ".join(_describe(option) for option in arguments if option is not Ellipsis)
     return words.get(hint, getattr(hint, "__name__", str(hint)))

@@ -15,3 +15,7 @@ class InputError(Exception):
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)
         super().__init__("\n".join(self.problems))
+
+
+class InputWarning(UserWarning):
+    """Something odd in the input that was read all the same; the command line prints it on stderr."""

@@ -1,6 +1,8 @@
-"""What every ranking policy does: put a query's candidates in order."""
+"""What every ranking policy does: put a query's candidates in order, and take itself apart to be saved."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,19 @@ class RankingPolicy(ABC):
             [n_queries, k] the slot of the document at each position, 0 = the query's first row; each document at
             most once; −1 after the last one of a query that has fewer than k.
         """
+
+    @abstractmethod
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What was learned, by name; empty where nothing is."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What else it takes to rebuild the policy, as JSON can hold it."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """The policy that `arrays` and `settings` were taken from."""
 
 
 class ScoringPolicy(RankingPolicy):

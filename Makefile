@@ -1,0 +1,40 @@
+# All that a fresh machine with Python (3.11 or later) and make needs; each target sets up what it needs, once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/installed
+# Two test processes share two cores: more threads each would only get in each other's way.
+TEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/pytest -q -n 2
+
+.PHONY: help install demo check test slow bench clean
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+install: $(READY)  ## make .venv with the package and its development tools
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(READY)  ## run the main job on a generated data set
+	$(BIN)/cuolr demo --out demo
+
+check: $(READY)  ## lint, types and the fast tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(TEST) -m "not slow and not thorough"
+
+test: $(READY)  ## the whole test suite, but for the slow tests
+	$(TEST) -m "not slow"
+
+slow: $(READY)  ## learning, calibration and whole experiments
+	$(BIN)/pytest -q -m slow --durations=0
+
+bench: $(READY)  ## the benchmarks, as one table of ratios
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove what make made
+	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Benchmarks: each prints ratios measured in one run, so that a noisy machine can run them."""

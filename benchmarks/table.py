@@ -1,0 +1,34 @@
+"""A line of the benchmark table, and what several benchmarks measure."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured.
+
+    Attributes:
+        name: What of.
+        value: The number.
+        unit: Its unit; × for a ratio.
+        goal: What it should be, empty where there is none.
+        met: Whether it is.
+    """
+
+    name: str
+    value: float
+    unit: str
+    goal: str
+    met: bool
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held so far, in bytes (Linux).
+
+    Not `getrusage`: its maximum is inherited from the process that started this one.
+    """
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024

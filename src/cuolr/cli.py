@@ -1,0 +1,58 @@
+"""The command line: verbs only. Bad input gives one line per problem on stderr and exit status 2."""
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+import tyro
+
+from cuolr.commands.generate import generate_folder
+from cuolr.commands.inspect import inspect
+from cuolr.commands.list import list_names
+from cuolr.errors import InputError, InputWarning
+from cuolr.terminal import say
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "generate": generate_folder,
+    "inspect": inspect,
+    "list": list_names,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Learning to rank from click logs, whatever the click model."""
+    warnings.showwarning = _show_warning
+    config = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            COMMANDS, prog="cuolr", description=main.__doc__, args=arguments, config=config
+        )
+    except InputError as error:
+        for problem in error.problems:
+            say(f"error: {problem}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        say("stopped")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, InputWarning):
+        say(f"warning: {message}")
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
+
+
+if __name__ == "__main__":
+    main()

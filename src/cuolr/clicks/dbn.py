@@ -1,0 +1,29 @@
+"""The dynamic Bayesian model: read on until satisfied, or tired."""
+
+from dataclasses import dataclass
+
+from cuolr.clicks.base import CLICK_MODELS, Reals
+from cuolr.clicks.sdbn import SimplifiedDynamicBayesianModel
+
+
+@CLICK_MODELS.register("dbn")
+@dataclass(frozen=True, kw_only=True)
+class DynamicBayesianModel(SimplifiedDynamicBayesianModel):
+    """A user who leaves when satisfied, and else goes on with the same chance: χ(R, k) = Π_{i<k} γ·[1 − a_i·s_i].
+
+    Chapelle and Zhang 2009, "A dynamic Bayesian network click model for web search ranking"; not in the paper. Being
+    unsatisfied and persevering are one draw here, which is the same to anyone who sees the clicks.
+
+    Attributes:
+        perseverance: γ, the chance that an unsatisfied user goes on; 0.9 did best in their experiments.
+    """
+
+    perseverance: float = 0.9
+
+    def continue_after_click(self, relevance: Reals) -> Reals:
+        """[B, K] γ·(1 − s)."""
+        return self.perseverance * super().continue_after_click(relevance)
+
+    def continue_after_skip(self) -> float:
+        """γ."""
+        return self.perseverance

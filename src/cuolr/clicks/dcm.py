@@ -1,0 +1,28 @@
+"""The dependent click model: after a click, the chance to go on depends on the position."""
+
+from dataclasses import dataclass
+
+from cuolr.clicks.base import CLICK_MODELS, Reals, by_position
+from cuolr.clicks.pbm import EYE_TRACKING
+from cuolr.clicks.top_down import TopDownModel
+
+
+@CLICK_MODELS.register("dcm")
+@dataclass(frozen=True, kw_only=True)
+class DependentClickModel(TopDownModel):
+    """A user who reads on until a click, and then goes on with λ_k: χ(R, k) = Π_{i<k} [1 − α(d_i)·(1 − λ_i)].
+
+    Section 5.1 and appendix C, λ_k = ρ_k^η with the ρ of the position-based model; Guo et al. 2009, "Efficient
+    multiple-click models in web search".
+
+    Attributes:
+        eta: η, the severity of the bias; 0 = everything is looked at.
+        continuation: λ before the power, by position of the click; in longer lists the last one carries on.
+    """
+
+    eta: float = 1.0
+    continuation: tuple[float, ...] = EYE_TRACKING
+
+    def continue_after_click(self, relevance: Reals) -> Reals:
+        """[K] λ_k."""
+        return by_position(self.continuation, relevance, self.eta)

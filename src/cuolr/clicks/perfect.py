@@ -1,0 +1,22 @@
+"""The user without bias, to test against."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuolr.clicks.base import CLICK_MODELS, ClickModel
+from cuolr.types import Bools, Doubles, Floats
+
+
+@CLICK_MODELS.register("perfect")
+@dataclass(frozen=True, kw_only=True)
+class PerfectModel(ClickModel):
+    """A user who looks at everything, χ(R, k) = 1, so that clicks differ from attractiveness by chance alone."""
+
+    def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
+        """Everything."""
+        return np.ones(relevance.shape, np.bool_)
+
+    def examination_probability(self, relevance: Doubles) -> Doubles:
+        """1 everywhere."""
+        return np.ones_like(relevance)

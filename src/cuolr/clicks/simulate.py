@@ -1,0 +1,232 @@
+"""Simulated click logs: queries drawn at random, ranked by a logging policy, answered by a click model.
+
+The randomness of a session depends on the seed and the session's number alone, so the same seed gives the same log,
+byte for byte, however the sessions are cut into blocks and whatever the number of threads.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.clicks.base import ClickModel, click_model_table, relevance_of
+from cuolr.data.clicklog import concatenate, one_each, write_click_log
+from cuolr.data.log_columns import slot_dtype
+from cuolr.errors import InputError
+from cuolr.policies.base import RankingPolicy
+from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
+from cuolr.types import ClickLog, Floats, IntegerArray, RankingDataset
+
+# Told how many sessions were simulated since the last call.
+Progress: TypeAlias = Callable[[int], None]
+
+# Random numbers that a block takes, so that its arrays stay in a core's cache.
+DRAWS_PER_BLOCK = 1 << 18
+
+
+class Purpose(IntEnum):
+    """What random numbers are for; each purpose has a stream of its own."""
+
+    QUERY = 0
+    RANKING = 1
+    CLICKS = 2
+
+
+class Shown(NamedTuple):
+    """The lists of some sessions, [B, K] each."""
+
+    ranking: IntegerArray
+    relevance: Floats  # 0 where nothing is shown
+    logging_propensity: Floats | None = None
+
+
+# Gives the lists of the sessions of these numbers, which are of these queries [B].
+Lists: TypeAlias = Callable[[range, IntegerArray], Shown]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """All that decides a simulated log.
+
+    Attributes:
+        dataset: Queries are drawn from it uniformly; its labels decide the clicks and go no further.
+        policy: Shows the same list of a query in each session or, if stochastic, a new one; then the log has
+            `logging_propensity`.
+        click_model: The user.
+        sessions: How many.
+        k: Length of the lists.
+        seed: 0 or more.
+        keep_examination: Whether the log says where the user looked, which no real log does.
+    """
+
+    dataset: RankingDataset
+    policy: RankingPolicy | StochasticLogger
+    click_model: ClickModel
+    sessions: int
+    k: int = 10
+    seed: int = 0
+    keep_examination: bool = False
+
+    def __post_init__(self) -> None:
+        least = {"sessions": 1, "k": 1, "seed": 0}
+        problems = [
+            f"{name}: expected a whole number from {minimum} up, found {getattr(self, name)}"
+            for name, minimum in least.items()
+            if getattr(self, name) < minimum
+        ]
+        if not self.dataset.candidates.n_documents:
+            problems.append("data set: expected at least one document to show, found none")
+        if problems:
+            raise InputError(problems)
+
+    def blocks(
+        self, sessions_per_block: int | None = None, threads: int = 2, progress: Progress | None = None
+    ) -> Iterator[ClickLog]:
+        """The log in parts, in order; only a few are in memory at a time.
+
+        Args:
+            sessions_per_block: None = what is fast; the log is the same.
+            threads: How many blocks are worked on at once.
+            progress: Called after each block.
+        """
+        size = sessions_per_block or max(1, DRAWS_PER_BLOCK // self._draws_per_session)
+        ranges = (range(start, min(start + size, self.sessions)) for start in range(0, self.sessions, size))
+        lists = self._lists()
+        with ThreadPoolExecutor(threads) as pool:
+            under_way: deque[Future[ClickLog]] = deque()
+            for numbers in ranges:
+                under_way.append(pool.submit(self._block, numbers, lists))
+                if len(under_way) > 2 * threads:
+                    yield _next_of(under_way, progress)
+            while under_way:
+                yield _next_of(under_way, progress)
+
+    def _block(self, numbers: range, lists: Lists) -> ClickLog:
+        """The sessions of these numbers."""
+        candidates = self.dataset.candidates
+        chance = self._uniforms(Purpose.QUERY, numbers, 1, np.float64)[:, 0]
+        query = (chance * candidates.n_queries).astype(np.int32)
+        ranking, relevance, logging_propensity = lists(numbers, query)
+        uniforms = self._uniforms(Purpose.CLICKS, numbers, 2 * self.k, np.float32).reshape(-1, self.k, 2)
+        clicks, examination = self.click_model.respond(relevance, ranking >= 0, uniforms)
+        return ClickLog(
+            candidates=candidates,
+            query=query,
+            ranking=ranking,
+            clicks=clicks.view(np.uint8),
+            count=one_each(len(query)),
+            logging_propensity=logging_propensity,
+            examination=examination.view(np.uint8) if self.keep_examination else None,
+        )
+
+    @property
+    def _draws_per_session(self) -> int:
+        longest = int(self.dataset.candidates.sizes.max())
+        return 2 * self.k + (longest if isinstance(self.policy, StochasticLogger) else 0)
+
+    def _uniforms(
+        self, purpose: Purpose, numbers: range, draws: int, dtype: type[np.float32 | np.float64]
+    ) -> npt.NDArray[Any]:
+        """[B, draws] from [0, 1) for the sessions of these numbers.
+
+        Philox turns each step of a counter into 32 bytes. A session owns a whole number of steps, so its numbers can
+        be had without those of the sessions before.
+        """
+        draws_per_step = 32 // np.dtype(dtype).itemsize
+        steps = -(-draws // draws_per_step)
+        key = np.random.SeedSequence(self.seed, spawn_key=(purpose,)).generate_state(2, np.uint64)
+        stream = np.random.Generator(np.random.Philox(key=key, counter=numbers.start * steps))
+        return stream.random((len(numbers), steps * draws_per_step), dtype)[:, :draws]
+
+    def _lists(self) -> Lists:
+        if isinstance(self.policy, StochasticLogger):
+            return self._drawn_lists(self.policy)
+        return self._fixed_lists(self.policy)
+
+    def _fixed_lists(self, policy: RankingPolicy) -> Lists:
+        """Each query is ranked once."""
+        candidates = self.dataset.candidates
+        ranking: IntegerArray = policy.rank(candidates, self.k).astype(slot_dtype(candidates))
+        relevance = self._relevance_of(np.arange(candidates.n_queries), ranking)
+        return lambda _, query: Shown(ranking.take(query, axis=0), relevance.take(query, axis=0))
+
+    def _drawn_lists(self, logger: StochasticLogger) -> Lists:
+        """Each session has a list of its own."""
+        candidates = self.dataset.candidates
+        scores = logger.policy.score(candidates).astype(np.float64) / logger.temperature
+        # As wide as the longest query of all, not of the block: sums of another length are rounded differently.
+        slots = np.arange(candidates.sizes.max())
+
+        def draw(numbers: range, query: IntegerArray) -> Shown:
+            where = slots < candidates.sizes[query, None]
+            rows = np.where(where, candidates.offsets[query, None] + slots, 0)
+            uniforms = self._uniforms(Purpose.RANKING, numbers, len(slots), np.float64)
+            ranking, propensity = sample_plackett_luce(scores[rows], where, self.k, uniforms)
+            ranking = ranking.astype(slot_dtype(candidates))
+            return Shown(ranking, self._relevance_of(query, ranking), propensity.astype(np.float32))
+
+        return draw
+
+    def _relevance_of(self, query: IntegerArray, ranking: IntegerArray) -> Floats:
+        """[B, K] the relevance of the documents of these lists, 0 where nothing is shown."""
+        rows = self.dataset.candidates.offsets[query, None] + ranking
+        grades = np.where(ranking >= 0, self.dataset.relevance[rows], 0)
+        return relevance_of(grades, self.dataset.max_grade)
+
+
+def simulate(
+    dataset: RankingDataset,
+    policy: RankingPolicy | StochasticLogger,
+    click_model: ClickModel,
+    sessions: int,
+    k: int = 10,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ClickLog:
+    """A simulated log in memory, section 5.1; the arguments are those of `Simulation`."""
+    return concatenate(Simulation(dataset, policy, click_model, sessions, k, seed).blocks(progress=progress), sessions)
+
+
+def simulate_to(
+    folder: Path,
+    simulation: Simulation,
+    source: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Write a simulated log to a folder as it comes: memory does not grow with the number of sessions.
+
+    Args:
+        folder: Made anew, all or nothing.
+        simulation: What to simulate.
+        source: What else `meta.json` should say about where the log comes from, such as the name of the data set.
+        overwrite: Whether a log that is there already is replaced.
+        progress: Called as sessions are done.
+    """
+    described = {
+        "click_model": click_model_table(simulation.click_model),
+        "policy": _describe(simulation.policy),
+        "seed": simulation.seed,
+        "queries": simulation.dataset.candidates.n_queries,
+        "documents": simulation.dataset.candidates.n_documents,
+    }
+    write_click_log(folder, simulation.blocks(progress=progress), {**(source or {}), **described}, overwrite)
+
+
+def _describe(policy: RankingPolicy | StochasticLogger) -> dict[str, Any]:
+    if isinstance(policy, StochasticLogger):
+        return {"temperature": policy.temperature, **_describe(policy.policy)}
+    return {"class": type(policy).__name__, "settings": policy.settings()}
+
+
+def _next_of(under_way: deque[Future[ClickLog]], progress: Progress | None) -> ClickLog:
+    block = under_way.popleft().result()
+    if progress is not None:
+        progress(len(block))
+    return block

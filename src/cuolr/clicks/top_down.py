@@ -1,0 +1,44 @@
+"""What the cascade model and its descendants share: the user reads from the top, and after each document may leave."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuolr.clicks.base import ClickModel, Reals
+from cuolr.types import Bools, Doubles, Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopDownModel(ClickModel):
+    """A user who looks at the first document, and goes on from each with a chance that a click may change.
+
+    With a the attractiveness: χ(R, k) = Π_{i<k} [(1 − a_i)·P(go on | no click) + a_i·P(go on | click on d_i)].
+    """
+
+    @abstractmethod
+    def continue_after_click(self, relevance: Reals) -> Reals:
+        """[B, K] or [K] the chance to look at the next document after a click on this one."""
+
+    def continue_after_skip(self) -> float:
+        """The chance to look at the next document when this one was not clicked."""
+        return 1.0
+
+    def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
+        """From the top down to where the user leaves."""
+        chance = np.where(attracted, self.continue_after_click(relevance), self.continue_after_skip())
+        goes_on = uniforms < chance
+        examination = np.empty(relevance.shape, np.bool_)
+        examination[:, :1] = True
+        for k in range(1, relevance.shape[1]):
+            np.logical_and(examination[:, k - 1], goes_on[:, k - 1], out=examination[:, k])
+        return examination
+
+    def examination_probability(self, relevance: Doubles) -> Doubles:
+        """The product over the documents above of the chance to go on from each."""
+        attractiveness = self.attractiveness(relevance)
+        onward = (1 - attractiveness) * self.continue_after_skip()
+        onward += attractiveness * self.continue_after_click(relevance)
+        examination = np.ones_like(relevance)
+        np.cumprod(onward[:, :-1], axis=1, out=examination[:, 1:])
+        return examination

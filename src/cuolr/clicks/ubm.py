@@ -1,0 +1,88 @@
+"""The user browsing model: whether a position is looked at depends on it and on how far above the last click was."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuolr.clicks.base import CLICK_MODELS, ClickModel
+from cuolr.errors import InputError
+from cuolr.types import Bools, Doubles, Floats
+
+# A row per rank, the entries by the distance to the last click above; the last entry: nothing above was clicked.
+PUBLISHED = (
+    (1.0,),
+    (0.98, 1.0),
+    (1.0, 0.62, 0.95),
+    (1.0, 0.77, 0.42, 0.82),
+    (1.0, 0.92, 0.55, 0.31, 0.69),
+    (1.0, 0.96, 0.63, 0.40, 0.22, 0.54),
+    (1.0, 0.99, 0.73, 0.46, 0.29, 0.17, 0.47),
+    (1.0, 1.0, 0.89, 0.52, 0.35, 0.24, 0.14, 0.43),
+    (1.0, 1.0, 0.95, 0.68, 0.40, 0.29, 0.19, 0.12, 0.41),
+    (1.0, 1.0, 1.0, 0.96, 0.52, 0.36, 0.27, 0.18, 0.12, 0.43),
+)
+
+
+@CLICK_MODELS.register("ubm")
+@dataclass(frozen=True, kw_only=True)
+class UserBrowsingModel(ClickModel):
+    """A user who looks at position k with a chance that depends on k and on the last clicked position k' above it.
+
+    Appendix C: P(E_k = 1 | last click at k') = γ_{k,k'}^η, with k' = 0 where nothing was clicked; Dupret and
+    Piwowarski 2008, "A user browsing model to predict search engine click data from past observations".
+
+    Attributes:
+        eta: η, the severity of the bias; 0 = everything is looked at.
+        examination: γ before the power. Row r, for rank r, has r entries, by the distance d = 1..r to the last click;
+            d = r, the last entry, means that nothing above was clicked. In lists longer than these R rows the last
+            row carries on: its last entry where nothing was clicked, else its entry for the distance min(d, R − 1).
+    """
+
+    eta: float = 1.0
+    examination: tuple[tuple[float, ...], ...] = PUBLISHED
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.examination) < 2:
+            raise InputError(f"{type(self).__name__}: examination: expected two rows or more, found 1")
+        problems = [
+            f"{type(self).__name__}: examination, position {rank}: expected {rank} entries, found {len(row)}"
+            for rank, row in enumerate(self.examination, start=1)
+            if len(row) != rank
+        ]
+        if problems:
+            raise InputError(problems)
+
+    def examination_after(self, position: int) -> Doubles:
+        """[position + 1] γ^η for this position by the rank of the last click above it, 0 = none."""
+        rows = len(self.examination)
+        row = self.examination[min(position, rows - 1)]
+        distances = range(position, 0, -1)
+        return np.array([row[-1], *(row[min(distance, rows - 1) - 1] for distance in distances)]) ** self.eta
+
+    def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
+        """From the top, remembering the last click."""
+        examination = np.empty(relevance.shape, np.bool_)
+        last_click = np.zeros(len(relevance), np.intp)
+        for position in range(relevance.shape[1]):
+            chance = self.examination_after(position).astype(np.float32)
+            examined = uniforms[:, position] < chance.take(last_click)
+            examination[:, position] = examined
+            last_click[examined & attracted[:, position]] = position + 1
+        return examination
+
+    def examination_probability(self, relevance: Doubles) -> Doubles:
+        """By dynamic programming over the last click: P(E_k) = Σ_k' P(the last click above k is at k') · γ_{k,k'}^η."""
+        sessions, k = relevance.shape
+        attractiveness = self.attractiveness(relevance)
+        examination = np.empty((sessions, k))
+        last_click = np.zeros((k + 1, sessions))  # the probability that it is at rank 0 (none), 1, …
+        last_click[0] = 1
+        for position in range(k):
+            above = last_click[: position + 1]
+            examined = above * self.examination_after(position)[:, None]
+            clicked = examined * attractiveness[:, position]
+            examination[:, position] = examined.sum(axis=0)
+            above -= clicked
+            last_click[position + 1] = clicked.sum(axis=0)
+        return examination

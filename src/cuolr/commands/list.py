@@ -1,0 +1,27 @@
+"""`cuolr list`: everything that has a name."""
+
+from cuolr.clicks.base import CLICK_MODELS
+from cuolr.data.catalog import CATALOGUE
+from cuolr.data.synthetic import PRESETS
+from cuolr.measures import MEASURES
+from cuolr.policies.base import POLICIES
+from cuolr.terminal import show_json, show_table
+
+
+def list_names(json: bool = False) -> None:
+    """List every registered data set, click model, policy and measure.
+
+    Args:
+        json: Print JSON instead of tables.
+    """
+    names = {
+        "data sets": sorted(CATALOGUE),
+        "generated data sets": sorted(PRESETS),
+        "click models": CLICK_MODELS.names(),
+        "policies": POLICIES.names(),
+        "measures": MEASURES.names(),
+    }
+    if json:
+        show_json(names)
+    else:
+        show_table("", ["kind", "names"], [[kind, ", ".join(known)] for kind, known in names.items()])

@@ -1,0 +1,310 @@
+"""LETOR and SVMlight files, text or gzip: read fast and checked, written so that they read back the same."""
+
+import gzip
+import re
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from cuolr.data.letor_rows import BadLineError, Block, Layout, parse_block, parse_line
+from cuolr.errors import InputError, InputWarning
+from cuolr.files import atomic_file
+from cuolr.types import Candidates, Floats, Ints, RankingDataset, Strings
+
+MAX_PROBLEMS = 20
+BLOCK_BYTES = 8 << 20
+
+# Counts up when the same file would be read to other arrays, so that caches of the old reading are not used.
+READER_VERSION = 1
+
+# Told how many bytes of the file were read since the last call.
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class LetorOptions:
+    """How a file is to be read.
+
+    Attributes:
+        zero_based: Whether feature indices start at 0 instead of 1.
+        missing: What `NULL`, or the largest double (1.797e308), becomes: 0, or the feature's least value in the file.
+        n_features: The number of features where it is known; a higher index is then an error.
+    """
+
+    zero_based: bool = False
+    missing: Literal["zero", "minimum"] = "zero"
+    n_features: int | None = None
+
+
+@dataclass(frozen=True)
+class LetorFile:
+    """What one file holds.
+
+    Attributes:
+        candidates: The documents by query.
+        relevance: [n_documents] grades.
+        dense: Whether each row names every feature; in a sparse file the last features may just not occur.
+    """
+
+    candidates: Candidates
+    relevance: npt.NDArray[np.int8]
+    dense: bool
+
+    def as_dataset(self, max_grade: int | None = None) -> RankingDataset:
+        """As a data set on a scale of grades up to `max_grade`; None = the highest that occurs."""
+        return RankingDataset(self.candidates, self.relevance, max_grade or self.highest_grade)
+
+    @property
+    def highest_grade(self) -> int:
+        """The highest grade that occurs, at least 1."""
+        return max(1, int(self.relevance.max()))
+
+
+def read_letor(
+    path: Path | str, options: LetorOptions = LetorOptions(), max_grade: int | None = None
+) -> RankingDataset:
+    """Read one file.
+
+    A row is `<grade> qid:<id> <index>:<value> … # comment`; features that are left out are 0. Where rows have no
+    `qid`, a file of the same name plus `.query` beside it gives the number of rows of each query in turn.
+    Rows of a query that are not consecutive are brought together, with a warning. A document id is taken from a
+    comment such as `docid = GX008-86-4444840`, or from one that is a single word.
+
+    Args:
+        path: Text or gzip.
+        options: How to read it.
+        max_grade: The highest grade of the data set's scale; None = the highest that occurs.
+
+    Raises:
+        InputError: With the first 20 problems of the file, each with its line.
+    """
+    return read_file(Path(path), options).as_dataset(max_grade)
+
+
+def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Progress | None = None) -> LetorFile:
+    """Read one file; as `read_letor`, for those who need to know whether it was dense."""
+    blocks: list[Block] = []
+    problems: list[str] = []
+    layout: Layout | None = None
+    for first_line, text in _blocks_of_lines(path, progress):
+        layout = layout or _find_layout(path, text, options)
+        block, bad_lines = parse_block(text, layout)
+        problems += [f"{path}:{first_line + number}: {problem}" for number, problem in bad_lines]
+        if len(problems) >= MAX_PROBLEMS:
+            break
+        blocks.append(block)
+    if problems:
+        raise InputError(problems[:MAX_PROBLEMS])
+    if layout is None or not sum(len(block.grades) for block in blocks):
+        raise InputError(f"{path}: expected at least one row '<grade> qid:<id> <index>:<value> …', found none")
+    return _join(path, blocks, layout, options)
+
+
+def read_splits(
+    paths: Mapping[str, Path],
+    options: LetorOptions = LetorOptions(),
+    max_grade: int | None = None,
+    read: Callable[[Path, LetorOptions], LetorFile] = read_file,
+) -> dict[str, RankingDataset]:
+    """Read the parts of one data set, which must agree on the number of features and share one scale of grades.
+
+    Args:
+        paths: A file for each split.
+        options: How to read them.
+        max_grade: The highest grade of the scale; None = the highest that occurs in any of them.
+        read: Reads one file; the cache puts itself here.
+    """
+    files = {split: read(path, options) for split, path in paths.items()}
+    counts = {split: file.candidates.n_features for split, file in files.items()}
+    # A sparse file that happens to lack its last features is only narrower; anything else is a mix-up.
+    least = max((counts[split] for split, file in files.items() if file.dense), default=max(counts.values()))
+    width = max(counts.values())
+    if width > least or any(file.dense and counts[split] != width for split, file in files.items()):
+        listed = ", ".join(f"{paths[split]} has {count}" for split, count in counts.items())
+        raise InputError(f"expected the same number of features in every split, found: {listed}")
+    grade = max_grade or max(file.highest_grade for file in files.values())
+    return {split: _widened(file, width).as_dataset(grade) for split, file in files.items()}
+
+
+def write_letor(dataset: RankingDataset, path: Path | str) -> None:
+    """Write a data set as dense LETOR text, gzipped where the name ends in `.gz`; `read_letor` gives the same back."""
+    path = Path(path)
+    candidates = dataset.candidates
+    query = candidates.query_of_document
+    with atomic_file(path) as unfinished, _open_to_write(unfinished, path.suffix == ".gz") as file:
+        for start in range(0, candidates.n_documents, 10_000):
+            rows = slice(start, start + 10_000)
+            values = pl.DataFrame(np.ascontiguousarray(candidates.features[rows])).cast(pl.String)
+            columns = {
+                "grade": pl.Series(dataset.relevance[rows]).cast(pl.String),
+                "query": "qid:" + pl.Series(candidates.query_ids[query[rows]]),
+            }
+            columns |= {f"feature {j}": f"{j + 1}:" + column for j, column in enumerate(values)}
+            if candidates.document_ids is not None:
+                columns["comment"] = "#docid = " + pl.Series(candidates.document_ids[rows])
+            pl.DataFrame(columns).write_csv(file, separator=" ", include_header=False, quote_style="never")
+
+
+def _open_to_write(path: Path, compressed: bool) -> IO[bytes]:
+    # mtime=0: the same data gives the same bytes.
+    return gzip.GzipFile(path, "wb", mtime=0) if compressed else path.open("wb")  # type: ignore[return-value]
+
+
+def _blocks_of_lines(path: Path, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
+    """The file in blocks of whole lines, each with the number of its first line."""
+    line, rest = 1, b""
+    try:
+        with path.open("rb") as raw:
+            compressed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            file: IO[bytes] = gzip.GzipFile(fileobj=raw) if compressed else raw  # type: ignore[assignment]
+            seen = 0
+            while data := file.read(BLOCK_BYTES):
+                if progress is not None:
+                    progress(raw.tell() - seen)
+                    seen = raw.tell()
+                end = data.rfind(b"\n") + 1
+                if not end:
+                    rest += data
+                    continue
+                text, rest = rest + data[:end], data[end:]
+                yield line, text.removeprefix(b"\xef\xbb\xbf") if line == 1 else text
+                line += text.count(b"\n")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        line += rest.count(b"\n")
+        raise InputError(f"{path}:{line}: expected whole gzip data, found damage after this line: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if rest:
+        yield line, rest
+
+
+def _find_layout(path: Path, text: bytes, options: LetorOptions) -> Layout:
+    """Rows have queries, unless the first one has none and a group file lies beside."""
+    layout = Layout(0 if options.zero_based else 1, has_query=True, n_features=options.n_features)
+    if not group_file(path).exists():
+        return layout
+    first_row = next((line for line in text.split(b"\n") if line.partition(b"#")[0].strip()), b"")
+    try:
+        parse_line(first_row, layout)
+    except BadLineError:
+        return replace(layout, has_query=False)
+    return layout
+
+
+def group_file(path: Path) -> Path:
+    """Where the group file is, as LightGBM has it; that of a gzipped file may be named without `.gz`."""
+    without_suffix = path.with_name(path.name.removesuffix(".gz") + ".query")
+    return without_suffix if without_suffix.exists() else path.with_name(path.name + ".query")
+
+
+def _join(path: Path, blocks: list[Block], layout: Layout, options: LetorOptions) -> LetorFile:
+    grades = np.concatenate([block.grades for block in blocks])
+    queries = pl.concat([block.queries for block in blocks])
+    document_ids = _document_ids(blocks)
+    width = max(block.features.shape[1] for block in blocks)
+    dense = all(block.dense and block.features.shape[1] == width for block in blocks)
+    parts = [block.features for block in blocks]
+    blocks.clear()
+    features = _stack(parts, width)
+    _fill_missing(features, options.missing)
+    if layout.has_query:
+        order, offsets, query_ids = _group(path, queries)
+    else:
+        order, offsets, query_ids = None, *_read_groups(path, len(grades))
+    if order is not None:
+        features, grades = features[order], grades[order]
+        document_ids = None if document_ids is None else document_ids[order]
+    candidates = Candidates(features, offsets, query_ids, document_ids)
+    return LetorFile(candidates, grades.astype(np.int8), dense)
+
+
+def _stack(parts: list[Floats], width: int) -> Floats:
+    """All rows in one array of that width; each part is let go once copied, so that memory holds the data once."""
+    features = np.zeros((sum(len(part) for part in parts), width), np.float32)
+    end = len(features)
+    while parts:
+        part = parts.pop()
+        features[end - len(part) : end, : part.shape[1]] = part
+        end -= len(part)
+    return features
+
+
+def _widened(file: LetorFile, width: int) -> LetorFile:
+    missing = width - file.candidates.n_features
+    if not missing:
+        return file
+    features = np.pad(file.candidates.features, ((0, 0), (0, missing)))
+    return replace(file, candidates=replace(file.candidates, features=features))
+
+
+def _fill_missing(features: Floats, missing: Literal["zero", "minimum"]) -> None:
+    """Replace NaN in place, a column at a time."""
+    for column in np.flatnonzero(np.isnan(features.sum(axis=0))):
+        values = features[:, column]
+        absent = np.isnan(values)
+        known = values[~absent]
+        values[absent] = known.min() if missing == "minimum" and known.size else 0
+
+
+def _document_ids(blocks: list[Block]) -> Strings | None:
+    """The ids that the comments give, empty for a row without one; None where no row has one."""
+    if all(block.comments is None for block in blocks):
+        return None
+    empty = pl.Series([""])
+    comments = pl.concat([empty.new_from_index(0, len(b.grades)) if b.comments is None else b.comments for b in blocks])
+    named = comments.str.extract(r"(?i)\bdoc_?id\s*[=:]\s*(\S+)")
+    single_word = comments.str.extract(r"^(\S+)$")
+    ids = named.fill_null(single_word).fill_null("")
+    return ids.to_numpy().astype(np.str_) if (ids != "").any() else None
+
+
+def _group(path: Path, queries: pl.Series) -> tuple[Ints | None, Ints, Strings]:
+    """Bring the rows of each query together.
+
+    Returns:
+        order: The rows in their new order, None = as they are; offsets; query ids by first appearance.
+    """
+    starts = np.flatnonzero((queries != queries.shift()).fill_null(True).to_numpy())
+    sizes = np.diff(starts, append=len(queries))
+    names = queries.gather(starts).to_numpy().astype(np.str_)
+    unique, first, run_query = np.unique(names, return_index=True, return_inverse=True)
+    if len(unique) == len(names):
+        return None, np.concatenate([[0], np.cumsum(sizes)]), names
+    by_appearance = np.argsort(first)
+    place = np.empty_like(by_appearance)
+    place[by_appearance] = np.arange(len(unique))
+    scattered = unique[np.bincount(run_query) > 1]
+    warnings.warn(
+        f"{path}: the rows of {len(scattered)} of {len(unique)} queries are not consecutive "
+        f"(such as query {scattered[0]}); grouped, order kept",
+        InputWarning,
+        stacklevel=2,
+    )
+    query_of_row = np.repeat(place[run_query], sizes)
+    order = np.argsort(query_of_row, kind="stable")
+    return order, np.concatenate([[0], np.cumsum(np.bincount(query_of_row))]), unique[by_appearance]
+
+
+def _read_groups(path: Path, n_rows: int) -> tuple[Ints, Strings]:
+    """Offsets from the group file beside a file without `qid`; queries are named by their number."""
+    groups = group_file(path)
+    lines = groups.read_text(errors="replace").split("\n")
+    problems = [
+        f"{groups}:{number}: expected the number of rows of a query, found {line!r}"
+        for number, line in enumerate(lines, start=1)
+        if line.strip() and not re.fullmatch(r"[1-9]\d{0,8}", line.strip())
+    ]
+    if problems:
+        raise InputError(problems[:MAX_PROBLEMS])
+    sizes = np.array([int(line) for line in lines if line.strip()], np.int64)
+    if sizes.sum() != n_rows:
+        raise InputError(f"{groups}: expected counts that add up to the {n_rows} rows of {path}, found {sizes.sum()}")
+    return np.concatenate([[0], np.cumsum(sizes)]), np.arange(1, len(sizes) + 1).astype(np.str_)

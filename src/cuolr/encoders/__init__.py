@@ -1,0 +1,1 @@
+"""State encoders: what the user has seen so far, as a vector."""

@@ -1,0 +1,40 @@
+"""What every state encoder does: all states of a list in one pass."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from cuolr.registry import Registry
+
+ENCODERS: Registry[type["StateEncoder"]] = Registry("encoder", package="cuolr.encoders")
+
+
+class StateEncoder(nn.Module, ABC):
+    """The state s_k = [(d_1 … d_{k−1}), k] as a vector, section 4.
+
+    `states[:, t]` is the state before document t is placed, the paper's s_{t+1}, so it depends on the documents before
+    t alone. Training reads `[:, :K]` as states and `[:, 1:]` as next states; ranking reads `[:, -1]`.
+
+    Attributes:
+        Config: The frozen dataclass of its settings.
+        n_states: S, the size of a state.
+    """
+
+    Config: ClassVar[type[Any]]
+    n_states: int
+
+    @abstractmethod
+    def __init__(self, config: Any, n_features: int, k: int) -> None:
+        """Made anew, with torch's random state.
+
+        Args:
+            config: An instance of `Config`.
+            n_features: F, the number of features of a document.
+            k: K, the number of positions of the longest list.
+        """
+        super().__init__()
+
+    @abstractmethod
+    def forward(self, shown: Tensor) -> Tensor:
+        """[B, T, F] documents in the order in which they were placed, T ≤ K → [B, T + 1, S] states."""

@@ -1,0 +1,1 @@
+"""Learners: from a click log to a ranking policy."""

@@ -1,0 +1,79 @@
+"""What every learner does: take batches of sessions, and give a ranking policy at any time."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
+from cuolr.learners.batch import SessionBatch
+from cuolr.policies.base import RankingPolicy
+from cuolr.registry import Registry
+
+LEARNERS: Registry[type["Learner"]] = Registry("learner", package="cuolr.learners")
+
+
+class NonFiniteLossError(InputError):
+    """A loss became infinite or not a number; nothing was changed by the step that found it.
+
+    Attributes:
+        term: The name of the loss.
+    """
+
+    def __init__(self, term: str) -> None:
+        self.term = term
+        super().__init__(f"'{term}' is not finite; lower the learning rates or set max_gradient_norm")
+
+
+class Learner(ABC):
+    """Learns to rank from batches of a click log.
+
+    Attributes:
+        Config: The frozen dataclass of its settings.
+        needs_sessions: Whether it needs each session's own clicks, so that an aggregated log will not do.
+        max_unshown: How many of a query's unshown documents it asks for with each list, at most.
+    """
+
+    Config: ClassVar[type[Any]]
+    needs_sessions: ClassVar[bool] = False
+    max_unshown: int = 0
+
+    @abstractmethod
+    def __init__(self, config: Any, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
+        """A learner that has seen nothing yet.
+
+        Args:
+            config: An instance of `Config`.
+            n_features: F, the number of features of a document.
+            k: K, the number of positions of the longest list.
+            seed: Of all that is random in it; the global random state is left alone.
+            normaliser: How the batches' features were scaled, to travel with the policy.
+        """
+
+    @abstractmethod
+    def update(self, batch: SessionBatch) -> dict[str, float]:
+        """One step of learning; returns what is worth plotting, by name.
+
+        Raises:
+            NonFiniteLossError: Before anything is changed.
+        """
+
+    @abstractmethod
+    def held_out_score(self, batch: SessionBatch) -> Tensor:
+        """[B] how well each held-out list's clicks are explained, higher = better, without labels."""
+
+    @abstractmethod
+    def policy(self) -> RankingPolicy:
+        """The ranking policy learned so far; later steps do not change it."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """All that it takes to go on as if never stopped, as nested dictionaries of tensors and plain values.
+
+        Networks, targets, optimisers, random state; a copy that later steps do not change.
+        """
+
+    @abstractmethod
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""

@@ -1,0 +1,90 @@
+"""A stochastic logging policy: rankings drawn from a Plackett–Luce distribution, with their probabilities."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from cuolr.errors import InputError
+from cuolr.policies.base import ScoringPolicy
+from cuolr.types import Bools, Candidates, Doubles, Ints
+
+
+@dataclass(frozen=True)
+class StochasticLogger:
+    """Draws each document from the softmax of score / temperature over those not yet placed.
+
+    A temperature near 0 gives the policy's own ranking, a high one a random order.
+
+    Attributes:
+        policy: What scores the documents.
+        temperature: Above 0, in units of the policy's scores.
+    """
+
+    policy: ScoringPolicy
+    temperature: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < np.inf:
+            raise InputError(f"temperature of the logging policy: expected a number above 0, found {self.temperature}")
+
+    def sample(self, candidates: Candidates, k: int, rng: np.random.Generator) -> tuple[Ints, Doubles]:
+        """One ranking of each query.
+
+        Returns:
+            ranking: [n_queries, k] slots, −1 after the last document.
+            logging_propensity: [n_queries, k], see `sample_plackett_luce`.
+        """
+        rows, where = candidates.padded_rows(np.arange(candidates.n_queries))
+        scores = self.policy.score(candidates).astype(np.float64) / self.temperature
+        padded = np.where(where, scores[rows], 0.0) if len(scores) else np.zeros(where.shape)
+        return sample_plackett_luce(padded, where, k, rng.random(where.shape))
+
+
+def sample_plackett_luce(
+    scores: npt.NDArray[np.floating], where: Bools, k: int, uniforms: npt.NDArray[np.floating]
+) -> tuple[Ints, Doubles]:
+    """Draw one ranking per row: P(d at position k | above) = exp(s_d) / Σ_{e not above} exp(s_e).
+
+    Sorting by score plus Gumbel noise draws all positions at once. A row depends on its own scores and uniforms
+    alone, so the rankings are the same however the rows are cut into batches.
+
+    Args:
+        scores: [B, N] already divided by the temperature.
+        where: [B, N] true = a document.
+        k: Length of the lists.
+        uniforms: [B, N] from [0, 1).
+
+    Returns:
+        ranking: [B, k] slots, −1 after the last document.
+        propensity: [B, k] the probability of each document given those placed above it; 1 where there is none.
+    """
+    batch, candidates = scores.shape
+    length = min(k, candidates)
+    known = np.where(where, scores, -np.inf).astype(np.float64)
+    # The least normal number keeps a uniform of 0 from becoming −∞, which is for padding.
+    gumbel = -np.log(-np.log(np.maximum(uniforms, np.finfo(np.float64).tiny, dtype=np.float64)))
+    drawn = np.argsort(-(known + gumbel), axis=1, kind="stable")[:, :length]
+    shown = np.take_along_axis(where, drawn, axis=1)
+
+    ranking = np.full((batch, k), -1, np.int64)
+    ranking[:, :length] = np.where(shown, drawn, -1)
+    propensity = np.ones((batch, k))
+    if length:
+        chosen = np.take_along_axis(known, drawn, axis=1)
+        propensity[:, :length] = np.where(shown, np.exp(chosen - _log_sum_left(known, drawn, chosen)), 1.0)
+    return ranking, propensity
+
+
+def _log_sum_left(known: Doubles, drawn: Ints, chosen: Doubles) -> Doubles:
+    """[B, K] log Σ exp(score) over the documents that are left when each position is filled; 0 where none is.
+
+    Summed from the last position up: the total less what is placed already would lose all digits when the first
+    documents hold nearly all of the probability.
+    """
+    rest = known.copy()
+    np.put_along_axis(rest, drawn, -np.inf, axis=1)
+    from_below = np.concatenate([logsumexp(rest, axis=1, keepdims=True), chosen[:, ::-1]], axis=1)
+    sums = np.logaddexp.accumulate(from_below, axis=1)[:, :0:-1]
+    return np.where(np.isneginf(sums), 0.0, sums)

@@ -1,0 +1,216 @@
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from cuolr.clicks.base import CLICK_MODELS, relevance_of
+from cuolr.clicks.cascade import CascadeModel
+from cuolr.clicks.pbm import PositionBasedModel
+from cuolr.clicks.perfect import PerfectModel
+from cuolr.clicks.simulate import Purpose, Simulation, simulate, simulate_to
+from cuolr.data.clicklog import concatenate, load_click_log, read_meta, write_click_log
+from cuolr.errors import InputError
+from cuolr.policies.base import ScoringPolicy
+from cuolr.policies.plackett_luce import StochasticLogger
+from cuolr.policies.uniform import RandomPolicy
+from cuolr.types import Candidates, Floats, RankingDataset
+from tests.data.small_data import assert_same_log, dataset_of
+
+
+class FirstFeature(ScoringPolicy):
+    """Scores a document by its first feature."""
+
+    def score(self, candidates: Candidates) -> Floats:
+        return candidates.features[:, 0]
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {}
+
+    def settings(self) -> dict[str, Any]:
+        return {"feature": 1}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        return cls()
+
+
+# Queries of 3 documents are shorter than the lists, one of 200 is longer than what NumPy adds up in one go.
+DATASET = dataset_of(12, 3, 30, 200, 3)
+STOCHASTIC = StochasticLogger(FirstFeature(), temperature=0.5)
+
+
+@pytest.mark.parametrize("name", CLICK_MODELS.names())
+@pytest.mark.parametrize("policy", [FirstFeature(), STOCHASTIC], ids=["deterministic", "stochastic"])
+def test_the_same_seed_gives_the_same_log_whatever_the_batch_size(
+    name: str, policy: FirstFeature | StochasticLogger
+) -> None:
+    simulation = Simulation(DATASET, policy, CLICK_MODELS.get(name)(), 200, seed=7, keep_examination=True)
+    expected = concatenate(simulation.blocks(), 200)
+    assert expected.clicks.any()
+    for size in (1, 7, 100):
+        assert_same_log(concatenate(simulation.blocks(sessions_per_block=size, threads=1), 200), expected)
+
+
+@pytest.mark.parametrize("policy", [FirstFeature(), STOCHASTIC], ids=["deterministic", "stochastic"])
+def test_the_same_seed_gives_the_same_files_byte_for_byte(
+    policy: FirstFeature | StochasticLogger, tmp_path: Path
+) -> None:
+    simulation = Simulation(DATASET, policy, CascadeModel(), 2_500, seed=7)
+    sums = set()
+    for size, threads in ((1, 2), (7, 1), (1_000, 2), (2_500, 2), (None, 2)):
+        write_click_log(tmp_path / "log", simulation.blocks(size, threads), overwrite=True)
+        files = sorted((tmp_path / "log").iterdir())
+        sums.add(hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest())
+    assert len(sums) == 1
+
+
+def test_another_seed_gives_another_log() -> None:
+    first, second = (simulate(DATASET, STOCHASTIC, PositionBasedModel(), 50, seed=seed) for seed in (1, 2))
+    assert (first.query != second.query).any()
+    assert (first.ranking != second.ranking).any()
+    assert (first.clicks != second.clicks).any()
+
+
+def test_a_longer_log_begins_with_the_shorter_one() -> None:
+    short, long = (simulate(DATASET, STOCHASTIC, PositionBasedModel(), sessions) for sessions in (50, 80))
+    assert_same_log(long.select(slice(0, 50)), short.select(slice(0, 50)))
+
+
+def test_what_is_written_is_what_is_simulated_in_memory(tmp_path: Path) -> None:
+    simulate_to(tmp_path / "log", Simulation(DATASET, STOCHASTIC, PositionBasedModel(), 300, k=5, seed=3))
+    log = simulate(DATASET, STOCHASTIC, PositionBasedModel(), 300, k=5, seed=3)
+    assert_same_log(load_click_log(tmp_path / "log"), log)
+
+
+def test_every_purpose_has_random_numbers_of_its_own() -> None:
+    simulation = Simulation(DATASET, FirstFeature(), PositionBasedModel(), 10)
+    drawn = [simulation._uniforms(purpose, range(10), 4, np.float64) for purpose in Purpose]
+    assert len(np.unique(drawn)) == len(Purpose) * 10 * 4
+
+
+def test_queries_are_drawn_uniformly() -> None:
+    log = simulate(DATASET, FirstFeature(), PositionBasedModel(), 50_000)
+    counts = np.bincount(log.query, minlength=5)
+    standard_error = (50_000 * 1 / 5 * 4 / 5) ** 0.5
+    assert np.abs(counts - 50_000 / 5).max() < 4 * standard_error
+    assert len(counts) == 5
+
+
+def test_a_deterministic_policy_shows_each_query_its_ranking() -> None:
+    log = simulate(DATASET, FirstFeature(), PositionBasedModel(), 500, k=6)
+    np.testing.assert_array_equal(log.ranking, FirstFeature().rank(DATASET.candidates, 6)[log.query])
+    assert log.ranking.dtype == np.int16
+    assert log.logging_propensity is None
+
+
+@pytest.mark.parametrize("policy", [FirstFeature(), STOCHASTIC], ids=["deterministic", "stochastic"])
+def test_users_see_the_relevance_of_what_is_shown(policy: FirstFeature | StochasticLogger) -> None:
+    dataset = dataset_of(12, 3, 30, max_grade=1)
+    log = simulate(dataset, policy, PerfectModel(noise=0), 500)
+    rows = dataset.candidates.offsets[log.query, None] + log.ranking
+    np.testing.assert_array_equal(log.clicks, np.where(log.where, dataset.relevance[rows], 0))
+
+
+def test_click_rates_are_those_of_the_model() -> None:
+    model = CascadeModel()
+    log = simulate(DATASET, FirstFeature(), model, 40_000, seed=5)
+    for query in range(5):
+        shown = log.ranking[log.query == query][:1]
+        rows = DATASET.candidates.offsets[query] + shown
+        relevance = np.where(shown >= 0, relevance_of(DATASET.relevance[rows], DATASET.max_grade), 0)
+        expected = model.click_probability(relevance.astype(np.float32), shown >= 0)[0]
+        clicks = log.clicks[log.query == query]
+        standard_error = np.sqrt(expected * (1 - expected) / len(clicks))
+        assert (np.abs(clicks.mean(axis=0) - expected) <= 4 * standard_error).all()
+
+
+def test_short_queries_end_in_nothing_and_nothing_is_never_clicked() -> None:
+    log = simulate(DATASET, STOCHASTIC, PerfectModel(noise=1), 300, k=5)
+    short = (log.query == 1) | (log.query == 4)
+    assert short.any()
+    assert (log.ranking[short, 3:] == -1).all()
+    assert (log.ranking[~short] >= 0).all()
+    np.testing.assert_array_equal(log.clicks == 1, log.where)
+
+
+def test_sessions_without_a_click_are_kept() -> None:
+    log = simulate(DATASET, FirstFeature(), PositionBasedModel(), 1_000)
+    assert len(log) == 1_000
+    assert (log.clicks.sum(axis=1) == 0).any()
+
+
+def test_a_stochastic_logger_writes_the_probability_of_each_document_given_those_above() -> None:
+    log = simulate(DATASET, STOCHASTIC, PositionBasedModel(), 20, k=4)
+    assert log.logging_propensity is not None
+    for session in range(20):
+        first, end = DATASET.candidates.offsets[log.query[session] : log.query[session] + 2]
+        left = np.exp(DATASET.candidates.features[first:end, 0].astype(np.float64) / 0.5)
+        for position, slot in enumerate(log.ranking[session].tolist()):
+            expected = left[slot] / left.sum() if slot >= 0 else 1
+            assert log.logging_propensity[session, position] == pytest.approx(expected, rel=1e-5)
+            left[max(slot, 0)] = 0
+
+
+def test_a_stochastic_logger_shows_documents_as_often_as_it_says() -> None:
+    dataset = dataset_of(5)
+    log = simulate(dataset, STOCHASTIC, PositionBasedModel(), 20_000, k=2)
+    weights = np.exp(dataset.candidates.features[:, 0].astype(np.float64) / 0.5)
+    expected = weights / weights.sum()
+    shares = np.bincount(log.ranking[:, 0], minlength=5) / 20_000
+    assert (np.abs(shares - expected) < 4 * np.sqrt(expected * (1 - expected) / 20_000)).all()
+
+
+def test_examination_is_kept_only_when_asked() -> None:
+    simulation = Simulation(DATASET, FirstFeature(), CascadeModel(), 100)
+    assert next(simulation.blocks()).examination is None
+    log = next(replace(simulation, keep_examination=True).blocks())
+    assert log.examination is not None
+    assert log.examination.dtype == np.uint8
+    assert ((log.clicks == 1) <= (log.examination == 1)).all()
+
+
+def test_progress_adds_up_to_the_sessions(tmp_path: Path) -> None:
+    done: list[int] = []
+    simulate_to(tmp_path / "log", Simulation(DATASET, FirstFeature(), CascadeModel(), 30_000), progress=done.append)
+    assert sum(done) == 30_000
+    assert len(done) > 1
+
+
+def test_the_meta_names_what_made_the_log(tmp_path: Path) -> None:
+    model = PositionBasedModel(eta=2)
+    simulate_to(tmp_path / "log", Simulation(DATASET, STOCHASTIC, model, 20, k=3, seed=9), source={"data": "tiny"})
+    meta = read_meta(tmp_path / "log")
+    assert (meta["sessions"], meta["k"], meta["aggregated"]) == (20, 3, False)
+    source = meta["source"]
+    assert source["data"] == "tiny"
+    assert source["seed"] == 9
+    assert (source["click_model"]["name"], source["click_model"]["eta"]) == ("pbm", 2)
+    assert source["policy"] == {"temperature": 0.5, "class": "FirstFeature", "settings": {"feature": 1}}
+    assert (source["queries"], source["documents"]) == (5, 12 + 3 + 30 + 200 + 3)
+
+
+def test_a_query_of_more_documents_than_16_bits_count_is_logged() -> None:
+    log = simulate(dataset_of(40_000), RandomPolicy(), PositionBasedModel(), 5)
+    assert log.ranking.dtype == np.int32
+    assert log.ranking.max() > 32_767
+
+
+def test_bad_arguments_are_all_named() -> None:
+    with pytest.raises(InputError) as raised:
+        Simulation(DATASET, FirstFeature(), PositionBasedModel(), sessions=0, k=0, seed=-1)
+    assert raised.value.problems == [
+        "sessions: expected a whole number from 1 up, found 0",
+        "k: expected a whole number from 1 up, found 0",
+        "seed: expected a whole number from 0 up, found -1",
+    ]
+
+
+def test_a_data_set_without_documents_is_refused() -> None:
+    empty = Candidates(np.empty((0, 3), np.float32), np.array([0]), np.empty(0, np.str_))
+    with pytest.raises(InputError, match="expected at least one document to show"):
+        simulate(RankingDataset(empty, np.empty(0, np.int8), 4), FirstFeature(), PositionBasedModel(), 5)

@@ -1,0 +1,20 @@
+"""What all tests share."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real data sets that are not part of the project; tests that need them are skipped where they are not found."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the real data sets are not here: expected them in ../shared/data beside the project")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's cache."""
+    monkeypatch.setenv("CUOLR_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))

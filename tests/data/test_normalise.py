@@ -1,0 +1,120 @@
+import warnings
+from math import log1p
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuolr.data import normalise
+from cuolr.data.letor import read_letor
+from cuolr.data.normalise import Normaliser, Normalising
+from cuolr.errors import InputError
+from cuolr.types import Candidates, Floats
+
+KINDS = get_args(Normalising)
+
+
+def candidates_of(features: list[list[float]], sizes: list[int] | None = None) -> Candidates:
+    sizes = sizes or [len(features)]
+    ids = np.array([str(i) for i in range(len(sizes))])
+    return Candidates(np.array(features, np.float32), np.concatenate([[0], np.cumsum(sizes)]), ids)
+
+
+def scaled(kind: str, train: Candidates, other: Candidates | None = None) -> list[list[float]]:
+    features = Normaliser.fit(kind, train).apply(other or train).features
+    assert features.dtype == np.float32
+    return [[float(value) for value in row] for row in features]
+
+
+def test_min_max_maps_the_range_to_minus_one_and_one() -> None:
+    assert scaled("min-max", candidates_of([[0, 10], [4, 30], [1, 20]])) == [[-1, -1], [1, 1], [-0.5, 0]]
+
+
+def test_log_min_max_takes_the_signed_logarithm_first() -> None:
+    train = candidates_of([[-80], [2.3e8], [0]])
+    low, high = -log1p(80), log1p(2.3e8)
+    assert scaled("log-min-max", train)[2] == pytest.approx([(0 - low) / (high - low) * 2 - 1], abs=1e-6)
+
+
+def test_query_min_max_scales_within_each_query() -> None:
+    train = candidates_of([[0], [4], [1], [10], [20]], sizes=[3, 2])
+    assert scaled("query-min-max", train) == [[-1], [1], [-0.5], [-1], [1]]
+
+
+def test_query_min_max_takes_empty_queries() -> None:
+    candidates = candidates_of([[0.0], [4.0], [6.0], [6.0]], sizes=[2, 0, 2, 0])
+    assert scaled("query-min-max", candidates) == [[-1], [1], [0], [0]]
+
+
+def test_none_leaves_features_as_they_are_in_a_new_array() -> None:
+    train = candidates_of([[7], [-3]])
+    transformed = Normaliser.fit("none", train).transform(train.features)
+    assert np.array_equal(transformed, train.features)
+    assert not np.shares_memory(transformed, train.features)
+
+
+@pytest.mark.parametrize("kind", ["min-max", "log-min-max"])
+def test_values_outside_the_fitted_range_are_clipped(kind: str) -> None:
+    assert scaled(kind, candidates_of([[0], [4]]), candidates_of([[-9], [99]])) == [[-1], [1]]
+
+
+@pytest.mark.parametrize("kind", ["min-max", "log-min-max", "query-min-max"])
+def test_a_constant_feature_gives_zero(kind: str) -> None:
+    assert scaled(kind, candidates_of([[5], [5]])) == [[0], [0]]
+
+
+@pytest.mark.parametrize("kind", ["min-max", "log-min-max"])
+def test_a_feature_that_was_constant_in_training_gives_zero_for_any_value(kind: str) -> None:
+    assert scaled(kind, candidates_of([[5], [5]]), candidates_of([[7]])) == [[0]]
+
+
+@pytest.mark.parametrize("kind", ["min-max", "log-min-max"])
+def test_another_number_of_features_is_refused(kind: str) -> None:
+    with pytest.raises(InputError, match="expected documents of 1 features, found 2"):
+        scaled(kind, candidates_of([[5], [6]]), candidates_of([[7, 8]]))
+
+
+def test_an_unknown_kind_lists_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"unknown normalising 'minmax' \(did you mean 'min-max'\?\)"):
+        Normaliser.fit("minmax", candidates_of([[5]]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_of_rows_do_not_change_the_result(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    features = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    candidates = Candidates(features, np.array([0, 7, 30, 50]), np.array(["a", "b", "c"]))
+    whole = Normaliser.fit(kind, candidates).apply(candidates).features
+    monkeypatch.setattr(normalise, "ROWS_AT_A_TIME", 8)
+    assert np.array_equal(Normaliser.fit(kind, candidates).apply(candidates).features, whole)
+
+
+finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@given(
+    kind=st.sampled_from(["min-max", "log-min-max", "query-min-max"]),
+    train=st.lists(finite, min_size=1, max_size=8),
+    other=st.lists(finite, min_size=1, max_size=8),
+)
+def test_any_finite_value_lands_between_minus_one_and_one(kind: str, train: list[float], other: list[float]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        normaliser = Normaliser.fit(kind, candidates_of([[value] for value in train]))
+        result: Floats = normaliser.transform(np.array(other, np.float32)[:, None])
+    assert np.isfinite(result).all()
+    assert (np.abs(result) <= 1).all()
+    if kind != "query-min-max":
+        order = np.argsort(other, kind="stable")
+        assert (np.diff(result[order, 0]) >= 0).all()
+
+
+def test_raw_mslr_features_use_the_range_after_the_logarithm(shared_data: Path) -> None:
+    train = read_letor(shared_data / "mslr-web10k-sample" / "Fold1" / "train.txt").candidates
+    plain = Normaliser.fit("min-max", train).apply(train).features
+    logs = Normaliser.fit("log-min-max", train).apply(train).features
+    # Feature 128 goes up to 1e8: as it is, nearly every document lands on the lowest value.
+    assert np.median(plain[:, 127]) < -0.99
+    assert -0.9 < np.median(logs[:, 127]) < 0.9

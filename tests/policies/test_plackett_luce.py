@@ -1,0 +1,130 @@
+from itertools import permutations
+from math import exp, inf, log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from cuolr.errors import InputError
+from cuolr.policies.base import rank_by_score
+from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
+from cuolr.policies.uniform import RandomPolicy
+from cuolr.types import Bools, Candidates, Doubles
+
+
+def step_by_step(
+    scores: list[float], where: list[bool], k: int, uniforms: list[float]
+) -> tuple[list[int], list[float]]:
+    """One position after the other, in plain Python."""
+    left = [document for document, real in enumerate(where) if real]
+    noisy = {document: scores[document] - log(-log(uniforms[document])) for document in left}
+    ranking, propensity = [], []
+    for _ in range(k):
+        if not left:
+            ranking.append(-1)
+            propensity.append(1.0)
+            continue
+        best = max(left, key=lambda document: noisy[document])
+        most = max(scores[document] for document in left)
+        total = sum(exp(scores[document] - most) for document in left)
+        ranking.append(best)
+        propensity.append(exp(scores[best] - most) / total)
+        left.remove(best)
+    return ranking, propensity
+
+
+batches = st.tuples(st.integers(1, 4), st.integers(1, 8)).flatmap(
+    lambda shape: st.tuples(
+        arrays(np.float64, shape, elements=st.floats(-50, 50)),
+        arrays(np.bool_, shape),
+        arrays(np.float64, shape, elements=st.floats(1e-9, 1 - 1e-9), unique=True),
+    )
+)
+
+
+@given(batches, st.integers(1, 10))
+def test_it_equals_drawing_step_by_step(batch: tuple[Doubles, Bools, Doubles], k: int) -> None:
+    scores, where, uniforms = batch
+    noisy = np.where(where, scores - np.log(-np.log(uniforms)), np.nan)
+    if any(len(np.unique(row[~np.isnan(row)])) < (~np.isnan(row)).sum() for row in noisy):
+        return  # equal up to rounding: either order is right
+    ranking, propensity = sample_plackett_luce(scores, where, k, uniforms)
+    for row in range(len(scores)):
+        expected = step_by_step(scores[row].tolist(), where[row].tolist(), k, uniforms[row].tolist())
+        assert ranking[row].tolist() == expected[0]
+        assert propensity[row] == pytest.approx(expected[1], rel=1e-9)
+
+
+def test_orders_of_three_documents_come_as_often_as_they_should() -> None:
+    scores, sessions = np.log([5.0, 3.0, 2.0]), 200_000
+    uniforms = np.random.default_rng(1).random((sessions, 3))
+    ranking, propensity = sample_plackett_luce(
+        np.tile(scores, (sessions, 1)), np.ones((sessions, 3), bool), 3, uniforms
+    )
+    weight = {0: 5.0, 1: 3.0, 2: 2.0}
+    for first, second, third in permutations(range(3)):
+        exact = weight[first] / 10 * weight[second] / (10 - weight[first])
+        drawn = (ranking == [first, second, third]).all(axis=1)
+        assert drawn.mean() == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / sessions))
+        expected = [weight[first] / 10, weight[second] / (10 - weight[first]), 1.0]
+        np.testing.assert_allclose(propensity[drawn], np.tile(expected, (drawn.sum(), 1)))
+
+
+def test_propensities_stay_exact_when_one_document_has_nearly_all_of_the_probability() -> None:
+    scores = np.array([[800.0, 1.0, 0.0]])
+    ranking, propensity = sample_plackett_luce(scores, np.ones((1, 3), bool), 3, np.full((1, 3), 0.5))
+    assert ranking.tolist() == [[0, 1, 2]]
+    assert propensity[0] == pytest.approx([1.0, exp(1) / (exp(1) + exp(0)), 1.0])
+
+
+def test_a_uniform_of_zero_still_ranks_the_document_above_padding() -> None:
+    ranking, propensity = sample_plackett_luce(
+        np.zeros((1, 3)), np.array([[False, True, False]]), 2, np.array([[0.9, 0.0, 0.9]])
+    )
+    assert ranking.tolist() == [[1, -1]]
+    assert propensity.tolist() == [[1.0, 1.0]]
+
+
+def test_no_documents_give_empty_lists() -> None:
+    for candidates in (0, 2):
+        ranking, propensity = sample_plackett_luce(
+            np.zeros((2, candidates)), np.zeros((2, candidates), bool), 3, np.zeros((2, candidates))
+        )
+        assert ranking.tolist() == [[-1] * 3] * 2
+        assert propensity.tolist() == [[1.0] * 3] * 2
+
+
+def three_queries() -> Candidates:
+    return Candidates(np.zeros((9, 1), np.float32), np.array([0, 4, 4, 9]), np.array(["a", "b", "c"]))
+
+
+def test_a_temperature_near_zero_gives_the_policys_own_ranking() -> None:
+    policy, candidates = RandomPolicy(5), three_queries()
+    ranking, propensity = StochasticLogger(policy, 1e-9).sample(candidates, 4, np.random.default_rng(0))
+    np.testing.assert_array_equal(ranking, policy.rank(candidates, 4))
+    np.testing.assert_allclose(propensity, 1.0)
+
+
+def test_a_high_temperature_gives_every_document_the_same_chance() -> None:
+    _, propensity = StochasticLogger(RandomPolicy(5), 1e9).sample(three_queries(), 5, np.random.default_rng(0))
+    expected = np.array([[1 / 4, 1 / 3, 1 / 2, 1, 1], [1, 1, 1, 1, 1], [1 / 5, 1 / 4, 1 / 3, 1 / 2, 1]])
+    np.testing.assert_allclose(propensity, expected)
+
+
+def test_the_temperature_divides_the_scores() -> None:
+    policy, candidates = RandomPolicy(5), three_queries()
+    ranking, propensity = StochasticLogger(policy, 0.25).sample(candidates, 2, np.random.default_rng(0))
+    weights = np.exp(policy.score(candidates)[4:].astype(np.float64) / 0.25)
+    first, second = ranking[2]
+    assert propensity[2] == pytest.approx(
+        [weights[first] / weights.sum(), weights[second] / (weights.sum() - weights[first])]
+    )
+    assert (rank_by_score(weights, np.array([0, 5]), 5) == policy.rank(candidates, 5)[2]).all()
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, inf, float("nan")])
+def test_a_temperature_that_is_no_positive_number_is_refused(temperature: float) -> None:
+    with pytest.raises(InputError, match="temperature of the logging policy: expected a number above 0"):
+        StochasticLogger(RandomPolicy(), temperature)

@@ -1,0 +1,126 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cuolr
+from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
+from cuolr.policies.linear import LinearPolicy
+from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.uniform import RandomPolicy
+from cuolr.types import Candidates
+
+
+def linear_policy(seed: int = 0) -> LinearPolicy:
+    weights = np.random.default_rng(seed).standard_normal(4).astype(np.float32)
+    return LinearPolicy(weights, Normaliser("min-max", np.full(4, -1.0), np.full(4, 2.0)))
+
+
+def some_candidates() -> Candidates:
+    features = np.random.default_rng(1).standard_normal((9, 4)).astype(np.float32)
+    return Candidates(features, np.array([0, 4, 9]), np.array(["a", "b"]))
+
+
+@pytest.mark.parametrize("policy", [linear_policy(), RandomPolicy(7)])
+def test_a_loaded_policy_scores_like_the_saved_one(policy: LinearPolicy | RandomPolicy, tmp_path: Path) -> None:
+    save_policy(policy, tmp_path / "model")
+    loaded = load_policy(tmp_path / "model")
+    assert type(loaded) is type(policy)
+    np.testing.assert_array_equal(loaded.score(some_candidates()), policy.score(some_candidates()))
+
+
+def test_the_description_says_what_it_is_and_where_it_comes_from(tmp_path: Path) -> None:
+    save_policy(linear_policy(), tmp_path / "new" / "model", {"data": "tiny", "seed": 3})
+    description = json.loads((tmp_path / "new" / "model" / "model.json").read_text())
+    assert description["policy"] == "ranksvm"
+    assert description["cuolr"] == cuolr.__version__
+    assert description["provenance"] == {"data": "tiny", "seed": 3}
+
+
+def test_saving_again_replaces_the_model_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    save_policy(RandomPolicy(1), tmp_path / "model")
+    assert load_policy(tmp_path / "model") == RandomPolicy(1)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_text("cat")
+    with pytest.raises(InputError, match="photos: exists and is not a model"):
+        save_policy(RandomPolicy(), tmp_path / "photos")
+    assert (tmp_path / "photos" / "cat.jpg").read_text() == "cat"
+
+
+def test_a_crash_while_saving_leaves_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_policy(RandomPolicy(1), tmp_path / "model")
+    move = Path.rename
+
+    def fail_on_the_new_one(path: Path, target: Path) -> Path:
+        if "new" in path.name:
+            raise OSError("disk full")
+        return move(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail_on_the_new_one)
+    with pytest.raises(OSError, match="disk full"):
+        save_policy(RandomPolicy(2), tmp_path / "model")
+    assert load_policy(tmp_path / "model") == RandomPolicy(1)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_missing_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nothing/model.json: cannot be read \(No such file"):
+        load_policy(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("cut", [0, 7, -1])
+def test_truncated_arrays_are_refused(tmp_path: Path, cut: int) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    path = tmp_path / "model" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(InputError, match=r"model.safetensors: damaged"):
+        load_policy(tmp_path / "model")
+
+
+def test_a_single_changed_bit_is_noticed(tmp_path: Path) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    path = tmp_path / "model" / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"model.safetensors: damaged"):
+        load_policy(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "not a model of this version of cuolr"),
+        ('{"weights": 3}', "not a model of this version of cuolr"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+    ],
+)
+def test_a_foreign_description_is_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    (tmp_path / "model" / "model.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError, match=message):
+        load_policy(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"policy": "ranksvn"}, r"unknown policy 'ranksvn' \(did you mean 'ranksvm'\?\)"),
+        ({"policy": "random"}, "does not hold a 'random' policy: KeyError"),
+        ({"settings": None}, "does not hold a 'ranksvm' policy: TypeError"),
+    ],
+)
+def test_a_description_that_does_not_fit_is_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match=message):
+        load_policy(tmp_path / "model")

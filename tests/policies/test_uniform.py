@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuolr.policies.uniform import RandomPolicy
+from cuolr.types import Candidates
+
+
+def candidates_of(sizes: list[int], prefix: str = "q") -> Candidates:
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    names = np.array([f"{prefix}{i}" for i in range(len(sizes))])
+    return Candidates(np.zeros((offsets[-1], 1), np.float32), offsets, names)
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=10), st.integers(0, 2**40), st.data())
+def test_the_order_of_a_query_does_not_depend_on_the_queries_around_it(
+    sizes: list[int], seed: int, data: st.DataObject
+) -> None:
+    candidates = candidates_of(sizes)
+    some = np.array(data.draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1)))
+    policy = RandomPolicy(seed)
+    np.testing.assert_array_equal(policy.rank(candidates.select(some), 20), policy.rank(candidates, 20)[some])
+
+
+def test_each_document_is_ranked_once() -> None:
+    ranking = RandomPolicy(1).rank(candidates_of([5, 3]), 5)
+    assert sorted(ranking[0]) == [0, 1, 2, 3, 4]
+    assert sorted(ranking[1][:3]) == [0, 1, 2]
+    assert ranking[1][3:].tolist() == [-1, -1]
+
+
+def test_another_seed_gives_another_order() -> None:
+    candidates = candidates_of([50])
+    assert (RandomPolicy(1).rank(candidates, 50) != RandomPolicy(2).rank(candidates, 50)).any()
+
+
+def test_all_orders_are_equally_likely() -> None:
+    lists = 60_000
+    rankings = RandomPolicy(3).rank(candidates_of([3] * lists), 3)
+    _, counts = np.unique(rankings, axis=0, return_counts=True)
+    assert counts / lists == pytest.approx(np.full(6, 1 / 6), abs=4 * np.sqrt(1 / 6 * 5 / 6 / lists))
+
+
+def test_scores_are_uniform() -> None:
+    scores = RandomPolicy(0).score(candidates_of([200] * 500))
+    assert scores.dtype == np.float32
+    counts, _ = np.histogram(scores, bins=10, range=(0, 1))
+    assert counts / len(scores) == pytest.approx(np.full(10, 0.1), abs=4 * np.sqrt(0.1 * 0.9 / len(scores)))

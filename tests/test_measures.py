@@ -1,0 +1,152 @@
+from math import log2
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score
+
+from cuolr.errors import InputError
+from cuolr.measures import MEASURES, GradedLists, Measure, mean_over_queries, measure_ranking
+from cuolr.policies.base import rank_by_score
+from cuolr.types import Candidates, RankingDataset
+
+Queries = list[list[int]]
+
+
+def dataset_of(queries: Queries, max_grade: int = 4) -> RankingDataset:
+    """Queries given by their documents' grades."""
+    grades = np.array([grade for query in queries for grade in query], np.int8)
+    offsets = np.concatenate([[0], np.cumsum([len(query) for query in queries])]).astype(np.int64)
+    names = np.array([str(i) for i in range(len(queries))])
+    return RankingDataset(Candidates(np.zeros((len(grades), 1), np.float32), offsets, names), grades, max_grade)
+
+
+def ranking_of(rows: list[list[int]]) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
+    return np.array(rows, np.int64)
+
+
+some_queries = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=15), min_size=1, max_size=6)
+
+
+@st.composite
+def ranked_queries(draw: st.DrawFn) -> tuple[Queries, list[list[int]]]:
+    """Queries, and a random order of the documents of each."""
+    queries = draw(some_queries)
+    return queries, [draw(st.permutations(range(len(query)))) for query in queries]
+
+
+def padded(orders: list[list[int]], width: int) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
+    return ranking_of([(order + [-1] * width)[:width] for order in orders])
+
+
+def test_dcg_is_the_discounted_sum_of_exponential_gains() -> None:
+    values = measure_ranking(dataset_of([[0, 2, 1, 4]]), ranking_of([[3, 0, 1, 2]]), "dcg@4")
+    assert values == pytest.approx([(2**4 - 1) / log2(2) + 0 / log2(3) + (2**2 - 1) / log2(4) + (2**1 - 1) / log2(5)])
+
+
+def test_ndcg_divides_by_the_best_possible_list() -> None:
+    values = measure_ranking(dataset_of([[1, 3, 0]]), ranking_of([[0, 2, 1]]), "ndcg@3")
+    assert values == pytest.approx([(1 / log2(2) + 7 / log2(4)) / (7 / log2(2) + 1 / log2(3))])
+
+
+def test_a_cutoff_cuts_the_ranking_and_the_ideal_list() -> None:
+    values = measure_ranking(dataset_of([[1, 2, 2]]), ranking_of([[0, 1, 2]]), "ndcg@2")
+    assert values == pytest.approx([(1 / log2(2) + 3 / log2(3)) / (3 / log2(2) + 3 / log2(3))])
+
+
+def test_empty_positions_gain_nothing() -> None:
+    dataset = dataset_of([[2], [1, 1, 1]])
+    assert measure_ranking(dataset, ranking_of([[0, -1], [2, 1]]), "ndcg@2") == pytest.approx([1, 1])
+    assert measure_ranking(dataset, ranking_of([[-1, -1], [2, -1]]), "dcg@2") == pytest.approx([0, 1 / log2(2)])
+
+
+def test_a_short_query_is_complete_whatever_the_cutoff() -> None:
+    assert measure_ranking(dataset_of([[0, 1]]), ranking_of([[0, 1]]), "ndcg@10") == pytest.approx([1 / log2(3)])
+
+
+@pytest.mark.parametrize("measure", MEASURES.names())
+@pytest.mark.parametrize(("option", "value"), [("zero", 0.0), ("one", 1.0), ("skip", np.nan)])
+def test_a_query_without_a_relevant_document_counts_what_the_option_says(
+    measure: str, option: str, value: float
+) -> None:
+    dataset = dataset_of([[0, 0], [0, 1], []])
+    lists = GradedLists.of(dataset, ranking_of([[0, 1], [1, 0], [-1, -1]]))
+    values = Measure(measure, 2).per_query(lists, option)  # type: ignore[arg-type]
+    np.testing.assert_equal(values, [value, 1.0, value])
+
+
+def test_the_mean_leaves_out_skipped_queries() -> None:
+    assert mean_over_queries(np.array([0.5, np.nan, 1.0])) == (0.5 + 1.0) / 2
+
+
+def test_nothing_to_average_is_an_error() -> None:
+    with pytest.raises(InputError, match="none of the 2 queries has a relevant document"):
+        mean_over_queries(np.array([np.nan, np.nan]))
+
+
+def test_a_list_shorter_than_the_cutoff_is_refused() -> None:
+    with pytest.raises(InputError, match="at 3 needs lists of 3 documents, found 2"):
+        measure_ranking(dataset_of([[0, 1, 2]]), ranking_of([[0, 1]]), "ndcg@3")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ndgc@10", r"unknown measure 'ndgc' \(did you mean 'ndcg'\?\)"),
+        ("ndcg", "expected '@' and a whole number above 0 after 'ndcg', found nothing"),
+        ("ndcg@", "found ''"),
+        ("ndcg@0", "found '0'"),
+        ("ndcg@-1", "found '-1'"),
+        ("ndcg@ten", "found 'ten'"),
+        ("ndcg@²", "found '²'"),
+        ("", "unknown measure ''"),
+    ],
+)
+def test_a_misspelt_measure_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Measure.parse(text)
+
+
+@given(st.sampled_from(MEASURES.names()), st.integers(1, 1000))
+def test_a_measure_is_read_as_it_is_written(name: str, cutoff: int) -> None:
+    assert Measure.parse(str(Measure(name, cutoff))) == Measure(name, cutoff)
+
+
+@given(ranked_queries(), st.integers(1, 12))
+def test_ndcg_equals_scikit_learn_given_exponential_gains(case: tuple[Queries, list[list[int]]], k: int) -> None:
+    queries, orders = case
+    values = measure_ranking(dataset_of(queries), padded(orders, 15), f"ndcg@{k}")
+    for query, order, value in zip(queries, orders, values, strict=True):
+        if max(query) == 0:
+            assert np.isnan(value)
+        elif len(query) > 1:  # scikit-learn refuses a single document
+            gains = np.exp2(query) - 1  # its own gain is linear
+            scores = np.empty(len(query))
+            scores[order] = -np.arange(len(query))
+            assert value == pytest.approx(ndcg_score([gains], [scores], k=k))
+
+
+@given(ranked_queries(), st.integers(1, 12))
+def test_ndcg_is_between_0_and_1_and_1_for_the_ideal_order(case: tuple[Queries, list[list[int]]], k: int) -> None:
+    queries, orders = case
+    dataset = dataset_of(queries)
+    values = measure_ranking(dataset, padded(orders, 15), f"ndcg@{k}", without_relevant="one")
+    assert ((values >= 0) & (values <= 1 + 1e-12)).all()
+    ideal = rank_by_score(dataset.relevance.astype(np.float32), dataset.candidates.offsets, 15)
+    assert measure_ranking(dataset, ideal, f"ndcg@{k}", without_relevant="one") == pytest.approx(np.ones(len(queries)))
+
+
+@given(ranked_queries(), st.integers(1, 12), st.data())
+def test_swapping_a_better_document_up_never_lowers_ndcg(
+    case: tuple[Queries, list[list[int]]], k: int, data: st.DataObject
+) -> None:
+    queries, orders = case
+    dataset = dataset_of(queries)
+    before = measure_ranking(dataset, padded(orders, 15), f"ndcg@{k}", without_relevant="zero")
+    for query, order in zip(queries, orders, strict=True):
+        upper, lower = sorted(data.draw(st.tuples(*[st.integers(0, len(order) - 1)] * 2)))
+        if query[order[lower]] > query[order[upper]]:
+            order[lower], order[upper] = order[upper], order[lower]
+    after = measure_ranking(dataset, padded(orders, 15), f"ndcg@{k}", without_relevant="zero")
+    assert (after >= before - 1e-12).all()
