@@ -1,5 +1,6 @@
 """The command line: verbs only. Bad input gives one line per problem on stderr and exit status 2."""
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -8,26 +9,36 @@ from typing import TextIO
 import tyro
 
 from cuolr.commands.generate import generate_folder
+from cuolr.commands.import_log import import_log
 from cuolr.commands.inspect import inspect
 from cuolr.commands.list import list_names
+from cuolr.commands.log_info import log_info
+from cuolr.commands.optimality import optimality
+from cuolr.commands.simulate import simulate
 from cuolr.errors import InputError, InputWarning
 from cuolr.terminal import say
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "generate": generate_folder,
+    "import-log": import_log,
     "inspect": inspect,
     "list": list_names,
+    "log-info": log_info,
+    "optimality": optimality,
+    "simulate": simulate,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Learning to rank from click logs, whatever the click model."""
-    warnings.showwarning = _show_warning
     config = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS, prog="cuolr", description=main.__doc__, args=arguments, config=config
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", InputWarning)
+            warnings.showwarning = _show_warning
+            tyro.extras.subcommand_cli_from_dict(
+                COMMANDS, prog="cuolr", description=main.__doc__, args=arguments, config=config
+            )
     except InputError as error:
         for problem in error.problems:
             say(f"error: {problem}")
@@ -36,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         say("stopped")
         sys.exit(130)
     except BrokenPipeError:
-        sys.stderr.close()
+        # The reader of our output has gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 
 

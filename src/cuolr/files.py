@@ -37,8 +37,7 @@ def atomic_folder(path: Path, overwrite: bool = False) -> Iterator[Path]:
         path: Where the folder is to be; its parents are made.
         overwrite: Whether a folder that is there already is replaced; otherwise it is an error, before any work.
     """
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists already; give another path, or --overwrite to replace it")
+    refuse_existing(path, overwrite)
     unfinished = _beside(path)
     unfinished.mkdir(parents=True)
     try:
@@ -52,6 +51,12 @@ def atomic_folder(path: Path, overwrite: bool = False) -> Iterator[Path]:
             os.rename(unfinished, path)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def refuse_existing(path: Path, overwrite: bool) -> None:
+    """Stop before any work where the result could not be put."""
+    if path.exists() and not overwrite:
+        raise InputError(f"{path}: exists already; give another path, or --overwrite to replace it")
 
 
 def _beside(path: Path) -> Path:

@@ -8,22 +8,45 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 
-def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str | None = None) -> None:
-    """Print a table: the first column to the left, numbers to the right."""
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+def show_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    caption: str | None = None,
+    left: Sequence[int] = (0,),
+) -> None:
+    """Print a table, numbers to the right and the columns `left` to the left; no heads where all are empty."""
+    table = Table(title=escape(title), caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    table.show_header = any(columns)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+        table.add_column(column, justify="left" if i in left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     console = Console()
     if not console.is_terminal:
         # A file or a pipe has no width to fit; lines are as long as they need to be.
         console = Console(width=max(200, console.width))
     console.print(table)
+
+
+def show_text(text: str) -> None:
+    """Print a result in words."""
+    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def bar(share: float, width: int = 40) -> str:
+    """A share between 0 and 1 as a bar, to an eighth of a character.
+
+    >>> bar(0.5, width=3)
+    '█▌'
+    """
+    eighths = round(share * width * 8)
+    return "█" * (eighths // 8) + ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]
 
 
 def show_json(value: Any) -> None:
@@ -41,6 +64,7 @@ def progress_bar(what: str, total: int, in_bytes: bool = False) -> Iterator[Call
     """A bar with the time left; the function that it gives takes the amount done since the last call."""
     count = DownloadColumn() if in_bytes else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(compact=True))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)

@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import tyro
 
@@ -13,7 +12,7 @@ from cuolr.terminal import show_json, show_table
 
 def inspect(
     path: tyro.conf.Positional[Path],
-    options: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),
+    options: DataOptions = DataOptions(),
     json: bool = False,
 ) -> None:
     """Show what is in a data set: queries, documents, features and grades of each split.
@@ -23,10 +22,7 @@ def inspect(
         options: How to read it.
         json: Print JSON instead of a table.
     """
-    if path.is_file():
-        splits = {path.name: options.read_file(path).as_dataset()}
-    else:
-        splits = options.load(path)
+    splits = {path.name: options.read_file(path).as_dataset()} if path.is_file() else options.load(path)
     statistics = {name: describe(split) for name, split in splits.items()}
     if json:
         show_json({name: asdict(counts) for name, counts in statistics.items()})

@@ -24,4 +24,4 @@ def list_names(json: bool = False) -> None:
     if json:
         show_json(names)
     else:
-        show_table("", ["kind", "names"], [[kind, ", ".join(known)] for kind, known in names.items()])
+        show_table("", ["", ""], [[kind, ", ".join(known)] for kind, known in names.items()], left=(0, 1))

@@ -1,0 +1,41 @@
+"""`cuolr generate`: a data set that looks like a real one, as LETOR files."""
+
+from pathlib import Path
+
+import tyro
+
+from cuolr.data.letor import write_letor
+from cuolr.data.synthetic import generate_splits
+from cuolr.files import atomic_folder
+from cuolr.terminal import progress_bar, say
+
+
+def generate_folder(
+    preset: tyro.conf.Positional[str],
+    *,
+    out: Path,
+    train: int = 2_000,
+    vali: int = 500,
+    test: int = 500,
+    seed: int = 1,
+    overwrite: bool = False,
+) -> None:
+    """Write a generated data set to OUT/Fold1/{train,vali,test}.txt.
+
+    Args:
+        preset: web10k-like, yahoo-like or tiny.
+        out: The folder to make.
+        train: Number of training queries.
+        vali: Number of validation queries.
+        test: Number of test queries.
+        seed: The same seed gives the same data.
+        overwrite: Replace the folder if it is there.
+    """
+    with atomic_folder(out, overwrite) as folder, progress_bar("generating", 4) as progress:
+        splits = dict(zip(("train", "vali", "test"), generate_splits(preset, train, vali, test, seed), strict=True))
+        progress(1)
+        (folder / "Fold1").mkdir()
+        for split, dataset in splits.items():
+            write_letor(dataset, folder / "Fold1" / f"{split}.txt")
+            progress(1)
+    say(f"wrote {out}: {train:,} training, {vali:,} validation and {test:,} test queries")

@@ -1,0 +1,32 @@
+"""`cuolr import-log`: your own log, checked and made ready to train from."""
+
+from pathlib import Path
+
+import tyro
+
+from cuolr.data.clicklog import save_click_log
+from cuolr.data.feature_file import read_candidates
+from cuolr.data.log_import import import_log as read_log
+from cuolr.files import refuse_existing
+from cuolr.terminal import say
+
+
+def import_log(
+    table: tyro.conf.Positional[Path], features: Path, out: Path, k: int | None = None, overwrite: bool = False
+) -> None:
+    """Read your own click log: a table of what was shown and clicked, and the documents' features.
+
+    The table has a row per shown document: query_id, session_id, position (from 1), doc_id, click (0 or 1), and
+    where known logging_propensity, examination and timestamp.
+
+    Args:
+        table: Parquet, CSV or JSON lines.
+        features: LETOR with document ids after '#', or Parquet with query_id, doc_id and a column per feature.
+        out: Folder of the log.
+        k: Cut lists at this length; by default the longest is kept.
+        overwrite: Replace the log if it is there.
+    """
+    refuse_existing(out, overwrite)
+    log = read_log(table, read_candidates(features), k)
+    save_click_log(log, out, {"table": str(table), "features": str(features)}, overwrite)
+    say(f"wrote {out}: {log.sessions:,} sessions; look at it with: cuolr log-info {out}")

@@ -1,0 +1,92 @@
+"""Candidates as arrays in a folder, to be mapped into memory: features and ids, and nothing that tells relevance."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.errors import InputError
+from cuolr.types import Candidates
+
+FEATURES, OFFSETS, QUERY_IDS, DOCUMENT_IDS = "features.npy", "offsets.npy", "query_ids.npy", "document_ids.npy"
+
+# Rows that are compared at a time, so that memory is bounded however large the data.
+ROWS_AT_A_TIME = 65_536
+
+
+def save_candidates(candidates: Candidates, folder: Path) -> None:
+    """Write candidates into an existing folder.
+
+    Features that are a memory map of a file which holds them and nothing else are hard-linked, else copied. Never is
+    there a link to a folder: labels may lie in it.
+    """
+    _link_or_copy(np.asanyarray(candidates.features), folder / FEATURES)
+    np.save(folder / OFFSETS, candidates.offsets, allow_pickle=False)
+    np.save(folder / QUERY_IDS, candidates.query_ids, allow_pickle=False)
+    if candidates.document_ids is not None:
+        np.save(folder / DOCUMENT_IDS, candidates.document_ids, allow_pickle=False)
+
+
+def load_candidates(folder: Path) -> Candidates:
+    """Read what `save_candidates` wrote; features and document ids are mapped, not read."""
+    features = _load(folder / FEATURES, "features [n_documents, F] in float32", ndim=2, kind="f", size=4, mapped=True)
+    offsets = _load(folder / OFFSETS, "offsets [n_queries + 1] in int64", ndim=1, kind="i", size=8)
+    query_ids = _load(folder / QUERY_IDS, "texts [n_queries]", ndim=1, kind="U")
+    if len(offsets) != len(query_ids) + 1:
+        raise InputError(f"{folder / OFFSETS}: expected {len(query_ids) + 1} offsets, found {len(offsets)}")
+    if offsets[0] != 0 or offsets[-1] != len(features) or (np.diff(offsets) < 0).any():
+        raise InputError(f"{folder / OFFSETS}: expected offsets that rise from 0 to {len(features)}, found others")
+    if not (folder / DOCUMENT_IDS).exists():
+        return Candidates(features, offsets, query_ids)
+    document_ids = _load(folder / DOCUMENT_IDS, "texts [n_documents]", ndim=1, kind="U", mapped=True)
+    if len(document_ids) != len(features):
+        raise InputError(f"{folder / DOCUMENT_IDS}: expected {len(features)} ids, found {len(document_ids)}")
+    return Candidates(features, offsets, query_ids, document_ids)
+
+
+def _load(
+    file: Path, expected: str, ndim: int, kind: str, size: int | None = None, mapped: bool = False
+) -> npt.NDArray[Any]:
+    """An array of that shape and type, or an error that says what the file should hold."""
+    try:
+        array: npt.NDArray[Any] = np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{file}: expected {expected}, found no whole .npy file ({error})") from None
+    if array.ndim != ndim or array.dtype.kind != kind or (size is not None and array.dtype.itemsize != size):
+        raise InputError(f"{file}: expected {expected}, found {array.dtype} {list(array.shape)}")
+    return array
+
+
+def _link_or_copy(features: npt.NDArray[Any], target: Path) -> None:
+    source = _file_of(features)
+    if source is not None:
+        try:
+            os.link(source, target)
+            return
+        except OSError:  # another file system, or one without hard links
+            pass
+    np.save(target, features, allow_pickle=False)
+
+
+def _file_of(array: npt.NDArray[Any]) -> Path | None:
+    """The .npy file that holds this array and nothing else, where it is a map of one.
+
+    The content is compared, because a map may be of a part of the file, or of a file that has been replaced since.
+    """
+    if not isinstance(array, np.memmap) or array.filename is None or array.flags.writeable:
+        return None
+    file = Path(array.filename).resolve()
+    try:
+        whole = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    alike = whole.dtype == array.dtype and whole.shape == array.shape and whole.flags.c_contiguous
+    if not alike or file.stat().st_size != whole.offset + whole.nbytes:
+        return None
+    starts = range(0, len(array), ROWS_AT_A_TIME)
+    same = (np.array_equal(array[i : i + ROWS_AT_A_TIME], whole[i : i + ROWS_AT_A_TIME]) for i in starts)
+    return file if all(same) else None

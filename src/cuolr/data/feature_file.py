@@ -1,0 +1,101 @@
+"""Documents to rank, or that a log names: from LETOR, whose labels are dropped, or from a Parquet table.
+
+The table has the columns query_id, doc_id, and either a list in each row as `features` or a column per feature.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from cuolr.data.letor import read_letor
+from cuolr.data.tables import read_errors
+from cuolr.errors import InputError
+from cuolr.types import Candidates, Floats
+
+IDS = ("query_id", "doc_id")
+# A feature of such a name would bring the labels past the wall.
+LABEL_NAMES = frozenset({"grade", "judgement", "judgment", "label", "rating", "rel", "relevance", "target"})
+
+
+def read_candidates(path: Path) -> Candidates:
+    """Read the documents of each query with their features and ids: Parquet by its name, else LETOR."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return _read_table(path)
+    return read_letor(path).candidates
+
+
+def _read_table(path: Path) -> Candidates:
+    """Rows of a query need not be consecutive: they are brought together, queries in the order of their first row."""
+    if not path.is_file():
+        raise InputError(f"{path}: expected a file, found {'a folder' if path.exists() else 'nothing'}")
+    with read_errors(path):
+        table = pl.read_parquet(path)
+    problems = list(_column_problems(table))
+    if problems:
+        raise InputError([f"{path}: {problem}" for problem in problems])
+    features = _features(table)
+    problems = list(_value_problems(table, features))
+    if problems:
+        raise InputError([f"{path}: {problem}" for problem in problems])
+    query_ids, document_ids = (table[name].cast(pl.String) for name in IDS)
+    queries = query_ids.unique(maintain_order=True)
+    query = query_ids.replace_strict(queries, pl.int_range(len(queries), eager=True)).to_numpy()
+    order = np.argsort(query, kind="stable")
+    return Candidates(
+        features=features if (order[1:] > order[:-1]).all() else features[order],
+        offsets=np.concatenate([[0], np.cumsum(np.bincount(query))]),
+        query_ids=queries.to_numpy().astype(np.str_),
+        document_ids=document_ids.to_numpy().astype(np.str_)[order],
+    )
+
+
+def _column_problems(table: pl.DataFrame) -> Iterator[str]:
+    schema = table.schema
+    yield from (f"column '{name}' is missing; found: {', '.join(schema)}" for name in IDS if name not in schema)
+    for name in IDS:
+        if name in schema and not (schema[name].is_integer() or schema[name] == pl.String):
+            yield f"column '{name}': expected text or whole numbers, found {schema[name]}"
+    others = [name for name in schema if name not in IDS]
+    if not others:
+        yield "expected a column 'features' with lists, or a column per feature, found none"
+    for name in others:
+        if name.lower() in LABEL_NAMES:
+            yield f"column '{name}' looks like a relevance label, which no ranker may see; remove or rename it"
+        elif isinstance(schema[name], pl.List | pl.Array):
+            if name != "features" or len(others) > 1 or not schema[name].inner.is_numeric():  # type: ignore[attr-defined]
+                yield f"column '{name}': expected one list of numbers, named 'features', found {schema[name]}"
+        elif not (schema[name].is_numeric() or schema[name] == pl.Boolean):
+            yield f"column '{name}': expected numbers, found {schema[name]}; remove it if it is no feature"
+    if not len(table):
+        yield "expected a row for each document, found none"
+
+
+def _features(table: pl.DataFrame) -> Floats:
+    """[n_documents, F]; NaN where a value is missing, also at the end of lists that are too short."""
+    columns = table.drop(IDS)
+    if isinstance(columns.dtypes[0], pl.Array):
+        columns = columns.cast(pl.List(columns.dtypes[0].inner))
+    if isinstance(columns.dtypes[0], pl.List):
+        width = int(columns["features"].list.len().to_numpy().max())
+        columns = columns.select(pl.col("features").list.get(j, null_on_oob=True).alias(str(j)) for j in range(width))
+    features = np.empty(columns.shape, np.float32)
+    for j, column in enumerate(columns):
+        features[:, j] = column.cast(pl.Float32).to_numpy()
+    return features
+
+
+def _value_problems(table: pl.DataFrame, features: Floats) -> Iterator[str]:
+    for name in IDS:
+        missing = np.flatnonzero(table[name].is_null())
+        if len(missing):
+            yield f"column '{name}': expected a value, found {len(missing)} nulls, the first in row {missing[0] + 1}"
+    repeated = table.select(IDS).drop_nulls().filter(pl.struct(IDS).is_duplicated())
+    if len(repeated):
+        query_id, document_id = repeated.row(0)
+        yield f"expected each document of a query once, found '{document_id}' of query '{query_id}' again"
+    bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
+    if len(bad):
+        found = "a missing value, NaN, an infinite number or a list of another length"
+        yield f"features: expected finite numbers, found {found} in {len(bad)} rows, the first in row {bad[0] + 1}"

@@ -1,0 +1,341 @@
+"""Generated data sets that look like the public ones: to try things out, to test, to measure, without a download.
+
+How a data set comes about:
+
+1. A document has hidden factors z, standard normal, in part shared by the documents of its query.
+2. Its relevance in the eyes of a judge is √linear · w·z + √interaction · h(z) + √noise · ε + b, three shares that sum
+   to 1: w·z is what a linear ranker can learn, h(z) (squares and products of factors, uncorrelated with w·z) only a
+   nonlinear one, ε nobody. b shifts all documents of a query, so that some queries have many relevant documents and
+   some none.
+3. Cut at fixed thresholds, relevance gives grades in the wanted proportions.
+4. A feature sees one factor, more or less blurred, through an increasing function such as a word count or a
+   probability would be: discrete, heavy-tailed, zero for many documents.
+
+The weights, thresholds and features are the *world*, which depends on the preset and the seed alone, so that train,
+validation and test queries share it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy.special import ndtr
+
+from cuolr.data.normalise import Normalising
+from cuolr.errors import InputError
+from cuolr.registry import unknown_name
+from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, RankingDataset
+
+Split = Literal["train", "vali", "test"]
+
+# Queries that are drawn together from one random stream. A part of the data's definition: changing it changes all data.
+QUERIES_PER_BLOCK = 64
+# Query ids of the splits start here, so that no id is in two of them.
+FIRST_QUERY_ID: dict[Split, int] = {"train": 1, "vali": 100_000_001, "test": 200_000_001}
+STREAMS: dict[str, int] = {"world": 0, "train": 1, "vali": 2, "test": 3}
+# Queries from which the thresholds between grades are found.
+THRESHOLD_QUERIES = 4_000
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What a generated data set is like.
+
+    Attributes:
+        features: F.
+        query_features: How many of these are the same for all documents of a query, as a word's rarity is.
+        families: How features look, see `FAMILIES`; dealt out in turn.
+        grades: The share of documents of each grade, from 0 up.
+        documents: Mean number of documents of a query.
+        documents_spread: Standard deviation of the logarithm of that number.
+        max_documents: Never more.
+        factors: How many hidden factors a document has.
+        shared: Share of the variance of a factor that the documents of a query have in common.
+        linear: Share of the variance of relevance that is linear in the factors.
+        interaction: Share that is not; the rest is noise.
+        query_effect: Standard deviation of b, where the shares above sum to 1.
+        barren: Share of queries without any relevant document.
+        clearest: Correlation of a factor with the feature that shows it best.
+        dimmest: Correlation with the feature that shows it worst.
+        normalising: What suits the features.
+    """
+
+    features: int
+    query_features: int
+    families: tuple[str, ...]
+    grades: tuple[float, ...]
+    documents: float
+    documents_spread: float
+    max_documents: int
+    factors: int
+    shared: float
+    linear: float
+    interaction: float
+    query_effect: float
+    barren: float
+    clearest: float
+    dimmest: float
+    normalising: Normalising
+
+
+PRESETS: dict[str, Preset] = {
+    "web10k-like": Preset(
+        features=136,
+        query_features=5,
+        families=("count", "heavy-tail", "ratio", "log-probability", "score", "flag", "rank"),
+        grades=(0.52, 0.32, 0.13, 0.02, 0.01),
+        documents=120,
+        documents_spread=0.58,
+        max_documents=1_000,
+        factors=12,
+        shared=0.2,
+        linear=0.16,
+        interaction=0.13,
+        query_effect=0.6,
+        barren=0.03,
+        clearest=0.95,
+        dimmest=0.3,
+        normalising="log-min-max",
+    ),
+    "yahoo-like": Preset(
+        features=700,
+        query_features=10,
+        families=("sparse-rank",),
+        grades=(0.26, 0.36, 0.28, 0.08, 0.02),
+        documents=24,
+        documents_spread=0.6,
+        max_documents=140,
+        factors=20,
+        shared=0.2,
+        linear=0.34,
+        interaction=0.15,
+        query_effect=1.0,
+        barren=0.01,
+        clearest=0.95,
+        dimmest=0.3,
+        normalising="min-max",
+    ),
+    "tiny": Preset(
+        features=10,
+        query_features=0,
+        families=("count", "ratio", "score", "log-probability"),
+        grades=(0.6, 0.3, 0.1),
+        documents=12,
+        documents_spread=0.4,
+        max_documents=40,
+        factors=5,
+        shared=0.2,
+        linear=0.5,
+        interaction=0.2,
+        query_effect=0.6,
+        barren=0.03,
+        clearest=0.95,
+        dimmest=0.8,
+        normalising="log-min-max",
+    ),
+}
+
+
+def generate(preset: str, queries: int, seed: int, split: Split = "train") -> RankingDataset:
+    """Generate labelled queries.
+
+    The same arguments give the same data, and more queries begin with the same ones.
+
+    Args:
+        preset: One of `PRESETS`.
+        queries: How many.
+        seed: Of the world and of the queries.
+        split: Different queries of the same world.
+    """
+    if queries < 1 or seed < 0:
+        raise InputError(f"generated data: expected queries ≥ 1 and seed ≥ 0, found queries {queries} and seed {seed}")
+    world = World(preset, seed)
+    blocks = -(-queries // QUERIES_PER_BLOCK)
+    sizes = world.draw_sizes(blocks * QUERIES_PER_BLOCK, np.random.default_rng([seed, STREAMS[split], 0]))
+    n_documents = sizes[:queries].sum()
+    features = np.empty((n_documents, world.preset.features), np.float32)
+    relevance = np.empty(n_documents, np.int8)
+    start = 0
+    for block, block_sizes in enumerate(sizes.reshape(blocks, QUERIES_PER_BLOCK)):
+        rng = np.random.default_rng([seed, STREAMS[split], 1 + block])
+        block_features, block_relevance = world.draw_documents(block_sizes, rng)
+        end = min(start + len(block_relevance), n_documents)
+        features[start:end], relevance[start:end] = block_features[: end - start], block_relevance[: end - start]
+        start = end
+    offsets = np.concatenate([[0], np.cumsum(sizes[:queries])])
+    query_ids = np.arange(FIRST_QUERY_ID[split], FIRST_QUERY_ID[split] + queries).astype(np.str_)
+    return RankingDataset(Candidates(features, offsets, query_ids), relevance, len(world.preset.grades) - 1)
+
+
+def generate_splits(
+    preset: str, train: int, validation: int, test: int, seed: int
+) -> tuple[RankingDataset, RankingDataset, RankingDataset]:
+    """Training, validation and test queries of one world.
+
+    Args:
+        preset: One of `PRESETS`.
+        train: Number of training queries.
+        validation: Number of validation queries.
+        test: Number of test queries.
+        seed: Of the world and of the queries.
+    """
+    return (
+        generate(preset, train, seed, "train"),
+        generate(preset, validation, seed, "vali"),
+        generate(preset, test, seed, "test"),
+    )
+
+
+class World:
+    """How features and relevance come from the hidden factors."""
+
+    def __init__(self, preset: str, seed: int) -> None:
+        if preset not in PRESETS:
+            raise unknown_name("preset", preset, PRESETS)
+        self.preset = PRESETS[preset]
+        rng = np.random.default_rng([seed, STREAMS["world"]])
+        self._draw_features(rng)
+        self._find_thresholds(rng)
+
+    def draw_sizes(self, queries: int, rng: np.random.Generator) -> Ints:
+        """[queries] the number of documents of each, log-normal."""
+        spread = self.preset.documents_spread
+        # The mean of a log-normal is exp(location + spread² / 2).
+        logs = np.log(self.preset.documents) - spread**2 / 2 + spread * rng.standard_normal(queries)
+        return np.clip(np.round(np.exp(logs)), 1, self.preset.max_documents).astype(np.int64)
+
+    def draw_documents(self, sizes: Ints, rng: np.random.Generator) -> tuple[Floats, Ints]:
+        """The features and the grades of the documents of some queries.
+
+        Args:
+            sizes: [B] the number of documents of each query.
+            rng: Where they come from.
+
+        Returns:
+            features: [n, F] float32.
+            grades: [n].
+        """
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        factors, relevance = self._draw_relevance(query, len(sizes), rng)
+        blur = rng.standard_normal((len(query), self.preset.features), dtype=np.float32)
+        of_query = rng.standard_normal((len(sizes), self.preset.query_features), dtype=np.float32)
+        signals = factors[:, self.factor] * self.clarity + blur * np.sqrt(1 - self.clarity**2)
+        signals[:, self.is_of_query] = of_query[query]
+        features = np.empty_like(signals)
+        for name in set(self.preset.families):
+            columns = np.flatnonzero(self.family == name)
+            features[:, columns] = FAMILIES[name](signals[:, columns], self.level[columns], self.width[columns])
+        return features, np.searchsorted(self.thresholds, relevance)
+
+    def _draw_features(self, rng: np.random.Generator) -> None:
+        """What each feature shows: factors, clarity and family are dealt out evenly, then shuffled over columns.
+
+        Even, so that data sets of different seeds are equally hard.
+        """
+        preset = self.preset
+        column = rng.permutation(preset.features)
+        place = column // preset.factors  # among the features of the same factor, the clearest first
+        self.factor: Ints = column % preset.factors
+        self.is_of_query: Bools = column >= preset.features - preset.query_features
+        self.family = np.array(preset.families)[(place + self.factor) % len(preset.families)]
+        clarity = preset.clearest + (preset.dimmest - preset.clearest) * place / max(place.max(), 1)
+        sign = np.where((place > 0) & (rng.random(preset.features) < 0.25), -1, 1)
+        self.clarity: Floats = (sign * clarity).astype(np.float32)
+        self.level: Floats = rng.random(preset.features, dtype=np.float32)
+        self.width: Floats = rng.random(preset.features, dtype=np.float32)
+
+    def _find_thresholds(self, rng: np.random.Generator) -> None:
+        """Where one grade ends and the next begins: quantiles of the relevance of a large sample."""
+        sizes = self.draw_sizes(THRESHOLD_QUERIES, rng)
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        _, relevance = self._draw_relevance(query, len(sizes), rng)
+        self.thresholds: Doubles = np.quantile(relevance, np.cumsum(self.preset.grades)[:-1])
+
+    def _draw_relevance(self, query: Ints, queries: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """The hidden factors [n, D] and the relevance [n] of documents."""
+        preset = self.preset
+        of_query = rng.standard_normal((queries, preset.factors), dtype=np.float32)
+        own = rng.standard_normal((len(query), preset.factors), dtype=np.float32)
+        factors = np.float32(preset.shared**0.5) * of_query[query] + np.float32((1 - preset.shared) ** 0.5) * own
+
+        importance = np.arange(1, preset.factors + 1) ** -0.5
+        linear = factors @ (importance / np.linalg.norm(importance)).astype(np.float32)
+        noise = rng.standard_normal(len(query), dtype=np.float32)
+        shift = preset.query_effect * rng.standard_normal(queries, dtype=np.float32)
+        shift[rng.random(queries) < preset.barren] = -np.inf
+        relevance = (
+            preset.linear**0.5 * linear
+            + preset.interaction**0.5 * _interaction(factors)
+            + (1 - preset.linear - preset.interaction) ** 0.5 * noise
+            + shift[query]
+        )
+        return factors, relevance
+
+
+def _interaction(factors: Floats) -> Floats:
+    """h(z) = Σ_j ±[z_j·z_{j−1} + (z_j² − 1)/√2] / √(2D): mean 0, variance 1, uncorrelated with each z_j.
+
+    The sign alternates, so that h has no long tail on one side. [n, D] → [n].
+    """
+    n_factors = factors.shape[1]
+    signs = np.where(np.arange(n_factors) % 2, 1, -1).astype(np.float32) / np.float32((2 * n_factors) ** 0.5)
+    products = factors * np.roll(factors, 1, axis=1) + (factors**2 - 1) / np.float32(2**0.5)
+    interaction: Floats = products @ signs
+    return interaction
+
+
+Family: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
+
+
+def _count(signal: Floats, level: Floats, width: Floats) -> Floats:
+    """How often a word occurs: whole numbers, mostly small."""
+    return np.floor(np.exp(3 * level + (0.6 + 0.6 * width) * signal))
+
+
+def _heavy_tail(signal: Floats, level: Floats, width: Floats) -> Floats:
+    """Links to a page, clicks on it: whole numbers, zero for many, up to 10⁸ for a few."""
+    return np.minimum(np.floor(np.exp(2 + 3 * level + (2.5 + 0.7 * width) * signal)), np.float32(2.5e8))
+
+
+def _ratio(signal: Floats, level: Floats, width: Floats) -> Floats:
+    """Share of the query's words that are found: between 0 and 1, both ends common."""
+    return np.clip(0.2 + 0.5 * level + (0.3 + 0.2 * width) * signal, 0, 1)
+
+
+def _log_probability(signal: Floats, level: Floats, width: Floats) -> Floats:
+    """Logarithm of the query's probability in a language model of the page: negative, −80 at least."""
+    return -np.minimum(np.exp(2 + level - (0.3 + 0.4 * width) * signal), 80)
+
+
+def _score(signal: Floats, level: Floats, width: Floats) -> Floats:
+    """Score of a retrieval function: 0 where nothing matches."""
+    return np.maximum((5 + 10 * level) * (1 + (0.7 + 0.6 * width) * signal), 0)
+
+
+def _flag(signal: Floats, level: Floats, width: Floats) -> Floats:
+    """Yes or no."""
+    return (signal > 1.5 * level).astype(np.float32)
+
+
+def _rank(signal: Floats, level: Floats, width: Floats) -> Floats:
+    """Place in an order of all pages, as a 16-bit number."""
+    return np.round(65_535 * ndtr(signal))
+
+
+def _sparse_rank(signal: Floats, level: Floats, width: Floats) -> Floats:
+    """Place among all pages that have the property, between 0 and 1; 0 for the others, which are 30 to 90 %."""
+    without = 0.3 + 0.6 * level
+    return np.maximum(ndtr(signal) - without, 0) / (1 - without)
+
+
+FAMILIES: dict[str, Family] = {
+    "count": _count,
+    "heavy-tail": _heavy_tail,
+    "ratio": _ratio,
+    "log-probability": _log_probability,
+    "score": _score,
+    "flag": _flag,
+    "rank": _rank,
+    "sparse-rank": _sparse_rank,
+}
