@@ -188,6 +188,24 @@ def test_a_feature_beyond_the_known_number_is_refused(tmp_path: Path) -> None:
     assert problems_of(path, LetorOptions(n_features=2)) == [":1: expected a feature index from 1 to 2, found 3"]
 
 
+@pytest.mark.parametrize("block_bytes", [200, 1 << 20])
+def test_an_index_that_would_fill_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
+) -> None:
+    monkeypatch.setattr(letor, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("cuolr.data.letor_rows.FREE_BYTES", 50_000)
+    path = write(tmp_path, "0 qid:1 1:1\n" * 30 + "0 qid:1 900000:1\n" + "0 qid:1 1:1\n" * 30)
+    assert problems_of(path) == [":31: expected fewer features than memory can hold, found 900000"]
+
+
+def test_many_rows_of_a_wide_file_are_refused_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letor, "BLOCK_BYTES", 100)
+    monkeypatch.setattr("cuolr.data.letor_rows.FREE_BYTES", 50_000)
+    path = write(tmp_path, "0 qid:1 1000:1\n" * 30)
+    monkeypatch.setattr("cuolr.data.letor_rows.MAX_GROWTH", 0)
+    assert problems_of(path) == [": expected fewer features than memory can hold, found 1000 in 30 rows"]
+
+
 def test_the_first_twenty_problems_are_collected_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(letor, "BLOCK_BYTES", 64)
     path = write(tmp_path, "".join("1 qid:1 1:1\n" if i % 2 else "1 qid:1 1:x\n" for i in range(100)))

@@ -64,7 +64,7 @@ def write_click_log(
         first = next(chunks, None)
         if first is None:
             raise InputError(f"{folder}: expected at least one session to write, found none")
-        rows, sessions = _write_sessions(unfinished / SESSIONS_FILE, itertools.chain([first], chunks), _schema(first))
+        rows, sessions = _write_sessions(unfinished / SESSIONS_FILE, first, chunks)
         save_candidates(first.candidates, unfinished)
         meta = {
             "format": FORMAT,
@@ -161,11 +161,13 @@ def _stored_columns(log: ClickLog) -> dict[str, npt.NDArray[Any]]:
     return {name: values for name, values in log.columns.items() if name != "count" or log.aggregated}
 
 
-def _schema(log: ClickLog) -> dict[str, pl.DataType]:
-    return dict(pl.DataFrame(_stored_columns(log.select(slice(0, 1)))).schema)
+def _frame(log: ClickLog) -> pl.DataFrame:
+    """The rows as they are stored: 0 and 1 as truth values, which take a third of the time to write."""
+    frame = pl.DataFrame(_stored_columns(log))
+    return frame.cast({pl.Array(pl.UInt8, log.k): pl.Array(pl.Boolean, log.k)})
 
 
-def _write_sessions(file: Path, chunks: Iterator[ClickLog], schema: dict[str, pl.DataType]) -> tuple[int, int]:
+def _write_sessions(file: Path, first: ClickLog, chunks: Iterator[ClickLog]) -> tuple[int, int]:
     """Write the Parquet file.
 
     Returns:
@@ -175,13 +177,12 @@ def _write_sessions(file: Path, chunks: Iterator[ClickLog], schema: dict[str, pl
 
     def frames(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
         nonlocal rows, sessions
-        for chunk in chunks:
+        for chunk in itertools.chain([first], chunks):
             rows += len(chunk)
             sessions += chunk.sessions
-            frame = pl.DataFrame(_stored_columns(chunk), schema=schema)
-            yield frame if columns is None else frame.select(columns)
+            yield _frame(chunk) if columns is None else _frame(chunk).select(columns)
 
-    register_io_source(frames, schema=schema).sink_parquet(
+    register_io_source(frames, schema=_frame(first.select(slice(0, 1))).schema).sink_parquet(
         file, compression="zstd", compression_level=1, row_group_size=ROWS_PER_GROUP, statistics=False
     )
     return rows, sessions

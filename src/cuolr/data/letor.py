@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from cuolr.data.letor_rows import BadLineError, Block, Layout, parse_block, parse_line
+from cuolr.data.letor_rows import BadLineError, Block, Layout, fits_memory, parse_block, parse_line
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file
 from cuolr.types import Candidates, Floats, Ints, RankingDataset, Strings
@@ -93,6 +93,7 @@ def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Prog
     blocks: list[Block] = []
     problems: list[str] = []
     layout: Layout | None = None
+    text_bytes = 0
     for first_line, text in _blocks_of_lines(path, progress):
         layout = layout or _find_layout(path, text, options)
         block, bad_lines = parse_block(text, layout)
@@ -100,10 +101,14 @@ def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Prog
         if len(problems) >= MAX_PROBLEMS:
             break
         blocks.append(block)
+        text_bytes += len(text)
     if problems:
         raise InputError(problems[:MAX_PROBLEMS])
     if layout is None or not sum(len(block.grades) for block in blocks):
         raise InputError(f"{path}: expected at least one row '<grade> qid:<id> <index>:<value> …', found none")
+    n_rows, width = sum(len(block.grades) for block in blocks), max(block.features.shape[1] for block in blocks)
+    if not fits_memory(n_rows, width, text_bytes):
+        raise InputError(f"{path}: expected fewer features than memory can hold, found {width} in {n_rows} rows")
     return _join(path, blocks, layout, options)
 
 

@@ -16,6 +16,8 @@ from cuolr.types import Doubles, Floats, Ints
 
 MAX_GRADE = 30  # gains are 2^grade − 1
 MAX_FEATURES = 1_000_000
+# Rows are stored dense. Where that takes so many times their text, an index is wrong, or the data not for dense rows.
+MAX_GROWTH, FREE_BYTES = 100, 1 << 30
 # Exports that know no NULL write the largest double, 1.7976931348623157e+308, with however many digits.
 MISSING_MARK = 1.7976e308
 
@@ -159,6 +161,10 @@ def parse_lines(text: bytes, layout: Layout) -> tuple[Block, list[tuple[int, str
             continue
         if row is not None:
             rows.append(row)
+    widest = max((row.indices[-1] for row in rows if row.indices), default=0)
+    if not fits_memory(len(rows), widest, len(text)):
+        problems.append((_line_of_index(text, widest), f"expected fewer features than memory can hold, found {widest}"))
+        rows = []
     row_of_value = np.repeat(np.arange(len(rows)), [len(row.indices) for row in rows])
     indices = np.array([index for row in rows for index in row.indices], np.int64)
     values = np.array([value for row in rows for value in row.values], np.float64)
@@ -172,6 +178,16 @@ def parse_lines(text: bytes, layout: Layout) -> tuple[Block, list[tuple[int, str
         dense=dense,
     )
     return block, problems
+
+
+def fits_memory(n_rows: int, width: int, text_bytes: int) -> bool:
+    """Whether rows of that width, stored dense, are of a size that their text makes plausible."""
+    return 4 * n_rows * width <= max(FREE_BYTES, MAX_GROWTH * text_bytes)
+
+
+def _line_of_index(text: bytes, index: int) -> int:
+    """The line, from 0, that first names a feature."""
+    return text.count(b"\n", 0, text.find(f" {index}:".encode()))
 
 
 def parse_block(text: bytes, layout: Layout) -> tuple[Block, list[tuple[int, str]]]:
@@ -254,6 +270,8 @@ def parse_sparse(rows: bytes, comments: pl.Series | None, layout: Layout) -> Blo
     last = layout.first_index + (layout.n_features or MAX_FEATURES) - 1
     in_range = (indices >= layout.first_index) & (indices <= last)
     if not ascending.all() or not in_range.all() or not _only_null_is_missing(pairs.select("value"), rows):
+        return None
+    if not fits_memory(len(sizes), int(indices.max(initial=0)), len(rows)):
         return None
     features, dense = _scatter(row, indices, pairs["value"].to_numpy(), len(sizes), layout)
     return _checked_block(features, grades, queries if layout.has_query else None, comments, dense)

@@ -1,0 +1,121 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cuolr.data.feature_file import read_candidates
+from cuolr.data.letor import write_letor
+from cuolr.errors import InputError
+from cuolr.types import Candidates
+from tests.data.small_data import candidates_of, dataset_of
+
+
+def table_of(candidates: Candidates, lists: bool) -> pl.DataFrame:
+    assert candidates.document_ids is not None
+    ids = {"query_id": candidates.query_ids[candidates.query_of_document], "doc_id": candidates.document_ids}
+    if lists:
+        return pl.DataFrame(ids | {"features": candidates.features})
+    return pl.DataFrame(ids | {f"feature {j}": column for j, column in enumerate(candidates.features.T)})
+
+
+def assert_same_candidates(left: Candidates, right: Candidates) -> None:
+    np.testing.assert_array_equal(left.features, right.features, strict=True)
+    np.testing.assert_array_equal(left.offsets, right.offsets)
+    assert left.query_ids.tolist() == right.query_ids.tolist()
+    assert left.document_ids is not None
+    assert right.document_ids is not None
+    assert left.document_ids.tolist() == right.document_ids.tolist()
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_documents_come_back_from_a_table(lists: bool, tmp_path: Path) -> None:
+    candidates = candidates_of(3, 1, 4)
+    table_of(candidates, lists).write_parquet(tmp_path / "features.parquet")
+    assert_same_candidates(read_candidates(tmp_path / "features.parquet"), candidates)
+
+
+def test_documents_come_back_from_letor_without_their_labels(tmp_path: Path) -> None:
+    dataset = dataset_of(3, 1, 4)
+    write_letor(dataset, tmp_path / "train.txt")
+    candidates = read_candidates(tmp_path / "train.txt")
+    assert_same_candidates(candidates, dataset.candidates)
+    assert not hasattr(candidates, "relevance")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=5), seed=st.integers(0, 2**32), lists=st.booleans())
+def test_scattered_rows_are_brought_together(sizes: list[int], seed: int, lists: bool, tmp_path: Path) -> None:
+    candidates = candidates_of(*sizes)
+    shuffled = table_of(candidates, lists).sample(fraction=1, shuffle=True, seed=seed)
+    shuffled.write_parquet(tmp_path / "features.parquet")
+    found = read_candidates(tmp_path / "features.parquet")
+    assert found.query_ids.tolist() == shuffled["query_id"].unique(maintain_order=True).to_list()
+    assert found.document_ids is not None
+    assert candidates.document_ids is not None
+    for query, query_id in enumerate(found.query_ids.tolist()):
+        documents = found.document_ids[found.offsets[query] : found.offsets[query + 1]].tolist()
+        assert documents == shuffled.filter(query_id=query_id)["doc_id"].to_list()
+    # Documents are named d0, d1, … in their first order.
+    order = [int(name[1:]) for name in found.document_ids.tolist()]
+    np.testing.assert_array_equal(found.features, candidates.features[order])
+
+
+def test_numbers_of_any_type_and_truth_values_are_features(tmp_path: Path) -> None:
+    pl.DataFrame({"query_id": [1], "doc_id": [2], "a": [7], "b": [True], "c": [0.25]}).write_parquet(tmp_path / "f.pq")
+    candidates = read_candidates(tmp_path / "f.pq")
+    assert candidates.features.tolist() == [[7, 1, 0.25]]
+    assert candidates.features.dtype == np.float32
+    assert candidates.query_ids.tolist() == ["1"]
+
+
+def test_lists_of_fixed_length_are_read(tmp_path: Path) -> None:
+    features = pl.Series([[1.0, 2.0]], dtype=pl.Array(pl.Float64, 2))
+    pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "features": features}).write_parquet(tmp_path / "f.parquet")
+    assert read_candidates(tmp_path / "f.parquet").features.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"doc_id": None}, "column 'doc_id' is missing; found: query_id, a"),
+        ({"doc_id": [1.5, 2.5]}, "column 'doc_id': expected text or whole numbers, found Float64"),
+        ({"doc_id": ["d", None]}, "column 'doc_id': expected a value, found 1 nulls, the first in row 2"),
+        ({"doc_id": ["d", "d"]}, "expected each document of a query once, found 'd' of query 'q' again"),
+        ({"a": None}, "expected a column 'features' with lists, or a column per feature, found none"),
+        ({"a": ["x", "y"]}, "column 'a': expected numbers, found String; remove it if it is no feature"),
+        ({"a": [1.0, None]}, "features: expected finite numbers, .* in 1 rows, the first in row 2"),
+        ({"a": [np.nan, 1.0]}, "features: expected finite numbers, .* in 1 rows, the first in row 1"),
+        ({"a": [1e39, 1e40]}, "features: expected finite numbers, .* in 2 rows, the first in row 1"),
+        ({"a": None, "features": [[1.0], [1.0, 2.0]]}, "features: .* another length in 1 rows, the first in row 1"),
+        ({"a": None, "features": [["x"], ["y"]]}, "column 'features': expected one list of numbers"),
+        ({"features": [[1.0], [1.0]]}, "column 'features': expected one list of numbers"),
+        ({"a": None, "vector": [[1.0], [1.0]]}, "column 'vector': expected one list of numbers, named 'features'"),
+        ({"Relevance": [1, 0]}, "column 'Relevance' looks like a relevance label, which no ranker may see"),
+        ({"label": [1, 0]}, "column 'label' looks like a relevance label"),
+    ],
+)
+def test_a_problem_is_told_in_words(columns: dict[str, list[Any] | None], problem: str, tmp_path: Path) -> None:
+    good: dict[str, list[Any] | None] = {"query_id": ["q", "q"], "doc_id": ["d", "e"], "a": [1.0, 2.0]}
+    table = {name: values for name, values in (good | columns).items() if values is not None}
+    pl.DataFrame(table).write_parquet(tmp_path / "features.parquet")
+    with pytest.raises(InputError, match=problem):
+        read_candidates(tmp_path / "features.parquet")
+
+
+def test_an_empty_table_is_refused(tmp_path: Path) -> None:
+    schema = {"query_id": pl.String, "doc_id": pl.String, "a": pl.Float32}
+    pl.DataFrame(schema=schema).write_parquet(tmp_path / "features.parquet")
+    with pytest.raises(InputError, match="expected a row for each document, found none"):
+        read_candidates(tmp_path / "features.parquet")
+
+
+def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "features.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_candidates(tmp_path / "features.parquet")
+    with pytest.raises(InputError, match="expected a file, found nothing"):
+        read_candidates(tmp_path / "nothing.parquet")
