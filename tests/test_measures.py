@@ -1,13 +1,16 @@
+import itertools
 from math import log2
 
+import ir_measures
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
+from cuolr.clicks.base import click_model_from
 from cuolr.errors import InputError
-from cuolr.measures import MEASURES, GradedLists, Measure, mean_over_queries, measure_ranking
+from cuolr.measures import MEASURES, GradedLists, Measure, expected_clicks, mean_over_queries, measure_ranking
 from cuolr.policies.base import rank_by_score
 from cuolr.types import Candidates, RankingDataset
 
@@ -73,7 +76,8 @@ def test_a_query_without_a_relevant_document_counts_what_the_option_says(
     dataset = dataset_of([[0, 0], [0, 1], []])
     lists = GradedLists.of(dataset, ranking_of([[0, 1], [1, 0], [-1, -1]]))
     values = Measure(measure, 2).per_query(lists, option)  # type: ignore[arg-type]
-    np.testing.assert_equal(values, [value, 1.0, value])
+    np.testing.assert_equal(values[[0, 2]], [value, value])
+    assert values[1] > 0
 
 
 def test_the_mean_leaves_out_skipped_queries() -> None:
@@ -127,26 +131,137 @@ def test_ndcg_equals_scikit_learn_given_exponential_gains(case: tuple[Queries, l
             assert value == pytest.approx(ndcg_score([gains], [scores], k=k))
 
 
-@given(ranked_queries(), st.integers(1, 12))
-def test_ndcg_is_between_0_and_1_and_1_for_the_ideal_order(case: tuple[Queries, list[list[int]]], k: int) -> None:
+def test_linear_gains_are_the_grades_themselves() -> None:
+    dataset, ranking = dataset_of([[1, 3, 0]]), ranking_of([[0, 2, 1]])
+    assert measure_ranking(dataset, ranking, "dcg-linear@3") == pytest.approx([1 / log2(2) + 3 / log2(4)])
+    ideal = 3 / log2(2) + 1 / log2(3)
+    assert measure_ranking(dataset, ranking, "ndcg-linear@3") == pytest.approx([(1 / log2(2) + 3 / log2(4)) / ideal])
+
+
+def test_err_is_the_expected_reciprocal_of_where_the_user_is_satisfied() -> None:
+    dataset = dataset_of([[2, 0, 4]], max_grade=4)
+    two, four = (2**2 - 1) / 2**4, (2**4 - 1) / 2**4
+    expected = two + (1 - two) * (1 / 3) * four
+    assert measure_ranking(dataset, ranking_of([[0, 1, 2]]), "err@3") == pytest.approx([expected])
+    assert measure_ranking(dataset, ranking_of([[0, 1, 2]]), "err@2") == pytest.approx([two])
+
+
+def test_err_uses_the_highest_grade_of_the_scale_not_of_the_query() -> None:
+    assert measure_ranking(dataset_of([[1]], max_grade=1), ranking_of([[0]]), "err@1") == pytest.approx([1 / 2])
+    assert measure_ranking(dataset_of([[1]], max_grade=4), ranking_of([[0]]), "err@1") == pytest.approx([1 / 16])
+
+
+def test_mrr_precision_and_map_by_hand() -> None:
+    dataset, ranking = dataset_of([[0, 1, 0, 3, 2]]), ranking_of([[0, 1, 2, 3]])
+    assert measure_ranking(dataset, ranking, "mrr@4") == pytest.approx([1 / 2])
+    assert measure_ranking(dataset, ranking, "mrr@1") == pytest.approx([0])
+    assert measure_ranking(dataset, ranking, "precision@4") == pytest.approx([2 / 4])
+    assert measure_ranking(dataset, ranking, "map@4") == pytest.approx([(1 / 2 + 2 / 4) / 3])
+    assert measure_ranking(dataset, ranking, "map@2") == pytest.approx([(1 / 2) / 2])
+
+
+def test_precision_divides_by_the_cutoff_even_if_no_query_has_so_many_documents() -> None:
+    assert measure_ranking(dataset_of([[1, 0]]), ranking_of([[0, 1]]), "precision@10") == pytest.approx([1 / 10])
+
+
+def test_expected_clicks_are_the_return_of_the_ranking_mdp() -> None:
+    dataset, ranking = dataset_of([[1, 0]], max_grade=1), ranking_of([[0, 1]])
+    first, second = 1.0, 0.1
+    assert measure_ranking(dataset, ranking, "clicks:pbm@2") == pytest.approx([0.68 * first + 0.61 * second])
+    assert measure_ranking(dataset, ranking, "clicks:cascade@2") == pytest.approx([first + (1 - first) * second])
+    lists = GradedLists.of(dataset, ranking)
+    value = expected_clicks(lists, click_model_from({"name": "pbm"}), discount=0.8)
+    assert value == pytest.approx([0.68 * first + 0.8 * 0.61 * second])
+
+
+def test_expected_clicks_under_an_unknown_model_are_refused() -> None:
+    with pytest.raises(InputError, match=r"unknown click model 'pmb' \(did you mean 'pbm'\?\)"):
+        Measure.parse("clicks:pmb@10")
+
+
+def plain_measure(name: str, grades: list[int], all_grades: list[int], k: int) -> float:
+    """Position by position, as in the books."""
+    shown = (grades + [0] * k)[:k]
+    if name == "err":
+        total, reached = 0.0, 1.0
+        for position, grade in enumerate(shown, start=1):
+            satisfied = (2**grade - 1) / 2**4
+            total += reached * satisfied / position
+            reached *= 1 - satisfied
+        return total
+    if name == "mrr":
+        return next((1 / position for position, grade in enumerate(shown, start=1) if grade > 0), 0.0)
+    if name == "precision":
+        return sum(grade > 0 for grade in shown) / k
+    hits = [sum(g > 0 for g in shown[:i]) / i for i, grade in enumerate(shown, start=1) if grade > 0]
+    return sum(hits) / min(k, sum(grade > 0 for grade in all_grades))
+
+
+@given(ranked_queries(), st.sampled_from(["err", "mrr", "precision", "map"]), st.integers(1, 12))
+def test_measures_equal_their_plain_versions(case: tuple[Queries, list[list[int]]], name: str, k: int) -> None:
     queries, orders = case
-    dataset = dataset_of(queries)
-    values = measure_ranking(dataset, padded(orders, 15), f"ndcg@{k}", without_relevant="one")
+    values = measure_ranking(dataset_of(queries), padded(orders, 15), f"{name}@{k}")
+    for query, order, value in zip(queries, orders, values, strict=True):
+        if max(query) > 0:
+            assert value == pytest.approx(plain_measure(name, [query[i] for i in order], query, k))
+
+
+def test_measures_equal_those_of_trec_eval() -> None:
+    rng = np.random.default_rng(0)
+    queries = [rng.integers(0, 5, rng.integers(2, 16)).tolist() for _ in range(200)]
+    queries = [query for query in queries if max(query) > 0]
+    orders = [rng.permutation(len(query)).tolist() for query in queries]
+    qrels = {str(q): {str(d): grade for d, grade in enumerate(query)} for q, query in enumerate(queries)}
+    run = {str(q): {str(d): -float(place) for place, d in enumerate(order)} for q, order in enumerate(orders)}
+    peers = {
+        "ndcg-linear@5": ir_measures.nDCG @ 5,
+        "ndcg@5": ir_measures.nDCG(gains={grade: 2**grade - 1 for grade in range(5)}) @ 5,
+        "mrr@5": ir_measures.RR @ 5,
+        "precision@5": ir_measures.P @ 5,
+        "map@15": ir_measures.AP,  # all relevant documents fit, so the divisor is the same
+    }
+    for name, peer in peers.items():
+        expected = {found.query_id: found.value for found in ir_measures.iter_calc([peer], qrels, run)}
+        values = measure_ranking(dataset_of(queries), padded(orders, 15), name)
+        assert values == pytest.approx([expected[str(q)] for q in range(len(queries))]), name
+
+
+@given(ranked_queries(), st.sampled_from(["ndcg", "ndcg-linear", "err", "mrr", "map", "precision"]), st.integers(1, 12))
+def test_measures_are_between_0_and_1(case: tuple[Queries, list[list[int]]], name: str, k: int) -> None:
+    queries, orders = case
+    values = measure_ranking(dataset_of(queries), padded(orders, 15), f"{name}@{k}", without_relevant="one")
     assert ((values >= 0) & (values <= 1 + 1e-12)).all()
+
+
+@given(some_queries, st.sampled_from(["ndcg", "ndcg-linear", "map", "mrr"]), st.integers(1, 12))
+def test_the_ideal_order_gives_1(queries: Queries, name: str, k: int) -> None:
+    dataset = dataset_of(queries)
     ideal = rank_by_score(dataset.relevance.astype(np.float32), dataset.candidates.offsets, 15)
-    assert measure_ranking(dataset, ideal, f"ndcg@{k}", without_relevant="one") == pytest.approx(np.ones(len(queries)))
+    values = measure_ranking(dataset, ideal, f"{name}@{k}", without_relevant="one")
+    assert values == pytest.approx(np.ones(len(queries)))
 
 
-@given(ranked_queries(), st.integers(1, 12), st.data())
-def test_swapping_a_better_document_up_never_lowers_ndcg(
-    case: tuple[Queries, list[list[int]]], k: int, data: st.DataObject
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=5), st.sampled_from(["dcg", "err"]), st.integers(1, 5))
+def test_the_ideal_order_is_the_best_of_all(query: list[int], name: str, k: int) -> None:
+    orders = list(itertools.permutations(range(len(query))))
+    values = measure_ranking(
+        dataset_of([query] * len(orders)), padded([list(o) for o in orders], 5), f"{name}@{k}", without_relevant="zero"
+    )
+    ideal = sorted(range(len(query)), key=lambda d: -query[d])
+    best = measure_ranking(dataset_of([query]), padded([ideal], 5), f"{name}@{k}", without_relevant="zero")
+    assert best[0] == pytest.approx(values.max())
+
+
+@given(ranked_queries(), st.sampled_from(["ndcg", "err"]), st.integers(1, 12), st.data())
+def test_swapping_a_better_document_up_never_lowers_a_measure(
+    case: tuple[Queries, list[list[int]]], name: str, k: int, data: st.DataObject
 ) -> None:
     queries, orders = case
     dataset = dataset_of(queries)
-    before = measure_ranking(dataset, padded(orders, 15), f"ndcg@{k}", without_relevant="zero")
+    before = measure_ranking(dataset, padded(orders, 15), f"{name}@{k}", without_relevant="zero")
     for query, order in zip(queries, orders, strict=True):
         upper, lower = sorted(data.draw(st.tuples(*[st.integers(0, len(order) - 1)] * 2)))
         if query[order[lower]] > query[order[upper]]:
             order[lower], order[upper] = order[upper], order[lower]
-    after = measure_ranking(dataset, padded(orders, 15), f"ndcg@{k}", without_relevant="zero")
+    after = measure_ranking(dataset, padded(orders, 15), f"{name}@{k}", without_relevant="zero")
     assert (after >= before - 1e-12).all()

@@ -1,6 +1,7 @@
 """How good ranked lists are, one value per query, from the true grades of the documents.
 
-A measure is named as it is written everywhere: `ndcg@10` in Python, in the shell and in every table.
+A measure is named as it is written everywhere: `ndcg@10` in Python, in the shell and in every table. Gains are 2^r − 1
+as in the paper, or the grade itself where the name says `-linear`; a document is relevant if its grade is above 0.
 """
 
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
+from cuolr.clicks.base import ClickModel, click_model_from, relevance_of
 from cuolr.errors import InputError
 from cuolr.policies.base import rank_by_score
 from cuolr.registry import Registry
@@ -61,13 +63,13 @@ class GradedLists:
         )
 
     def top(self, k: int) -> "GradedLists":
-        """The lists cut after `k` positions."""
+        """The lists with just `k` positions; empty ones are added where no query has so many documents."""
         width = self.shown.shape[1]
         if k > width and (self.documents > width).any():
             raise InputError(f"a measure at {k} needs lists of {k} documents, found {width}; rank at least {k}")
-        return GradedLists(
-            self.shown[:, :k], self.where[:, :k], self.ideal[:, :k], self.relevant, self.documents, self.max_grade
-        )
+        more = ((0, 0), (0, max(0, k - width)))
+        shown, where, ideal = (np.pad(part[:, :k], more) for part in (self.shown, self.where, self.ideal))
+        return GradedLists(shown, where, ideal, self.relevant, self.documents, self.max_grade)
 
 
 def _grades_at(dataset: RankingDataset, ranking: Ints) -> IntegerArray:
@@ -103,7 +105,7 @@ class Measure:
     def parse(cls, text: str) -> Self:
         """Read a measure as it is written: `ndcg@10`."""
         name, at, cutoff = text.partition("@")
-        MEASURES.get(name)
+        _function_of(name)
         if not (at and cutoff.isascii() and cutoff.isdigit() and int(cutoff) > 0):
             found = f"'{cutoff}'" if at else "nothing"
             raise InputError(f"measure '{text}': expected '@' and a whole number above 0 after '{name}', found {found}")
@@ -124,7 +126,7 @@ class Measure:
         Returns:
             [n_queries].
         """
-        values = MEASURES.get(self.name)(lists.top(self.cutoff))
+        values = _function_of(self.name)(lists.top(self.cutoff))
         return np.where(lists.relevant > 0, values, {"skip": np.nan, "zero": 0.0, "one": 1.0}[without_relevant])
 
 
@@ -156,17 +158,103 @@ def mean_over_queries(values: Doubles) -> float:
 @MEASURES.register("dcg")
 def dcg(lists: GradedLists) -> Doubles:
     """Discounted cumulative gain, Σ_k (2^r_k − 1) / log2(1 + k), positions k counted from 1."""
-    return _discounted_gain(lists.shown)
+    return _discounted_sum(_exponential_gain(lists.shown))
 
 
 @MEASURES.register("ndcg")
 def ndcg(lists: GradedLists) -> Doubles:
     """Discounted cumulative gain over that of the ideal list; 0 where no document is relevant."""
-    ideal = _discounted_gain(lists.ideal)
-    return _discounted_gain(lists.shown) / np.where(ideal > 0, ideal, 1)
+    return dcg(lists) / _positive(_discounted_sum(_exponential_gain(lists.ideal)))
 
 
-def _discounted_gain(grades: IntegerArray) -> Doubles:
-    positions = np.arange(1, grades.shape[1] + 1)
-    total: Doubles = (np.exp2(grades.astype(np.float64)) - 1) @ (1 / np.log2(1 + positions))
+@MEASURES.register("dcg-linear")
+def dcg_linear(lists: GradedLists) -> Doubles:
+    """Discounted cumulative gain where the gain is the grade itself, Σ_k r_k / log2(1 + k)."""
+    return _discounted_sum(lists.shown.astype(np.float64))
+
+
+@MEASURES.register("ndcg-linear")
+def ndcg_linear(lists: GradedLists) -> Doubles:
+    """The same over that of the ideal list; what `trec_eval` and scikit-learn call nDCG."""
+    return dcg_linear(lists) / _positive(_discounted_sum(lists.ideal.astype(np.float64)))
+
+
+@MEASURES.register("err")
+def err(lists: GradedLists) -> Doubles:
+    """Expected reciprocal rank, Σ_k (1/k)·R_k·Π_{i<k} (1 − R_i), with R = (2^r − 1) / 2^r_max.
+
+    Chapelle et al. 2009; r_max is the highest grade of the data set's scale.
+    """
+    satisfied = _exponential_gain(lists.shown) / 2**lists.max_grade
+    arrived = np.ones_like(satisfied)
+    np.cumprod(1 - satisfied[:, :-1], axis=1, out=arrived[:, 1:])
+    total: Doubles = (arrived * satisfied) @ (1 / _positions(lists.shown))
     return total
+
+
+@MEASURES.register("mrr")
+def mrr(lists: GradedLists) -> Doubles:
+    """One over the position of the first relevant document, 0 where none is shown; its mean is the MRR."""
+    relevant = lists.shown > 0
+    first: Doubles = relevant.any(axis=1) / (1.0 + relevant.argmax(axis=1))
+    return first
+
+
+@MEASURES.register("precision")
+def precision(lists: GradedLists) -> Doubles:
+    """Share of the positions that hold a relevant document; a list that ends early has the rest wrong."""
+    share: Doubles = (lists.shown > 0).mean(axis=1)
+    return share
+
+
+@MEASURES.register("map")
+def average_precision(lists: GradedLists) -> Doubles:
+    """Average precision; its mean is the MAP: Σ_k [d_k relevant]·precision@k / min(k_max, relevant documents).
+
+    The divisor is what an ideal list of this length can reach, so that it gets 1; `trec_eval`'s `map_cut` divides by
+    all relevant documents, which is the same where the list is long enough to hold them.
+    """
+    relevant = lists.shown > 0
+    precisions = np.cumsum(relevant, axis=1) / _positions(lists.shown)
+    possible = np.minimum(lists.relevant, lists.shown.shape[1])
+    total: Doubles = (relevant * precisions).sum(axis=1) / _positive(possible)
+    return total
+
+
+def expected_clicks(lists: GradedLists, model: ClickModel, discount: float = 1.0) -> Doubles:
+    """[B] Σ_k γ^(k−1)·P(C_k = 1): the return of the ranking MDP, equation 3, if users behave as `model` says.
+
+    As a measure its name is `clicks:` and the click model's, such as `clicks:pbm@10`, with γ = 1.
+    """
+    probability = model.click_probability(relevance_of(lists.shown, lists.max_grade), lists.where)
+    total: Doubles = probability @ discount ** np.arange(lists.shown.shape[1], dtype=np.float64)
+    return total
+
+
+def _function_of(name: str) -> MeasureFunction:
+    """The measure of that name."""
+    kind, colon, model_name = name.partition(":")
+    if kind == "clicks" and colon:
+        model = click_model_from({"name": model_name})
+        return lambda lists: expected_clicks(lists, model)
+    return MEASURES.get(name)
+
+
+def _exponential_gain(grades: IntegerArray) -> Doubles:
+    gain: Doubles = np.exp2(grades.astype(np.float64)) - 1
+    return gain
+
+
+def _positions(grades: IntegerArray) -> Ints:
+    """[K] positions as people count them."""
+    return np.arange(1, grades.shape[1] + 1)
+
+
+def _discounted_sum(gains: Doubles) -> Doubles:
+    total: Doubles = gains @ (1 / np.log2(1 + np.arange(1, gains.shape[1] + 1)))
+    return total
+
+
+def _positive(values: Doubles | Ints) -> Doubles:
+    """To divide by: 1 in the place of 0."""
+    return np.where(values > 0, values, 1.0)
