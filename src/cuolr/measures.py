@@ -5,7 +5,7 @@ as in the paper, or the grade itself where the name says `-linear`; a document i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeAlias
 
 import numpy as np
@@ -68,8 +68,12 @@ class GradedLists:
         if k > width and (self.documents > width).any():
             raise InputError(f"a measure at {k} needs lists of {k} documents, found {width}; rank at least {k}")
         more = ((0, 0), (0, max(0, k - width)))
-        shown, where, ideal = (np.pad(part[:, :k], more) for part in (self.shown, self.where, self.ideal))
-        return GradedLists(shown, where, ideal, self.relevant, self.documents, self.max_grade)
+        return replace(
+            self,
+            shown=np.pad(self.shown[:, :k], more),
+            where=np.pad(self.where[:, :k], more),
+            ideal=np.pad(self.ideal[:, :k], more),
+        )
 
 
 def _grades_at(dataset: RankingDataset, ranking: Ints) -> IntegerArray:

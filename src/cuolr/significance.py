@@ -1,0 +1,126 @@
+"""Is one ranker better than another? Paired tests over queries."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from cuolr.errors import InputError
+from cuolr.types import Doubles
+
+# Differences up to here are rounding, not wins.
+TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a ranker does against another on the same queries.
+
+    Attributes:
+        queries: How many queries count for both.
+        difference: Mean over the queries of the first's value minus the second's.
+        interval: 95 % bootstrap interval (bias-corrected and accelerated) of the difference.
+        t_test: p of the paired t-test, two-sided.
+        permutation_test: p of the paired permutation test (random signs), two-sided.
+        wins: Queries where the first is better.
+        ties: Queries where both are the same.
+        losses: Queries where the second is better.
+    """
+
+    queries: int
+    difference: float
+    interval: tuple[float, float]
+    t_test: float
+    permutation_test: float
+    wins: int
+    ties: int
+    losses: int
+
+
+def compare(first: Doubles, second: Doubles, seed: int = 0, resamples: int = 9_999) -> Comparison:
+    """Compare two rankers by a value per query.
+
+    Args:
+        first: [n_queries] NaN = the query does not count.
+        second: [n_queries] the same queries.
+        seed: Of the resampling.
+        resamples: Number of random signs, and of bootstrap samples.
+    """
+    if first.shape != second.shape:
+        raise InputError(f"expected values of the same queries to compare, found {len(first)} and {len(second)}")
+    counted = ~np.isnan(first) & ~np.isnan(second)
+    differences = np.where(np.abs(first - second) > TIE, first - second, 0.0)[counted]
+    if len(differences) < 2:
+        raise InputError(f"expected at least 2 queries to compare, found {len(differences)}")
+    wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
+    return Comparison(
+        queries=len(differences),
+        difference=float(differences.mean()),
+        interval=_bootstrap_interval(differences, seed, resamples),
+        t_test=_paired_t_test(differences),
+        permutation_test=_permutation_test(differences, seed, resamples),
+        wins=wins,
+        ties=len(differences) - wins - losses,
+        losses=losses,
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction for a family of comparisons: p values that can be held against 0.05 each.
+
+    The i-th smallest of m is multiplied by m − i + 1, and none may be smaller than the one before it.
+
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, np.float64)
+    order = np.argsort(values)
+    stepped = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
+    corrected = np.empty_like(values)
+    corrected[order] = np.minimum(stepped, 1.0)
+    return [float(p) for p in corrected]
+
+
+def stars(p_value: float) -> str:
+    """As the paper marks significance: `*` for p < 0.05, `**` for p < 0.01."""
+    return "**" if p_value < 0.01 else "*" if p_value < 0.05 else ""
+
+
+def _paired_t_test(differences: Doubles) -> float:
+    if not differences.any():
+        return 1.0
+    if np.ptp(differences) == 0:
+        return 0.0  # the same difference every time: infinitely many standard errors from 0
+    return float(stats.ttest_1samp(differences, 0.0).pvalue)
+
+
+def _permutation_test(differences: Doubles, seed: int, resamples: int) -> float:
+    """Which of the two rankers a value is of is as good as random, if both are equally good."""
+    if not differences.any():
+        return 1.0
+    result = stats.permutation_test(
+        (differences,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=resamples,
+        vectorized=True,
+        rng=np.random.default_rng(seed),
+        batch=max(1, 20_000_000 // len(differences)),
+    )
+    return float(result.pvalue)
+
+
+def _bootstrap_interval(differences: Doubles, seed: int, resamples: int) -> tuple[float, float]:
+    if np.ptp(differences) == 0:
+        return float(differences[0]), float(differences[0])
+    result = stats.bootstrap(
+        (differences,),
+        np.mean,
+        n_resamples=resamples,
+        method="BCa",
+        vectorized=True,
+        rng=np.random.default_rng(seed),
+        batch=max(1, 20_000_000 // len(differences)),
+    )
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
