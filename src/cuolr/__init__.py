@@ -1,3 +1,62 @@
-"""Learning to rank from click logs, whatever the click model."""
+"""Learning to rank from click logs, whatever the click model.
+
+>>> import cuolr
+>>> log = cuolr.load_click_log("LOG")                             # doctest: +SKIP
+>>> ranker = cuolr.Ranker(learner="cql", steps=500).fit(log)      # doctest: +SKIP
+>>> ranking = ranker.rank(cuolr.read_candidates("documents.txt")) # doctest: +SKIP
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cuolr.clicks.simulate import simulate as simulate
+    from cuolr.data.aggregate import aggregate as aggregate
+    from cuolr.data.clicklog import load_click_log as load_click_log
+    from cuolr.data.clicklog import save_click_log as save_click_log
+    from cuolr.data.feature_file import read_candidates as read_candidates
+    from cuolr.data.letor import read_letor as read_letor
+    from cuolr.data.synthetic import generate_splits as generate_splits
+    from cuolr.errors import InputError as InputError
+    from cuolr.estimator import Ranker as Ranker
+    from cuolr.evaluation import evaluate as evaluate
+    from cuolr.policies.linear import fit_ranksvm as fit_ranksvm
+    from cuolr.policies.store import load_policy as load_policy
+    from cuolr.policies.store import save_policy as save_policy
+    from cuolr.types import Candidates as Candidates
+    from cuolr.types import ClickLog as ClickLog
+    from cuolr.types import RankingDataset as RankingDataset
 
 __version__ = "0.1.0"
+
+# Where each name is found once it is asked for, so that `import cuolr` is quick and does not load torch.
+_HOMES = {
+    "Candidates": "cuolr.types",
+    "ClickLog": "cuolr.types",
+    "InputError": "cuolr.errors",
+    "Ranker": "cuolr.estimator",
+    "RankingDataset": "cuolr.types",
+    "aggregate": "cuolr.data.aggregate",
+    "evaluate": "cuolr.evaluation",
+    "fit_ranksvm": "cuolr.policies.linear",
+    "generate_splits": "cuolr.data.synthetic",
+    "load_click_log": "cuolr.data.clicklog",
+    "load_policy": "cuolr.policies.store",
+    "read_candidates": "cuolr.data.feature_file",
+    "read_letor": "cuolr.data.letor",
+    "save_click_log": "cuolr.data.clicklog",
+    "save_policy": "cuolr.policies.store",
+    "simulate": "cuolr.clicks.simulate",
+}
+
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cuolr' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

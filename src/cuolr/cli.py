@@ -8,24 +8,30 @@ from typing import TextIO
 
 import tyro
 
+from cuolr.commands.evaluate import evaluate
 from cuolr.commands.generate import generate_folder
 from cuolr.commands.import_log import import_log
 from cuolr.commands.inspect import inspect
 from cuolr.commands.list import list_names
 from cuolr.commands.log_info import log_info
 from cuolr.commands.optimality import optimality
+from cuolr.commands.rank import rank
 from cuolr.commands.simulate import simulate
+from cuolr.commands.train import train
 from cuolr.errors import InputError, InputWarning
 from cuolr.terminal import say
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "evaluate": evaluate,
     "generate": generate_folder,
     "import-log": import_log,
     "inspect": inspect,
     "list": list_names,
     "log-info": log_info,
     "optimality": optimality,
+    "rank": rank,
     "simulate": simulate,
+    "train": train,
 }
 
 

@@ -59,6 +59,12 @@ class Registry(Generic[T]):
             raise unknown_name(self.kind, name, self._entries)
         return self._entries[name]
 
+    def name_of(self, entry: T) -> str:
+        """The name under which `entry` is registered."""
+        names = [name for name in self.names() if self._entries[name] is entry]
+        assert names, f"{entry} is not a registered {self.kind}"
+        return names[0]
+
     def names(self) -> list[str]:
         """All registered names, sorted."""
         self._import_package()

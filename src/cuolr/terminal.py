@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,9 @@ def show_table(
     left: Sequence[int] = (0,),
 ) -> None:
     """Print a table, numbers to the right and the columns `left` to the left; no heads where all are empty."""
-    table = Table(title=escape(title), caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    table = Table(
+        title=escape(title), caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left"
+    )
     table.show_header = any(columns)
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i in left else "right", overflow="fold")
@@ -68,3 +70,31 @@ def progress_bar(what: str, total: int, in_bytes: bool = False) -> Iterator[Call
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)
+
+
+@contextmanager
+def training_bar(steps: int) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
+    """A bar with the time left, the loss, Q, and validation; a line for each validation where there is no terminal.
+
+    The function that it gives takes the number of the step, from 1, and what was measured.
+    """
+    columns = (
+        TextColumn("training"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[values]}"),
+    )
+    console = Console(stderr=True)
+    latest: dict[str, float] = {}
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=steps, values="")
+
+        def show(step: int, values: Mapping[str, float]) -> None:
+            latest.update({name: values[name] for name in ("loss", "q", "validation", "best") if name in values})
+            text = ", ".join(f"{name} {value:.4f}" for name, value in latest.items())
+            progress.update(task, completed=step, values=text)
+            if "validation" in values and not console.is_terminal:
+                say(f"step {step} of {steps}: {text}")
+
+        yield show

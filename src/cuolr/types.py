@@ -147,6 +147,7 @@ class ClickLog:
     def __post_init__(self) -> None:
         rows, k = self.ranking.shape
         assert self.query.shape == self.count.shape == (rows,), (self.query.shape, self.count.shape, rows)
+        assert self.aggregated or (self.count == 1).all(), "a raw row is one session"
         assert self.clicks.shape == (rows, k), (self.clicks.shape, rows, k)
         assert self.clicks.dtype == (np.float64 if self.aggregated else np.uint8), self.clicks.dtype
         assert self.logging_propensity is None or self.logging_propensity.shape == (rows, k)

@@ -11,6 +11,7 @@ import cuolr
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.data.aggregate import aggregate
+from cuolr.data.cache import Cache
 from cuolr.data.clicklog import (
     concatenate,
     load_click_log,
@@ -21,6 +22,7 @@ from cuolr.data.clicklog import (
     save_click_log,
     write_click_log,
 )
+from cuolr.data.letor import write_letor
 from cuolr.errors import InputError
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.types import ClickLog
@@ -132,7 +134,7 @@ def test_nothing_to_write_is_an_error(tmp_path: Path) -> None:
 
 def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Every file of a folder, and every array and column in it, as bytes."""
-    for file in sorted(folder.rglob("*")):
+    for file in sorted(file for file in folder.rglob("*") if not file.is_dir()):
         assert not file.is_symlink(), file
         yield file.name, file.read_bytes()
         if file.suffix == ".npy":
@@ -171,6 +173,16 @@ def test_no_file_of_a_simulated_log_holds_a_label(tmp_path: Path) -> None:
         "sessions.parquet",
         *(f"sessions.parquet: {column}" for column in ("query", "ranking", "clicks", "examination")),
     }
+
+
+def test_a_log_of_a_cached_data_set_shares_its_features_and_not_its_labels(tmp_path: Path) -> None:
+    write_letor(dataset_of(*[20] * 30), tmp_path / "train.txt")
+    dataset = Cache(tmp_path / "cache").read(tmp_path / "train.txt").as_dataset()
+    simulate_to(tmp_path / "log", Simulation(dataset, RandomPolicy(), PositionBasedModel(), 100))
+    features = tmp_path / "log" / "features.npy"
+    assert any(features.samefile(file) for file in (tmp_path / "cache").rglob("features.npy"))
+    assert places_of_labels(tmp_path / "cache", dataset.relevance)
+    assert places_of_labels(tmp_path / "log", dataset.relevance[:20]) == []
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float32])

@@ -21,13 +21,14 @@ from cuolr.data.log_columns import slot_dtype
 from cuolr.errors import InputError
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
+from cuolr.policies.uniform import UniformLogger, sample_uniformly
 from cuolr.types import ClickLog, Floats, IntegerArray, RankingDataset
 
 # Told how many sessions were simulated since the last call.
 Progress: TypeAlias = Callable[[int], None]
 
-# Random numbers that a block takes, so that its arrays stay in a core's cache.
-DRAWS_PER_BLOCK = 1 << 18
+# Random numbers that a block takes: few enough for a core's cache, enough to make the calls cheap.
+DRAWS_PER_BLOCK = 1 << 19
 
 
 class Purpose(IntEnum):
@@ -66,7 +67,7 @@ class Simulation:
     """
 
     dataset: RankingDataset
-    policy: RankingPolicy | StochasticLogger
+    policy: RankingPolicy | StochasticLogger | UniformLogger
     click_model: ClickModel
     sessions: int
     k: int = 10
@@ -135,18 +136,20 @@ class Simulation:
     ) -> npt.NDArray[Any]:
         """[B, draws] from [0, 1) for the sessions of these numbers.
 
-        Philox turns each step of a counter into 32 bytes. A session owns a whole number of steps, so its numbers can
-        be had without those of the sessions before.
+        Each session owns a stretch of the purpose's stream, and PCG64 can jump to where it begins.
         """
-        draws_per_step = 32 // np.dtype(dtype).itemsize
-        steps = -(-draws // draws_per_step)
-        key = np.random.SeedSequence(self.seed, spawn_key=(purpose,)).generate_state(2, np.uint64)
-        stream = np.random.Generator(np.random.Philox(key=key, counter=numbers.start * steps))
-        return stream.random((len(numbers), steps * draws_per_step), dtype)[:, :draws]
+        numbers_per_step = 8 // np.dtype(dtype).itemsize
+        steps = -(-draws // numbers_per_step)
+        stream = np.random.PCG64DXSM(np.random.SeedSequence(self.seed, spawn_key=(purpose,)))
+        stream.advance(numbers.start * steps)
+        uniforms = np.random.Generator(stream).random((len(numbers), steps * numbers_per_step), dtype)
+        return uniforms[:, :draws]
 
     def _lists(self) -> Lists:
         if isinstance(self.policy, StochasticLogger):
             return self._drawn_lists(self.policy)
+        if isinstance(self.policy, UniformLogger):
+            return self._shuffled_lists()
         return self._fixed_lists(self.policy)
 
     def _fixed_lists(self, policy: RankingPolicy) -> Lists:
@@ -173,6 +176,18 @@ class Simulation:
 
         return draw
 
+    def _shuffled_lists(self) -> Lists:
+        """Each session has a list of its own, any of which is as likely as any other."""
+        candidates = self.dataset.candidates
+
+        def draw(numbers: range, query: IntegerArray) -> Shown:
+            uniforms = self._uniforms(Purpose.RANKING, numbers, self.k, np.float64)
+            slots, propensity = sample_uniformly(candidates.sizes[query], self.k, uniforms)
+            ranking: IntegerArray = slots.astype(slot_dtype(candidates))
+            return Shown(ranking, self._relevance_of(query, ranking), propensity.astype(np.float32))
+
+        return draw
+
     def _relevance_of(self, query: IntegerArray, ranking: IntegerArray) -> Floats:
         """[B, K] the relevance of the documents of these lists, 0 where nothing is shown."""
         rows = self.dataset.candidates.offsets[query, None] + ranking
@@ -182,7 +197,7 @@ class Simulation:
 
 def simulate(
     dataset: RankingDataset,
-    policy: RankingPolicy | StochasticLogger,
+    policy: RankingPolicy | StochasticLogger | UniformLogger,
     click_model: ClickModel,
     sessions: int,
     k: int = 10,
@@ -219,7 +234,9 @@ def simulate_to(
     write_click_log(folder, simulation.blocks(progress=progress), {**(source or {}), **described}, overwrite)
 
 
-def _describe(policy: RankingPolicy | StochasticLogger) -> dict[str, Any]:
+def _describe(policy: RankingPolicy | StochasticLogger | UniformLogger) -> dict[str, Any]:
+    if isinstance(policy, UniformLogger):
+        return {"class": type(policy).__name__}
     if isinstance(policy, StochasticLogger):
         return {"temperature": policy.temperature, **_describe(policy.policy)}
     return {"class": type(policy).__name__, "settings": policy.settings()}

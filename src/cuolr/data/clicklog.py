@@ -34,7 +34,7 @@ REQUIRED_FILES = (SESSIONS_FILE, META_FILE, FEATURES, OFFSETS, QUERY_IDS)
 FORMAT = 1
 
 # Rows of the file that are packed together; a reader can skip to any of these.
-ROWS_PER_GROUP = 1 << 18
+ROWS_PER_GROUP = 1 << 17
 # Rows that are read at a time, so that memory is bounded however large the log.
 ROWS_AT_A_TIME = 1 << 19
 

@@ -177,8 +177,10 @@ def _fill(shown: pl.DataFrame, candidates: Candidates, sessions: int, k: int | N
 
     query = np.empty(sessions, np.int32)
     query[session] = kept["query"].to_numpy()
-    known = shown.columns
-    earliest = shown.group_by("session").agg(pl.col("^timestamp$").min()).sort("session")
+    known, timestamp = shown.columns, None
+    if "timestamp" in known:
+        earliest = shown.group_by("session").agg(pl.col("timestamp").min()).sort("session")
+        timestamp = earliest["timestamp"].to_numpy()
     return ClickLog(
         candidates=candidates,
         query=query,
@@ -187,5 +189,5 @@ def _fill(shown: pl.DataFrame, candidates: Candidates, sessions: int, k: int | N
         count=one_each(sessions),
         logging_propensity=lists("logging_propensity", np.float32, 1) if "logging_propensity" in known else None,
         examination=lists("examination", np.uint8, 0) if "examination" in known else None,
-        timestamp=earliest["timestamp"].to_numpy() if "timestamp" in known else None,
+        timestamp=timestamp,
     )

@@ -1,16 +1,19 @@
 """What can be wrong with the long table of a log: every kind is looked for, and the first 20 of each are told."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from cuolr.data.tables import ROW
+from cuolr.types import Bools, Ints
 
 MAX_PROBLEMS = 20
+
+# The session of each problem of one kind, and how to say the one of this number.
+Found: TypeAlias = tuple[Ints, Callable[[int], str]]
 
 
 def row_problems(table: Path, rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterator[str]:
@@ -66,51 +69,68 @@ def session_problems(table: Path, shown: pl.DataFrame, session_ids: pl.Series) -
         shown: The rows, resolved.
         session_ids: The id of each session.
     """
-    in_session = shown.filter(pl.col("session").is_not_null())
-    for session, texts in (
-        _several_queries(in_session),
-        *_bad_positions(in_session),
-        _repeated_documents(in_session),
-    ):
-        told = [f"session {_quote(session_ids[int(s)])}: {text}" for s, text in zip(session, texts, strict=False)]
-        yield from _with_rest(table, told, len(session))
+    rows = shown.filter(pl.col("session").is_not_null()) if shown["session"].null_count() else shown
+    several = _several_queries(rows, len(session_ids))
+    # What is told already is not told again as the gap that it leaves, or as a document seen twice.
+    unplaced = np.zeros(len(session_ids), np.bool_)
+    unplaced[rows.filter(pl.col("position").is_null())["session"].to_numpy()] = True
+    kinds: list[Found] = [
+        (np.flatnonzero(several), lambda _: "expected rows of one query, found several"),
+        *_bad_positions(rows, ~unplaced),
+        _repeated_documents(rows, ~several),
+    ]
+    for sessions, text in kinds:
+        first = enumerate(sessions[:MAX_PROBLEMS].tolist())
+        told = [f"session {_quote(session_ids[session])}: {text(i)}" for i, session in first]
+        yield from _with_rest(table, told, len(sessions))
 
 
-# Sessions with a problem, in order, and how to say it for the first of them.
-Found: TypeAlias = tuple[npt.NDArray[Any], list[str]]
+def _several_queries(rows: pl.DataFrame, sessions: int) -> Bools:
+    """[sessions] those with rows of more than one query."""
+    known = rows.filter(pl.col("query").is_not_null()) if rows["query"].null_count() else rows
+    session, query = known["session"].to_numpy(), known["query"].to_numpy()
+    query_of_session = np.zeros(sessions, np.int32)
+    query_of_session[session] = query
+    several = np.zeros(sessions, np.bool_)
+    several[session[query != query_of_session[session]]] = True
+    return several
 
 
-def _several_queries(rows: pl.DataFrame) -> Found:
-    queries = rows.group_by("session").agg(least=pl.col("query").min(), greatest=pl.col("query").max())
-    session = queries.filter(pl.col("least") != pl.col("greatest"))["session"].sort().to_numpy()
-    return session, ["expected rows of one query, found several"] * MAX_PROBLEMS
+def _bad_positions(rows: pl.DataFrame, sessions: Bools) -> Iterator[Found]:
+    """Lists that do not start at 1, positions that are taken twice, and gaps, in some of the sessions."""
+    session, position = _sorted_pairs(rows, "position", sessions)
+    same, step = session[1:] == session[:-1], np.diff(position)
+    late = np.flatnonzero(np.concatenate([[True], ~same])[: len(session)] & (position != 1))
+    yield session[late], lambda i: f"expected to start at position 1, found {position[late[i]]}"
+    again = np.flatnonzero(same & (step == 0)) + 1
+    yield session[again], lambda i: f"position {position[again[i]]} twice"
+    after = np.flatnonzero(same & (step > 1)) + 1
+    yield session[after], lambda i: f"a gap between the positions {position[after[i] - 1]} and {position[after[i]]}"
 
 
-def _bad_positions(rows: pl.DataFrame) -> Iterator[Found]:
-    """Lists that do not start at 1, positions that are taken twice, and gaps.
+def _repeated_documents(rows: pl.DataFrame, sessions: Bools) -> Found:
+    session, slot = _sorted_pairs(rows, "slot", sessions)
+    again = np.flatnonzero((session[1:] == session[:-1]) & (slot[1:] == slot[:-1])) + 1
 
-    Sessions with a row that has no position at all are left out: that row is told already.
+    def text(i: int) -> str:
+        same = rows.filter(pl.col("session") == session[again[i]], pl.col("slot") == slot[again[i]])
+        return f"the same document at the positions {', '.join(map(str, same['position'].sort()))}"
+
+    return session[again], text
+
+
+def _sorted_pairs(rows: pl.DataFrame, name: str, sessions: Bools) -> tuple[Ints, Ints]:
+    """The rows of some of the sessions, sorted: their session, and their value of a column where it is known.
+
+    As one number each: sorting a table of tens of millions of rows would take several times its memory.
     """
-    unplaced = rows.filter(pl.col("position").is_null())["session"].unique()
-    placed = rows.filter(~pl.col("session").is_in(unplaced.implode())).select("session", "position")
-    session, position = (placed.sort("session", "position")[name].to_numpy() for name in ("session", "position"))
-    same = session[1:] == session[:-1]
-    starts = np.concatenate([[True], ~same])[: len(session)] & (position != 1)
-    yield session[starts], [f"expected to start at position 1, found {p}" for p in position[starts][:MAX_PROBLEMS]]
-    step = np.diff(position)
-    repeats, gaps = same & (step == 0), same & (step > 1)
-    yield session[1:][repeats], [f"position {p} twice" for p in position[1:][repeats][:MAX_PROBLEMS]]
-    ends = zip(position[:-1][gaps][:MAX_PROBLEMS], position[1:][gaps][:MAX_PROBLEMS], strict=True)
-    yield session[1:][gaps], [f"a gap between the positions {before} and {after}" for before, after in ends]
-
-
-def _repeated_documents(rows: pl.DataFrame) -> Found:
-    known = rows.filter(pl.col("slot").is_not_null())
-    repeated = known.filter(pl.struct("session", "query", "slot").is_duplicated())
-    lists = repeated.sort("position").group_by("session", "query", "slot", maintain_order=True).agg("position")
-    lists = lists.sort("session", "slot")
-    texts = [f"the same document at the positions {_listed(p)}" for p in lists["position"].head(MAX_PROBLEMS)]
-    return lists["session"].to_numpy(), texts
+    known = rows.filter(pl.col(name).is_not_null()) if rows[name].null_count() else rows
+    pairs = known["session"].to_numpy().astype(np.int64) << 32
+    pairs |= known[name].to_numpy()
+    if not sessions.all():
+        pairs = pairs[sessions[pairs >> 32]]
+    pairs.sort()
+    return pairs >> 32, pairs & 0xFFFFFFFF
 
 
 def _with_rest(table: Path, told: list[str], total: int) -> Iterator[str]:
@@ -123,7 +143,3 @@ def _with_rest(table: Path, told: list[str], total: int) -> Iterator[str]:
 
 def _quote(value: Any) -> str:
     return "null" if value is None else f"'{value}'"
-
-
-def _listed(positions: pl.Series) -> str:
-    return ", ".join("null" if position is None else str(position) for position in positions)

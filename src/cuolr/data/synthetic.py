@@ -90,7 +90,7 @@ PRESETS: dict[str, Preset] = {
         max_documents=1_000,
         factors=12,
         shared=0.2,
-        linear=0.16,
+        linear=0.15,
         interaction=0.13,
         query_effect=0.6,
         barren=0.03,
@@ -106,14 +106,14 @@ PRESETS: dict[str, Preset] = {
         documents=24,
         documents_spread=0.6,
         max_documents=140,
-        factors=20,
+        factors=16,
         shared=0.2,
-        linear=0.34,
-        interaction=0.15,
+        linear=0.35,
+        interaction=0.09,
         query_effect=1.0,
         barren=0.01,
         clearest=0.95,
-        dimmest=0.3,
+        dimmest=0.5,
         normalising="min-max",
     ),
     "tiny": Preset(
@@ -203,7 +203,8 @@ class World:
         spread = self.preset.documents_spread
         # The mean of a log-normal is exp(location + spread² / 2).
         logs = np.log(self.preset.documents) - spread**2 / 2 + spread * rng.standard_normal(queries)
-        return np.clip(np.round(np.exp(logs)), 1, self.preset.max_documents).astype(np.int64)
+        sizes: Ints = np.clip(np.round(np.exp(logs)), 1, self.preset.max_documents).astype(np.int64)
+        return sizes
 
     def draw_documents(self, sizes: Ints, rng: np.random.Generator) -> tuple[Floats, Ints]:
         """The features and the grades of the documents of some queries.
@@ -320,13 +321,15 @@ def _flag(signal: Floats, level: Floats, width: Floats) -> Floats:
 
 def _rank(signal: Floats, level: Floats, width: Floats) -> Floats:
     """Place in an order of all pages, as a 16-bit number."""
-    return np.round(65_535 * ndtr(signal))
+    place: Floats = np.round(65_535 * ndtr(signal))
+    return place
 
 
 def _sparse_rank(signal: Floats, level: Floats, width: Floats) -> Floats:
     """Place among all pages that have the property, between 0 and 1; 0 for the others, which are 30 to 90 %."""
     without = 0.3 + 0.6 * level
-    return np.maximum(ndtr(signal) - without, 0) / (1 - without)
+    place: Floats = np.maximum(ndtr(signal) - without, 0) / (1 - without)
+    return place
 
 
 FAMILIES: dict[str, Family] = {

@@ -26,7 +26,7 @@ def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
     if name.endswith((".parquet", ".pq")):
         return pl.scan_parquet(path, row_index_name=ROW, row_index_offset=1)
     if name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        separator = "\t" if ".tsv" in path.suffixes else ","
+        separator = "\t" if ".tsv" in name else ","
         return pl.scan_csv(
             path,
             separator=separator,

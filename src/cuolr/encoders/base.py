@@ -1,13 +1,21 @@
 """What every state encoder does: all states of a list in one pass."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from cuolr.config import from_dict
 from cuolr.registry import Registry
 
 ENCODERS: Registry[type["StateEncoder"]] = Registry("encoder", package="cuolr.encoders")
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """The config of an encoder that has nothing to set."""
 
 
 class StateEncoder(nn.Module, ABC):
@@ -24,7 +32,6 @@ class StateEncoder(nn.Module, ABC):
     Config: ClassVar[type[Any]]
     n_states: int
 
-    @abstractmethod
     def __init__(self, config: Any, n_features: int, k: int) -> None:
         """Made anew, with torch's random state.
 
@@ -34,7 +41,18 @@ class StateEncoder(nn.Module, ABC):
             k: K, the number of positions of the longest list.
         """
         super().__init__()
+        self.config = config
+        self.n_features = n_features
+        self.k = k
 
     @abstractmethod
     def forward(self, shown: Tensor) -> Tensor:
-        """[B, T, F] documents in the order in which they were placed, T ≤ K → [B, T + 1, S] states."""
+        """[B, T, F] documents in the order in which they were placed → [B, T + 1, S] states."""
+
+
+def build_encoder(
+    name: str, settings: Mapping[str, Any], n_features: int, k: int, where: str = "encoder_settings"
+) -> StateEncoder:
+    """A new encoder by its registered name; an unknown name or setting raises with the known ones listed."""
+    encoder = ENCODERS.get(name)
+    return encoder(from_dict(encoder.Config, settings, where), n_features, k)

@@ -11,7 +11,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.shuffle import shuffled
-from cuolr.types import Candidates, ClickLog, IntegerArray, Ints
+from cuolr.types import Bools, Candidates, ClickLog, IntegerArray, Ints
 
 # Rows of the log, or queries, that are looked at together, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
@@ -91,8 +91,8 @@ class Batches:
         digest = hashlib.blake2b(digest_size=16)
         for chunk in self._chunks_of_rows():
             for values in (self.log.query, self.log.ranking, self.log.clicks, self.log.count):
-                digest.update(np.ascontiguousarray(values[chunk]))
-        digest.update(self._features.numpy())
+                digest.update(np.ascontiguousarray(values[chunk]).data)
+        digest.update(self._features.numpy().data)
         return digest.hexdigest()
 
     def _gather(self, rows: IntegerArray, rng: np.random.Generator) -> SessionBatch:
@@ -112,14 +112,14 @@ class Batches:
         unshown = self._features_of(documents, real)
         return SessionBatch(batch.features, batch.clicks, batch.where, batch.weight, unshown, torch.from_numpy(real))
 
-    def _features_of(self, documents: IntegerArray, where: IntegerArray) -> Tensor:
+    def _features_of(self, documents: IntegerArray, where: Bools) -> Tensor:
         """[B, …, F] the scaled features of these documents, 0 where there is none."""
         nothing = len(self._features) - 1
         return self._features[torch.from_numpy(np.where(where, self._place[documents], nothing))]
 
     def _draw_unshown(
         self, query: IntegerArray, ranking: IntegerArray, rng: np.random.Generator
-    ) -> tuple[IntegerArray, IntegerArray]:
+    ) -> tuple[IntegerArray, Bools]:
         """Candidates of these queries that are not in these lists, at random.
 
         Returns:
@@ -134,7 +134,7 @@ class Batches:
         chosen = np.argsort(keys, axis=1)[:, :width]
         return np.take_along_axis(documents, chosen, axis=1), np.take_along_axis(available, chosen, axis=1)
 
-    def _used_documents(self) -> IntegerArray:
+    def _used_documents(self) -> Bools:
         """[n_documents] true = can occur in a batch."""
         candidates = self.log.candidates
         used = np.zeros(candidates.n_documents, np.bool_)
@@ -146,7 +146,7 @@ class Batches:
                 used[(candidates.offsets[query, None] + ranking)[ranking >= 0]] = True
         return used
 
-    def _chunks_of_rows(self) -> Iterator[slice | IntegerArray]:
+    def _chunks_of_rows(self) -> Iterator[IntegerArray]:
         for start in range(0, self._n_rows, ROWS_AT_A_TIME):
             yield self._row_numbers(start, start + ROWS_AT_A_TIME)
 
@@ -176,7 +176,7 @@ def split_by_query(log: ClickLog, share: float, seed: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(~of_row), np.flatnonzero(of_row)
 
 
-def _scaled(candidates: Candidates, normaliser: Normaliser, used: IntegerArray) -> Tensor:
+def _scaled(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Tensor:
     """[number used + 1, F] the scaled features of the used documents, then a row of zeros."""
     scaled = np.zeros((int(used.sum()) + 1, candidates.n_features), np.float32)
     end = 0

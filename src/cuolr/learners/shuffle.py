@@ -16,7 +16,7 @@ def shuffled(places: IntegerArray, n: int, seed: int, number: int) -> Ints:
     again to those that fall outside of n. So the order takes no memory and no time for the places not asked for.
 
     >>> shuffled(np.arange(5), 5, seed=1, number=0).tolist(), shuffled(np.array([3]), 5, seed=1, number=0).tolist()
-    ([2, 4, 0, 3, 1], [3])
+    ([1, 3, 4, 0, 2], [0])
 
     Args:
         places: Which ones, each from 0 to n − 1.
@@ -25,7 +25,7 @@ def shuffled(places: IntegerArray, n: int, seed: int, number: int) -> Ints:
         number: Of the order; each seed has many.
     """
     half = U64(max(1, (n - 1).bit_length() + 1) // 2)
-    keys = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(ROUNDS, np.uint64)
+    keys = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(ROUNDS, np.uint64).astype(U64)
     values = _permute(places.astype(U64), half, keys)
     while (outside := values >= U64(n)).any():
         values[outside] = _permute(values[outside], half, keys)

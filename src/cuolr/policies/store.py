@@ -34,7 +34,7 @@ def save_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, An
     arrays = save({name: np.ascontiguousarray(array) for name, array in policy.arrays().items()})
     description = {
         "format": FORMAT,
-        "policy": _registered_name(policy),
+        "policy": POLICIES.name_of(type(policy)),
         "settings": policy.settings(),
         "cuolr": cuolr.__version__,
         "provenance": dict(provenance or {}),
@@ -74,9 +74,3 @@ def load_policy(folder: Path) -> RankingPolicy:
         return policy.from_parts(load(arrays), description["settings"])
     except (KeyError, TypeError, ValueError, SafetensorError) as error:
         raise InputError(f"{folder}: does not hold a '{description['policy']}' policy: {error!r}") from None
-
-
-def _registered_name(policy: RankingPolicy) -> str:
-    names = [name for name in POLICIES.names() if POLICIES.get(name) is type(policy)]
-    assert names, f"{type(policy).__name__} is not registered"
-    return names[0]

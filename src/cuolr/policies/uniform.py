@@ -1,4 +1,4 @@
-"""A logging policy that knows nothing: a random order of each query's documents."""
+"""Logging policies that know nothing: a random order of each query's documents, once or in each session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.policies.base import POLICIES, ScoringPolicy
-from cuolr.types import Candidates, Floats
+from cuolr.types import Candidates, Doubles, Floats, IntegerArray
 
 U64 = np.uint64
 
@@ -46,6 +46,45 @@ class RandomPolicy(ScoringPolicy):
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The policy with this seed."""
         return cls(int(settings["seed"]))
+
+
+@dataclass(frozen=True)
+class UniformLogger:
+    """A stochastic logger: each session has a random order of its own, all orders equally likely."""
+
+    def sample(self, candidates: Candidates, k: int, rng: np.random.Generator) -> tuple[IntegerArray, Doubles]:
+        """One ranking of each query, see `sample_uniformly`."""
+        return sample_uniformly(candidates.sizes, k, rng.random((candidates.n_queries, k)))
+
+
+def sample_uniformly(
+    sizes: IntegerArray, k: int, uniforms: npt.NDArray[np.floating]
+) -> tuple[npt.NDArray[np.int32], Doubles]:
+    """Draw one ranking per row, any k documents in any order equally likely.
+
+    The first k steps of a shuffle (Durstenfeld, 1964): step p exchanges what is at p with what is at a random place
+    from p on. Only the places that were exchanged are kept: a row costs k² steps, however many documents it has.
+
+    Args:
+        sizes: [B] the number of documents.
+        k: Length of the lists.
+        uniforms: [B, k] from [0, 1).
+
+    Returns:
+        ranking: [B, k] slots, −1 after the last document.
+        propensity: [B, k] the probability of each document given those placed above it; 1 where there is none.
+    """
+    positions = np.arange(k, dtype=np.int32)
+    left = np.maximum(sizes[:, None] - positions, 1)
+    place = ((uniforms * left).astype(np.int32) + positions).T.copy()
+    slots, put_there = place.copy(), np.empty_like(place)
+    for p in range(k):
+        # What stands at p: itself, or what was put there last in exchange; the same for the place drawn.
+        put_there[p] = p
+        for earlier in range(p):
+            np.copyto(put_there[p], put_there[earlier], where=place[earlier] == p)
+            np.copyto(slots[p], put_there[earlier], where=place[earlier] == place[p])
+    return np.where(positions < sizes[:, None], slots.T, np.int32(-1)), 1 / left
 
 
 def _uniforms(start: npt.NDArray[np.uint64], index: npt.NDArray[np.uint64]) -> Floats:

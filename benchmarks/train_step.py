@@ -1,0 +1,140 @@
+"""One step of SAC and CQL: against its own matrix products alone, and against the plain version."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.table import Row
+from cuolr.data.normalise import Normaliser
+from cuolr.learners.base import LEARNERS
+from cuolr.learners.batch import SessionBatch
+from cuolr.learners.sac import SoftActorCritic
+from tests.learners.plain import plain_losses
+
+BATCH, K, FEATURES, STATE, HIDDEN, HEADS = 256, 10, 136, 2 * 136, 256, 8
+REPEATS = 15
+THREADS = 2
+
+
+def run() -> list[Row]:
+    """Measure both learners, in float32 and bfloat16."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(THREADS)
+    try:
+        return [row for name in ("sac", "cql") for row in _measure(name)]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _measure(name: str) -> list[Row]:
+    batch = _batch()
+    learner, plain, coarse = _learner(name, "float32"), _learner(name, "float32"), _learner(name, "bfloat16")
+    products, step, plain_step, coarse_step = _least_times(
+        [
+            Products(every_pair_teaches=name == "cql").run,
+            lambda: learner.update(batch),
+            lambda: _plain_update(plain, batch),
+            lambda: coarse.update(batch),
+        ]
+    )
+    over_products, over_plain = step / products, plain_step / step
+    return [
+        Row(f"train_step {name}: a step", 1e3 * step, "ms", "", True),
+        Row(f"train_step {name}: its matrix products alone", 1e3 * products, "ms", "", True),
+        Row(f"train_step {name}: a step over its products", over_products, "×", "≤ 2.5", over_products <= 2.5),
+        Row(f"train_step {name}: speed over the plain version", over_plain, "×", "≥ 4", over_plain >= 4),
+        Row(f"train_step {name}: speed of bfloat16 over float32", step / coarse_step, "×", "", True),
+    ]
+
+
+def _batch() -> SessionBatch:
+    generator = torch.Generator().manual_seed(1)
+    return SessionBatch(
+        features=2 * torch.rand(BATCH, K, FEATURES, generator=generator) - 1,
+        clicks=(torch.rand(BATCH, K, generator=generator) < 0.2).float(),
+        where=torch.ones(BATCH, K, dtype=torch.bool),
+        weight=torch.ones(BATCH),
+    )
+
+
+def _learner(name: str, precision: str) -> SoftActorCritic:
+    learner = LEARNERS.get(name)
+    config = replace(learner.Config(), precision=precision)
+    built = learner(config, FEATURES, K, 0, Normaliser("none", np.empty(0), np.empty(0)))
+    assert isinstance(built, SoftActorCritic)
+    return built
+
+
+def _plain_update(learner: SoftActorCritic, batch: SessionBatch) -> None:
+    """The same step with the losses written position by position."""
+    learner.descend(plain_losses(learner, batch))
+    learner.follow_critics()
+
+
+class Products:
+    """The matrix products of a step, and nothing else.
+
+    Each network goes once over the pairs of a state and a document that can occur and that the algorithm needs, with
+    its first layer split, so that a state and a document are projected once; and back where it learns.
+    """
+
+    def __init__(self, every_pair_teaches: bool) -> None:
+        states, pairs, next_pairs = K * BATCH, BATCH * K * (K + 1) // 2, BATCH * K * (K - 1) // 2
+        taught = pairs if every_pair_teaches else states
+        tokens = (K + 1) * BATCH
+        self._runs = [
+            *_layer(tokens, STATE, 3 * STATE, back=tokens, input_gradient=False),
+            *_attention(),
+            *_layer(tokens, STATE, STATE, back=tokens),
+            *_network(states, pairs, back=(states, pairs)),
+            *(2 * _network(states, pairs, back=(states, taught))),
+            *(2 * _network(states - BATCH, next_pairs, back=None)),
+        ]
+
+    def run(self) -> None:
+        """All of them once."""
+        for left, right in self._runs:
+            torch.matmul(left, right)
+
+
+def _network(states: int, pairs: int, back: tuple[int, int] | None) -> list[tuple[Tensor, Tensor]]:
+    """A network over so many states, as many documents, and so many pairs of these."""
+    back_states, back_pairs = back or (0, 0)
+    return [
+        *_layer(states, STATE, HIDDEN, back=back_states),
+        *_layer(states, FEATURES, HIDDEN, back=back_states, input_gradient=False),
+        *_layer(pairs, HIDDEN, HIDDEN, back=back_pairs),
+        *_layer(pairs, HIDDEN, 1, back=back_pairs),
+    ]
+
+
+def _layer(rows: int, inputs: int, outputs: int, back: int, input_gradient: bool = True) -> list[tuple[Tensor, Tensor]]:
+    """Forward, and for `back` of the rows the gradient of the weights, and of the inputs where it is needed."""
+    x, weight, gradient = torch.randn(rows, inputs), torch.randn(outputs, inputs), torch.randn(back, outputs)
+    products = [(x, weight.T)]
+    if back:
+        products.append((gradient.T, x[:back]))
+    if back and input_gradient:
+        products.append((gradient, weight))
+    return products
+
+
+def _attention() -> list[tuple[Tensor, Tensor]]:
+    """Queries by keys and weights by values, and back."""
+    wide, square = torch.randn(BATCH * HEADS, K + 1, STATE // HEADS), torch.randn(BATCH * HEADS, K + 1, K + 1)
+    return 3 * [(wide, wide.transpose(1, 2)), (square, wide)]
+
+
+def _least_times(calls: list[Callable[[], object]]) -> list[float]:
+    """The least seconds of each call, in turns, so that a busy moment does not fall on one of them alone."""
+    least = [float("inf")] * len(calls)
+    for _ in range(REPEATS):
+        for i, call in enumerate(calls):
+            start = time.perf_counter()
+            call()
+            least[i] = min(least[i], time.perf_counter() - start)
+    return least

@@ -1,0 +1,87 @@
+"""Saved state of a run: one safetensors file with the tensors, and all else as JSON in its header.
+
+Loading one runs no code from it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from cuolr.errors import InputError
+from cuolr.files import atomic_file
+
+FORMAT = "cuolr-checkpoint-1"
+
+
+def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
+    """Write nested dictionaries, lists and tuples of tensors, arrays, numbers and texts. All or nothing."""
+    tensors: dict[str, Tensor] = {}
+    structure = json.dumps(_take_apart(state, "", tensors))
+    header = {"format": FORMAT, "structure": structure, "sha256": _digest(structure, tensors)}
+    with atomic_file(path) as unfinished:
+        save_file(tensors, unfinished, header)
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read what `save_checkpoint` wrote, arrays as tensors; anything else, or a damaged file, is refused."""
+    if not path.is_file():
+        raise InputError(f"{path}: expected a checkpoint, found {'a folder' if path.exists() else 'nothing'}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path}: expected a whole checkpoint, found damage: {error}") from None
+    if header.get("format") != FORMAT:
+        raise InputError(f"{path}: expected a checkpoint of format '{FORMAT}', found {header.get('format')!r}")
+    if header.get("sha256") != _digest(header.get("structure", ""), tensors):
+        raise InputError(f"{path}: expected a whole checkpoint, found damage: the content is not what was written")
+    state: dict[str, Any] = _put_together(json.loads(header["structure"]), tensors)
+    return state
+
+
+def _take_apart(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """What JSON can hold of `value`; its tensors go to `tensors` by the path that leads to them."""
+    if isinstance(value, np.ndarray):
+        value = torch.from_numpy(np.ascontiguousarray(value))
+    if isinstance(value, Tensor):
+        assert name not in tensors, f"two values have the path {name}"
+        tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        # As pairs: keys may be numbers, as in an optimiser's state.
+        return {"dict": [[key, _take_apart(item, f"{name}/{key}", tensors)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        items = [_take_apart(item, f"{name}/{i}", tensors) for i, item in enumerate(value)]
+        return {type(value).__name__: items}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"a checkpoint cannot hold {type(value).__name__} at '{name}'")
+
+
+def _put_together(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {key: _put_together(item, tensors) for key, item in content}
+    items = [_put_together(item, tensors) for item in content]
+    return {"list": list, "tuple": tuple}[kind](items)
+
+
+def _digest(structure: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(structure.encode())
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,110 @@
+"""`cuolr train`: a ranking policy from a click log."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from cuolr.commands.data_options import DataOptions
+from cuolr.commands.labelled import labelled_queries
+from cuolr.data.aggregate import aggregate_folder
+from cuolr.data.clicklog import load_click_log, read_click_log, read_meta
+from cuolr.evaluation import score_on
+from cuolr.terminal import say, training_bar
+
+Settings = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="NAME=VALUE"), tyro.conf.UseAppendAction]
+
+
+def train(
+    log: tyro.conf.Positional[Path],
+    out: Path,
+    learner: str = "cql",
+    preset: str = "default",
+    encoder: str | None = None,
+    steps: int | None = None,
+    batch_size: int | None = None,
+    seed: int | None = None,
+    precision: Literal["float32", "bfloat16"] | None = None,
+    settings: Settings = (),
+    validate: Path | None = None,
+    measure: str = "ndcg@10",
+    data_options: DataOptions = DataOptions(),
+    aggregate: Literal["auto", "yes", "no"] = "auto",
+    resume: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Train a ranking policy from a click log.
+
+    The best policy by validation is kept: by a measure on labelled queries, where there are some, else by how well the
+    sessions of held-out queries of the log are explained. Ctrl-C stops with a checkpoint.
+
+    Args:
+        log: Folder of a click log.
+        out: Folder of the model; also of metrics.jsonl and of the checkpoint.
+        learner: A learner's name (`cuolr list`).
+        preset: Where settings come from that are not given: default or paper.
+        encoder: What makes a state of the documents placed so far (`cuolr list`).
+        steps: Number of updates.
+        batch_size: Lists in a batch.
+        seed: The same seed gives the same model.
+        precision: Of the products in training; bfloat16 is faster where the processor has it.
+        settings: Any other setting, such as learner.conservative_weight=0.5; may be given several times.
+        validate: Validate on labels: the folder of a data set, whose vali split is taken, or a LETOR file.
+        measure: What to validate by, with --validate.
+        data_options: How to read what to validate on.
+        aggregate: Whether sessions that were shown the same list become one row. By default they do, unless the learner
+            needs each session's own clicks or the log has logging_propensity.
+        resume: Go on from the checkpoint of a run that was stopped, as if it had not been.
+        overwrite: Start anew where the folder holds a model already.
+    """
+    # These need torch, which takes a second to load; no other command should wait for it.
+    from cuolr.fitting import fit, to_be_aggregated
+    from cuolr.presets import configure, parse_settings
+    from cuolr.run_folder import check_place
+    from cuolr.training import policy_validation
+
+    flags: dict[str, Any] = {
+        "learner.encoder": encoder,
+        "learner.precision": precision,
+        "training.steps": steps,
+        "training.batch_size": batch_size,
+        "training.seed": seed,
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
+    config = configure(learner, preset, given | parse_settings(settings))
+    if not resume:
+        check_place(out, overwrite)
+
+    meta = read_meta(log)
+    first_row = next(read_click_log(log, rows_at_a_time=1))
+    aggregated = to_be_aggregated(first_row, config.learner_class, aggregate)
+    sessions = aggregate_folder(log) if aggregated else load_click_log(log)
+    say(f"{log}: {sessions.sessions:,} sessions in {len(sessions):,} rows")
+
+    validator, validated_by = None, None
+    if validate is not None:
+        labelled = labelled_queries(validate, data_options, "vali")
+        validator = policy_validation(score_on(labelled, measure))
+        validated_by = {"data": str(validate), "fold": data_options.fold, "measure": measure}
+    with training_bar(config.training.steps) as progress:
+        result = fit(
+            sessions,
+            config,
+            validator,
+            validated_by,
+            out,
+            resume,
+            overwrite,
+            aggregation="no",
+            progress=progress,
+            provenance={"preset": preset, "log": {"folder": str(log), **meta}},
+        )
+    if result.outcome == "interrupted":
+        model = "no model yet" if result.best is None else f"the best model so far is of step {result.best.step}"
+        say(f"stopped after step {result.steps}, {model}; go on from the checkpoint in {out} with --resume added")
+        sys.exit(130)
+    assert result.best is not None
+    scored = f"{measure} {result.best.score:.4f}" if validate is not None else f"held-out score {result.best.score:.4f}"
+    early = ", stopped early" if result.outcome == "patience" else ""
+    say(f"wrote {out}: {scored} at step {result.best.step} of {result.steps}{early}")

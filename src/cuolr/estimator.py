@@ -1,0 +1,70 @@
+"""The whole of training in one object, in the manner of scikit-learn."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from cuolr.evaluation import score_on
+from cuolr.fitting import fit
+from cuolr.policies.base import RankingPolicy
+from cuolr.policies.store import save_policy
+from cuolr.presets import configure
+from cuolr.training import Progress, TrainingResult, policy_validation
+from cuolr.types import Candidates, ClickLog, Ints, RankingDataset
+
+
+class Ranker:
+    """Learns to rank from a click log.
+
+    Attributes:
+        config: All settings of the run.
+        policy_: The best policy, once fitted.
+        result_: How training went, once fitted.
+    """
+
+    def __init__(
+        self,
+        learner: str = "cql",
+        preset: str = "default",
+        steps: int | None = None,
+        batch_size: int | None = None,
+        seed: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Settings are checked at once.
+
+        Args:
+            learner: Its name, see `cuolr list`.
+            preset: Where settings come from that are not given: `default` or `paper`.
+            steps: Number of updates.
+            batch_size: Lists in a batch.
+            seed: The same seed gives the same policy.
+            settings: Others by name, such as `{"learner.encoder": "position"}`.
+        """
+        given = {"training.steps": steps, "training.batch_size": batch_size, "training.seed": seed}
+        given = {name: value for name, value in given.items() if value is not None}
+        self.config = configure(learner, preset, {**given, **(settings or {})})
+
+    def fit(self, log: ClickLog, validation: RankingDataset | None = None, progress: Progress | None = None) -> Self:
+        """Learn from a log.
+
+        Args:
+            log: Raw or aggregated; see `cuolr.aggregate`, which makes training cost by distinct lists.
+            validation: Labelled queries by which the best policy is chosen; None = by sessions of held-out queries.
+            progress: Called after each step with its number and what was measured.
+        """
+        validate = None if validation is None else policy_validation(score_on(validation))
+        result = fit(log, self.config, validate, progress=progress)
+        if result.outcome == "interrupted" or result.best is None:
+            raise KeyboardInterrupt
+        self.result_: TrainingResult = result
+        self.policy_: RankingPolicy = result.best.policy
+        return self
+
+    def rank(self, candidates: Candidates, k: int = 10) -> Ints:
+        """[n_queries, k] the slots of the best documents of each query, −1 after the last one."""
+        return self.policy_.rank(candidates, k)
+
+    def save(self, folder: Path | str) -> None:
+        """Write the policy to a folder; `cuolr.load_policy` reads it, and so do `cuolr rank` and `cuolr evaluate`."""
+        save_policy(self.policy_, Path(folder), self.config.as_dict())

@@ -1,0 +1,62 @@
+"""How well a policy ranks labelled queries. It reads labels, so no learner may see it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuolr.measures import GradedLists, Measure, WithoutRelevant, mean_over_queries
+from cuolr.policies.base import RankingPolicy
+from cuolr.types import Doubles, RankingDataset, Strings
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Measures of one policy on one data set.
+
+    Attributes:
+        query_ids: [n_queries].
+        per_query: [n_queries] values by measure; NaN for queries that do not count.
+        without_relevant: What a query without a relevant document counts.
+        n_without_relevant: How many of these there are.
+    """
+
+    query_ids: Strings
+    per_query: Mapping[str, Doubles]
+    without_relevant: WithoutRelevant
+    n_without_relevant: int
+
+    def means(self) -> dict[str, float]:
+        """Each measure's mean over the queries that count."""
+        return {measure: mean_over_queries(values) for measure, values in self.per_query.items()}
+
+
+def evaluate(
+    policy: RankingPolicy,
+    dataset: RankingDataset,
+    measures: Sequence[str] = ("ndcg@10",),
+    without_relevant: WithoutRelevant = "skip",
+) -> Evaluation:
+    """Rank every query once and measure the lists.
+
+    Args:
+        policy: Ranks.
+        dataset: The queries and their true grades.
+        measures: Such as `ndcg@10`.
+        without_relevant: What a query without a relevant document counts; `skip` = nothing.
+    """
+    parsed = [Measure.parse(measure) for measure in measures]
+    ranking = policy.rank(dataset.candidates, max(measure.cutoff for measure in parsed))
+    lists = GradedLists.of(dataset, ranking)
+    return Evaluation(
+        query_ids=dataset.candidates.query_ids,
+        per_query={str(measure): measure.per_query(lists, without_relevant) for measure in parsed},
+        without_relevant=without_relevant,
+        n_without_relevant=int(np.count_nonzero(lists.relevant == 0)),
+    )
+
+
+def score_on(dataset: RankingDataset, measure: str = "ndcg@10") -> Callable[[RankingPolicy], float]:
+    """What gives a policy's mean of a measure on a data set; for validation."""
+    Measure.parse(measure)
+    return lambda policy: evaluate(policy, dataset, [measure]).means()[measure]

@@ -1,0 +1,73 @@
+"""What learners share that follow the gradient of a loss: the step, and going on after a stop."""
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cuolr.errors import InputError
+from cuolr.learners.base import Learner, NonFiniteLossError
+
+
+class GradientLearner(Learner):
+    """Learns by steps of Adam, which is made once and keeps its moments.
+
+    Attributes:
+        networks: All that is learned, and target networks, which follow by themselves.
+        max_gradient_norm: The gradient of each network is clipped to this norm; None = as it is.
+    """
+
+    networks: nn.ModuleDict
+    max_gradient_norm: float | None
+
+    def learn_with(self, networks: Mapping[str, tuple[nn.Module, float]], max_gradient_norm: float | None) -> None:
+        """Set up the networks, each with its learning rate; parameters that need no gradient are left alone."""
+        self.networks = nn.ModuleDict({name: network for name, (network, _) in networks.items()})
+        self.max_gradient_norm = max_gradient_norm
+        groups = [
+            {"params": [p for p in network.parameters() if p.requires_grad], "lr": rate}
+            for network, rate in networks.values()
+        ]
+        self._optimiser = torch.optim.Adam(groups, foreach=True)
+
+    def descend(self, losses: Mapping[str, Tensor]) -> dict[str, float]:
+        """One step down the gradient of the sum of these losses; returns them, and their sum as `loss`.
+
+        Raises:
+            NonFiniteLossError: Before anything is changed.
+        """
+        values = {name: loss.item() for name, loss in losses.items()}
+        for name, value in values.items():
+            if not math.isfinite(value):
+                raise NonFiniteLossError(name)
+        self._optimiser.zero_grad()
+        torch.autograd.backward(list(losses.values()))
+        if self.max_gradient_norm is not None:
+            for group in self._optimiser.param_groups:
+                nn.utils.clip_grad_norm_(group["params"], self.max_gradient_norm)
+        self._optimiser.step()
+        return {"loss": sum(values.values()), **values}
+
+    def state(self) -> dict[str, Any]:
+        """Networks and optimiser."""
+        return copy.deepcopy({"networks": self.networks.state_dict(), "optimiser": self._optimiser.state_dict()})
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.networks.load_state_dict(state["networks"])
+        self._optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
+
+
+def expect(config: object, **limits: tuple[float, float]) -> None:
+    """Refuse a config with a setting outside of its limits, each given as (least, greatest)."""
+    values = {name: getattr(config, name) for name in limits}
+    problems = [
+        f"setting '{name}': expected {least} to {greatest}, found {values[name]}"
+        for name, (least, greatest) in limits.items()
+        if values[name] is not None and not least <= values[name] <= greatest
+    ]
+    if problems:
+        raise InputError(problems)

@@ -1,0 +1,92 @@
+"""The networks of the learners, and how target networks follow them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, pad
+
+
+class PairNetwork(nn.Module):
+    """How good it is to place a document in a state: two hidden ReLU layers over [state ; document], section 5.1.
+
+    The first layer is linear in both, W [s ; d] + b = W_s s + (W_d d + b), so each state and each document is projected
+    once, however many pairs they make.
+    """
+
+    def __init__(self, n_states: int, n_features: int, hidden: tuple[int, int]) -> None:
+        super().__init__()
+        self.n_states = n_states
+        self.first = nn.Linear(n_states + n_features, hidden[0])
+        self.second = nn.Linear(hidden[0], hidden[1])
+        self.output = nn.Linear(hidden[1], 1)
+
+    def forward(self, states: Tensor, documents: Tensor) -> Tensor:
+        """[…, S] states and [..., F] documents → […] scores, broadcast."""
+        return self.score(self.project_states(states), self.project_documents(documents))
+
+    def project_states(self, states: Tensor) -> Tensor:
+        """[…, S] → […, H]: W_s s."""
+        return linear(states, self.first.weight[:, : self.n_states])
+
+    def project_documents(self, documents: Tensor) -> Tensor:
+        """[…, F] → […, H]: W_d d + b."""
+        return linear(documents, self.first.weight[:, self.n_states :], self.first.bias)
+
+    def score(self, states: Tensor, documents: Tensor) -> Tensor:
+        """[…, H] projected states and [..., H] projected documents → […] scores, broadcast."""
+        hidden = self.second((states + documents).relu_()).relu_()
+        scores: Tensor = self.output(hidden).squeeze(-1)
+        return scores.float()
+
+    def remaining(self, states: Tensor, documents: Tensor) -> Tensor:
+        """The score of each document that is left in each state.
+
+        Args:
+            states: [T, B, S].
+            documents: [N, B, F] of which those from t on are left in state t.
+
+        Returns:
+            [T, N, B] 0 for j < t.
+        """
+        if not len(states):
+            return documents.new_zeros(0, *documents.shape[:2])
+        states, documents = self.project_states(states), self.project_documents(documents)
+        # State by state: what is left is a slice, which no index has to pick, and a block that fits the cache.
+        return torch.stack([pad(self.score(state, documents[t:]), (0, 0, t, 0)) for t, state in enumerate(states)])
+
+
+class DocumentNetwork(nn.Module):
+    """How good a document is by itself: hidden ReLU layers and one output."""
+
+    def __init__(self, n_features: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        self.n_features = n_features
+        self.hidden = hidden
+        sizes = (n_features, *hidden)
+        self.layers = nn.ModuleList(nn.Linear(wide, narrow) for wide, narrow in pairwise(sizes))
+        self.output = nn.Linear(sizes[-1], 1)
+
+    def forward(self, documents: Tensor) -> Tensor:
+        """[…, F] documents → […] scores."""
+        for layer in self.layers:
+            documents = layer(documents).relu_()
+        scores: Tensor = self.output(documents).squeeze(-1)
+        return scores
+
+
+@torch.no_grad()
+def follow(targets: nn.Module, networks: nn.Module, rate: float) -> None:
+    """Soft update θ′ ← θ′ + τ (θ − θ′)."""
+    for target, parameter in zip(targets.parameters(), networks.parameters(), strict=True):
+        target.lerp_(parameter, rate)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Networks that are made inside depend on the seed alone; torch's random state is afterwards as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield

@@ -1,0 +1,91 @@
+"""A network that scores each document by itself."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn.functional import pad
+
+from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
+from cuolr.learners.networks import DocumentNetwork, seeded
+from cuolr.policies.base import POLICIES, ScoringPolicy
+from cuolr.types import Candidates, Floats
+
+# Documents that are scored together. Always so many: in a product of another shape sums are rounded differently, and
+# the score of a document would depend on the documents around it.
+DOCUMENTS_AT_A_TIME = 1_024
+# Queries that are scaled at a time, so that no scaled copy of all documents is made.
+QUERIES_AT_A_TIME = 512
+
+
+@POLICIES.register("scorer")
+class ScorerPolicy(ScoringPolicy):
+    """Scores a document by a network of its normalised features.
+
+    Attributes:
+        network: Scores scaled documents.
+        normaliser: Fitted on the training candidates.
+    """
+
+    def __init__(self, network: DocumentNetwork, normaliser: Normaliser) -> None:
+        self.network = network
+        self.normaliser = normaliser
+
+    def snapshot(self) -> Self:
+        """A copy that shares nothing with this one, so that training goes on without changing it."""
+        return copy.deepcopy(self)
+
+    def score(self, candidates: Candidates) -> Floats:
+        """[n_documents] the network's output."""
+        if candidates.n_features != self.network.n_features:
+            raise InputError(
+                f"this model ranks documents of {self.network.n_features} features, found {candidates.n_features}"
+            )
+        scores = np.empty(candidates.n_documents, np.float32)
+        for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
+            offsets = candidates.offsets[first : first + QUERIES_AT_A_TIME + 1]
+            rows = slice(offsets[0], offsets[-1])
+            scores[rows] = self._score(self.normaliser.transform(candidates.features[rows], offsets - offsets[0]))
+        return scores
+
+    @torch.inference_mode()
+    def _score(self, scaled: Floats) -> Floats:
+        scores = np.empty(len(scaled), np.float32)
+        for start in range(0, len(scaled), DOCUMENTS_AT_A_TIME):
+            documents = torch.from_numpy(scaled[start : start + DOCUMENTS_AT_A_TIME])
+            missing = DOCUMENTS_AT_A_TIME - len(documents)
+            scored = self.network(pad(documents, (0, 0, 0, missing)))
+            scores[start : start + len(documents)] = scored[: len(documents)].numpy()
+        return scores
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The weights of the network, and the range of each feature."""
+        weights = {f"network.{name}": tensor.detach().numpy() for name, tensor in self.network.state_dict().items()}
+        return weights | {"normaliser.low": self.normaliser.low, "normaliser.high": self.normaliser.high}
+
+    def settings(self) -> dict[str, Any]:
+        """The sizes of the network, and how features are normalised."""
+        return {
+            "n_features": self.network.n_features,
+            "hidden": list(self.network.hidden),
+            "normalising": self.normaliser.kind,
+        }
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """The policy that `arrays` and `settings` were taken from."""
+        with seeded(0):
+            network = DocumentNetwork(int(settings["n_features"]), tuple(int(size) for size in settings["hidden"]))
+        weights = {name: values for name, values in arrays.items() if name.startswith("network.")}
+        try:
+            network.load_state_dict(
+                {name.removeprefix("network."): torch.from_numpy(values.copy()) for name, values in weights.items()}
+            )
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None
+        normaliser = Normaliser(settings["normalising"], arrays["normaliser.low"], arrays["normaliser.high"])
+        return cls(network, normaliser)

@@ -1,0 +1,207 @@
+import json
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuolr.data.aggregate import aggregate
+from cuolr.data.clicklog import load_click_log, save_click_log
+from cuolr.learners.base import LEARNERS
+from cuolr.policies.store import load_policy
+from cuolr.run_folder import RunFolder
+from tests.commands.conftest import Result, Run
+
+SMALL = ("--steps", 6, "--batch-size", 8, "--set", "learner.hidden=[8, 8]", "--set", "training.validate_every=2")
+
+
+@pytest.fixture
+def log(run: Run, tiny: Path, tmp_path: Path) -> Path:
+    """A simulated log of the small data set."""
+    folder = tmp_path / "log"
+    result = run("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 400, "--out", folder)
+    assert result.status == 0, result.err
+    return folder
+
+
+def train(run: Run, log: Path, out: Path, *more: object) -> Result:
+    return run("train", log, "--out", out, *SMALL, *more)
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def description(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "model.json").read_text())
+    return content
+
+
+def test_a_log_is_all_it_takes(run: Run, log: Path, tmp_path: Path) -> None:
+    result = train(run, log, tmp_path / "model")
+    assert result.status == 0, result.err
+    assert "held-out score" in result.err
+    assert result.out == ""
+    candidates = load_click_log(log).candidates
+    assert load_policy(tmp_path / "model").rank(candidates, 5).shape == (60, 5)
+
+
+@pytest.mark.parametrize("learner", ["sac", "cql", "bc"])
+def test_learners_and_encoders_are_found_by_name(run: Run, log: Path, tmp_path: Path, learner: str) -> None:
+    result = train(run, log, tmp_path / "model", "--learner", learner, "--encoder", "position")
+    assert result.status == 0, result.err
+    settings = description(tmp_path / "model")["provenance"]["settings"]["learner"]
+    assert (settings["name"], settings["encoder"], settings["hidden"]) == (learner, "position", [8, 8])
+
+
+def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny: Path, tmp_path: Path) -> None:
+    result = train(run, log, tmp_path / "model", "--validate", tiny, "--measure", "ndcg@5")
+    assert result.status == 0, result.err
+    provenance = description(tmp_path / "model")["provenance"]
+    assert provenance["settings"]["validated_by"] == {"data": str(tiny), "fold": None, "measure": "ndcg@5"}
+    score, step = provenance["training"]["validation"], provenance["training"]["step"]
+    assert f"ndcg@5 {score:.4f} at step {step} of 6" in result.err
+    evaluated = run("evaluate", tmp_path / "model", "--data", tiny, "--split", "vali", "--measures", "ndcg@5", "--json")
+    assert json.loads(evaluated.out)["measures"]["ndcg@5"] == pytest.approx(score)
+
+
+def test_the_model_says_where_it_comes_from(run: Run, log: Path, tmp_path: Path) -> None:
+    train(run, log, tmp_path / "model", "--preset", "paper", "--seed", 7)
+    content = description(tmp_path / "model")
+    provenance = content["provenance"]
+    assert provenance["preset"] == "paper"
+    assert provenance["log"]["source"]["click_model"]["name"] == "pbm"
+    assert (provenance["training"]["steps"], provenance["training"]["finished"]) == (6, True)
+    assert provenance["settings"]["training"]["seed"] == 7
+    assert {"cuolr", "torch", "numpy", "python"} <= set(provenance["versions"])
+
+
+def test_what_made_the_log_changes_no_weight(run: Run, log: Path, tmp_path: Path) -> None:
+    train(run, log, tmp_path / "before")
+    meta = json.loads((log / "meta.json").read_text())
+    meta["source"] = {"click_model": {"name": "cascade"}, "policy": "none", "max_grade": 99}
+    (log / "meta.json").write_text(json.dumps(meta))
+    train(run, log, tmp_path / "after")
+    assert weights(tmp_path / "before") == weights(tmp_path / "after")
+    assert description(tmp_path / "after")["provenance"]["log"]["source"]["max_grade"] == 99
+
+
+def test_the_same_seed_gives_the_same_model_and_another_one_does_not(run: Run, log: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train(run, log, tmp_path / name, "--seed", seed)
+    assert weights(tmp_path / "a") == weights(tmp_path / "b") != weights(tmp_path / "c")
+
+
+def test_a_stopped_run_is_resumed_as_if_it_had_not_been(
+    run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(run, log, tmp_path / "whole")
+    note = RunFolder.note
+
+    def note_and_press(self: RunFolder, values: Mapping[str, Any]) -> None:
+        note(self, values)
+        if values["step"] == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "note", note_and_press)
+        stopped = train(run, log, tmp_path / "parts")
+    assert stopped.status == 130
+    assert f"stopped after step 3, the best model so far is of step 2; go on from the checkpoint in {tmp_path}" in (
+        stopped.err.replace("\n", " ")
+    )
+    load_policy(tmp_path / "parts")
+    resumed = train(run, log, tmp_path / "parts", "--resume")
+    assert resumed.status == 0, resumed.err
+    assert weights(tmp_path / "whole") == weights(tmp_path / "parts")
+    steps = [json.loads(line)["step"] for line in (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()]
+    assert steps == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_run_of_other_settings_or_of_another_log_is_not_resumed(run: Run, log: Path, tmp_path: Path) -> None:
+    train(run, log, tmp_path / "model")
+    changed = train(run, log, tmp_path / "model", "--resume", "--set", "learner.conservative_weight=0.5", "--seed", 9)
+    assert changed.status == 2
+    assert "learner.conservative_weight was" in changed.err
+    assert "training.seed was 1, is 9 now" in changed.err
+    shorter = load_click_log(log).select(np.arange(300))
+    save_click_log(shorter, tmp_path / "shorter")
+    other = train(run, tmp_path / "shorter", tmp_path / "model", "--resume")
+    assert other.status == 2
+    assert "cannot be resumed with other settings: log was" in other.err
+
+
+def test_a_model_is_not_overwritten_unless_asked_for(run: Run, log: Path, tmp_path: Path) -> None:
+    train(run, log, tmp_path / "model")
+    refused = train(run, log, tmp_path / "model", "--seed", 2)
+    assert refused.status == 2
+    assert "give --resume to go on, or --overwrite to start anew" in refused.err.replace("\n", " ")
+    assert train(run, log, tmp_path / "model", "--seed", 2, "--overwrite").status == 0
+    assert description(tmp_path / "model")["provenance"]["settings"]["training"]["seed"] == 2
+
+
+def test_sessions_of_one_list_become_one_row_by_default(run: Run, log: Path, tmp_path: Path) -> None:
+    rows = len(aggregate(load_click_log(log)))
+    assert f"400 sessions in {rows} rows" in train(run, log, tmp_path / "a").err
+    assert "400 sessions in 400 rows" in train(run, log, tmp_path / "b", "--aggregate", "no").err
+    assert rows <= 60
+
+
+def test_lists_that_were_drawn_at_random_are_left_as_they_are(run: Run, tiny: Path, tmp_path: Path) -> None:
+    arguments = ("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 300, "--temperature", 1)
+    run(*arguments, "--out", tmp_path / "log")
+    assert "300 sessions in 300 rows" in train(run, tmp_path / "log", tmp_path / "a").err
+    rows = len(aggregate(load_click_log(tmp_path / "log")))
+    assert f"300 sessions in {rows} rows" in train(run, tmp_path / "log", tmp_path / "b", "--aggregate", "yes").err
+
+
+def test_a_learner_that_needs_sessions_gets_them(
+    run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LEARNERS.get("sac"), "needs_sessions", True)
+    assert "400 sessions in 400 rows" in train(run, log, tmp_path / "a", "--learner", "sac").err
+    forced = train(run, log, tmp_path / "b", "--learner", "sac", "--aggregate", "yes")
+    assert forced.status == 2
+    assert "needs the clicks of each session" in forced.err
+    save_click_log(aggregate(load_click_log(log)), tmp_path / "aggregated")
+    refused = train(run, tmp_path / "aggregated", tmp_path / "c", "--learner", "sac")
+    assert refused.status == 2
+    assert "sac needs the clicks of each session" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--learner", "cqll"], "unknown learner 'cqll' (did you mean 'cql'?)"),
+        (["--preset", "papers"], "unknown preset 'papers' (did you mean 'paper'?)"),
+        (["--encoder", "atention"], "unknown encoder 'atention' (did you mean 'attention'?)"),
+        (["--set", "learner.conservative_wieght=1"], "did you mean 'learner.conservative_weight'?"),
+        (["--set", "conservative_weight=1"], "expected a name that starts with 'learner.' or 'training.'"),
+        (["--set", "learner.conservative_weight"], "expected <name>=<value>"),
+        (["--set", "learner.conservative_weight=much"], "expected a number, found 'much'"),
+        (["--set", "learner.hidden=[8]"], "setting 'learner.hidden'"),
+        (["--set", "learner.encoder_settings.haeds=2"], "haeds"),
+        (["--steps", "0"], "setting 'training.steps': expected a whole number from 1 up, found 0"),
+        (["--set", "training.normalising=minmax"], "unknown normalising 'minmax'"),
+        (["--set", "training.held_out=1.0"], "share of the queries to hold out"),
+        (["--validate", "nowhere"], "nowhere: expected the folder of a data set or a LETOR file, found nothing"),
+        (["--resume"], "nothing to resume"),
+    ],
+)
+def test_bad_settings_are_one_line_and_leave_nothing(
+    run: Run, log: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    result = train(run, log, tmp_path / "model", *arguments)
+    assert result.status == 2
+    assert message in result.err.replace("\n", " ")
+    assert "Traceback" not in result.err
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_is_no_log_is_refused(run: Run, tmp_path: Path) -> None:
+    result = train(run, tmp_path, tmp_path / "model")
+    assert result.status == 2
+    assert "expected the folder of a click log" in result.err

@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuolr.data.synthetic import generate
+from cuolr.errors import InputError
+from cuolr.oracle import LambdaMartSettings, fit_lambdamart
+from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.trees import LambdaMartPolicy
+from cuolr.types import Candidates
+
+FEW_TREES = LambdaMartSettings(trees=5, leaves=4, learning_rate=0.2, min_documents_per_leaf=5, threads=1)
+
+
+@pytest.fixture(scope="module")
+def policy() -> LambdaMartPolicy:
+    return fit_lambdamart(generate("tiny", 50, seed=1), settings=FEW_TREES)
+
+
+def test_a_loaded_policy_scores_like_the_saved_one(policy: LambdaMartPolicy, tmp_path: Path) -> None:
+    save_policy(policy, tmp_path / "model")
+    loaded = load_policy(tmp_path / "model")
+    assert isinstance(loaded, LambdaMartPolicy)
+    candidates = generate("tiny", 20, seed=1, split="test").candidates
+    np.testing.assert_array_equal(loaded.score(candidates), policy.score(candidates))
+
+
+def test_documents_of_another_width_are_refused(policy: LambdaMartPolicy) -> None:
+    candidates = Candidates(np.zeros((2, 3), np.float32), np.array([0, 2]), np.array(["q"]))
+    with pytest.raises(InputError, match="ranks documents of 10 features, found 3"):
+        policy.score(candidates)
+
+
+def test_no_documents_give_no_scores(policy: LambdaMartPolicy) -> None:
+    candidates = Candidates(np.zeros((0, 10), np.float32), np.array([0, 0]), np.array(["q"]))
+    assert policy.rank(candidates, 3).tolist() == [[-1, -1, -1]]
+
+
+def test_the_score_of_a_document_does_not_depend_on_the_queries_around_it(policy: LambdaMartPolicy) -> None:
+    candidates, some = generate("tiny", 20, seed=2).candidates, np.array([7, 3])
+    np.testing.assert_array_equal(
+        policy.score(candidates.select(some)), policy.score(candidates)[candidates.rows_of(some)]
+    )
+
+
+@pytest.mark.parametrize("text", ["", "no trees here"])
+def test_text_that_is_no_model_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a LightGBM model"):
+        LambdaMartPolicy(text)
