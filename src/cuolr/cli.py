@@ -8,6 +8,8 @@ from typing import TextIO
 
 import tyro
 
+from cuolr.commands.compare import compare
+from cuolr.commands.demo import demo
 from cuolr.commands.evaluate import evaluate
 from cuolr.commands.generate import generate_folder
 from cuolr.commands.import_log import import_log
@@ -22,6 +24,8 @@ from cuolr.errors import InputError, InputWarning
 from cuolr.terminal import say
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "compare": compare,
+    "demo": demo,
     "evaluate": evaluate,
     "generate": generate_folder,
     "import-log": import_log,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from cuolr.errors import InputError
 from cuolr.evaluation import score_on
 from cuolr.fitting import fit
 from cuolr.policies.base import RankingPolicy
@@ -18,7 +19,6 @@ class Ranker:
 
     Attributes:
         config: All settings of the run.
-        policy_: The best policy, once fitted.
         result_: How training went, once fitted.
     """
 
@@ -55,11 +55,18 @@ class Ranker:
         """
         validate = None if validation is None else policy_validation(score_on(validation))
         result = fit(log, self.config, validate, progress=progress)
-        if result.outcome == "interrupted" or result.best is None:
+        if result.outcome == "interrupted":
             raise KeyboardInterrupt
         self.result_: TrainingResult = result
-        self.policy_: RankingPolicy = result.best.policy
         return self
+
+    @property
+    def policy_(self) -> RankingPolicy:
+        """The best policy, once fitted."""
+        if not hasattr(self, "result_"):
+            raise InputError("nothing is learned yet; call fit(log) first")
+        assert self.result_.best is not None, "a run that ends by itself has been validated"
+        return self.result_.best.policy
 
     def rank(self, candidates: Candidates, k: int = 10) -> Ints:
         """[n_queries, k] the slots of the best documents of each query, −1 after the last one."""

@@ -57,6 +57,7 @@ def fit(
         log = aggregate(log)
     normaliser = Normaliser.fit(training.normalising, log.candidates)
     learner = learner_class(config.learner_config, log.candidates.n_features, log.k, training.seed, normaliser)
+    log = learner.prepare(log)
 
     def batches_of(rows: Ints | None) -> Batches:
         return Batches(log, normaliser, training.batch_size, training.seed, learner.max_unshown, rows)

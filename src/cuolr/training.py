@@ -109,6 +109,7 @@ def train(
         progress: Called after each step.
         provenance: Where the policy comes from, to be kept with the model.
     """
+    learner.begin(batches)
     run = _Run(learner, validate, folder, dict(provenance or {}))
     if resume:
         assert folder is not None

@@ -34,13 +34,14 @@ def test_json_holds_the_mean_of_each_measure(run: Run, tiny: Path, model: Path, 
 
 def test_the_table_says_what_queries_without_a_relevant_document_count(run: Run, model: Path, tmp_path: Path) -> None:
     rows = [
-        f"{grade} qid:{query} " + " ".join(f"{j}:{query + j}" for j in range(1, 9)) for query, grade in ((1, 2), (2, 0))
+        f"{grade} qid:{query} " + " ".join(f"{j}:{query + j}" for j in range(1, 11))
+        for query, grade in ((1, 2), (2, 0))
     ]
     (tmp_path / "some.txt").write_text("\n".join(rows) + "\n")
     for option, words, mean in (("skip", "skipped", "1.0000"), ("zero", "counted as 0", "0.5000")):
         result = run("evaluate", model, "--data", tmp_path / "some.txt", "--without-relevant", option)
         assert result.status == 0, result.err
-        assert f"2 queries, of which 1 without a relevant document are {words}" in result.out
+        assert f"2 queries; 1 without a relevant document {words}" in result.out
         assert mean in result.out
 
 

@@ -1,5 +1,6 @@
-"""SAC and CQL written plainly, position by position: what the fast ones must equal."""
+"""SAC and CQL written plainly, loss by loss and position by position: what the fast ones must equal."""
 
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -12,53 +13,70 @@ from cuolr.learners.sac import SoftActorCritic
 
 
 def plain_losses(learner: SoftActorCritic, batch: SessionBatch) -> dict[str, Tensor]:
-    """The losses of a batch by the learner's own networks."""
-    config = learner.config
-    entropy_weight = learner.entropy.weight
-    positions = batch.where.sum()
-    total = {"critic_loss": torch.tensor(0.0), "conservative_loss": torch.tensor(0.0), "actor_loss": torch.tensor(0.0)}
+    """The losses of a batch by the learner's own networks, each by itself."""
+    losses = {
+        "critic_loss": mean_over_positions(batch, lambda t: squared_error(learner, batch, t)),
+        "actor_loss": mean_over_positions(batch, lambda t: actor_loss(learner, batch, t)),
+    }
+    if isinstance(learner, ConservativeQLearning):
+        losses["conservative_loss"] = mean_over_positions(batch, lambda t: conservative_loss(learner, batch, t))
+    return losses
+
+
+def mean_over_positions(batch: SessionBatch, loss_at: Callable[[int], Tensor]) -> Tensor:
+    """The mean over the positions at which a document was shown; `loss_at` gives [B] for a position."""
+    total = torch.tensor(0.0)
     for t in range(batch.features.shape[1]):
-        weight = batch.weight * batch.where[:, t]
-        state = state_before(learner, batch, t)
-        documents, left = what_is_left(learner, batch, t)
+        shown = batch.where[:, t]
+        total = total + (batch.weight[shown] * loss_at(t)[shown]).sum()
+    return total / batch.where.sum()
 
-        # V(s′), 0 where the list ends with this document
-        next_value = torch.zeros(len(weight))
-        if t + 1 < batch.features.shape[1]:
-            with torch.no_grad():
-                next_state = state_before(learner, batch, t + 1)
-                next_documents, next_left = what_is_left(learner, batch, t + 1)
-                policy, log_policy = choice(learner.actor, next_state, next_documents, next_left)
-                targets = [score(target, next_state, next_documents) for target in learner.targets]
-                soft_q = torch.minimum(targets[0], targets[1]) - entropy_weight * log_policy
-                next_value = (policy * soft_q).sum(dim=1) * batch.where[:, t + 1]
 
-        # critics
-        target = batch.clicks[:, t] + config.discount * next_value
-        qs = [score(critic, state, documents) for critic in learner.critics]
-        for q in qs:
-            logged_q = q[:, 0]
-            total["critic_loss"] = total["critic_loss"] + (weight * 0.5 * (logged_q - target) ** 2).sum() / positions
-            if isinstance(learner, ConservativeQLearning):
-                of_all = torch.where(left, q, -1e30).logsumexp(dim=1)
-                if learner.config.conservative_term == "logged":
-                    baseline = logged_q
-                else:
-                    baseline = torch.where(left, q, 0.0).sum(dim=1) / left.sum(dim=1)
-                # a padded position has nothing left and weighs nothing
-                gap = torch.where(batch.where[:, t], of_all - baseline, 0.0)
-                conservative_loss = learner.config.conservative_weight * (weight * gap).sum() / positions
-                total["conservative_loss"] = total["conservative_loss"] + conservative_loss
+def squared_error(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:
+    """[B] ½ (Q(s, a) − r − γ V(s′))², summed over the critics."""
+    state = state_before(learner, batch, t)
+    documents, _ = what_is_left(learner, batch, t)
+    target = batch.clicks[:, t] + learner.config.discount * next_value(learner, batch, t)
+    q_1, q_2 = (score(critic, state, documents)[:, 0] for critic in learner.critics)
+    return 0.5 * (q_1 - target) ** 2 + 0.5 * (q_2 - target) ** 2
 
-        # actor
-        actor_state = state if config.encoder_learns_from == "critics and actor" else state.detach()
-        policy, log_policy = choice(learner.actor, actor_state, documents, left)
-        least_q = torch.minimum(qs[0], qs[1]).detach()
-        loss = (policy * (entropy_weight * log_policy - least_q)).sum(dim=1)
-        total["actor_loss"] = total["actor_loss"] + (weight * loss).sum() / positions
-    if not isinstance(learner, ConservativeQLearning):
-        del total["conservative_loss"]
-    return total
+
+def next_value(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:
+    """[B] V(s′) = Σ_a π(a | s′) [min_i Q′_i(s′, a) − w log π(a | s′)], 0 where the list ends with document t."""
+    if t + 1 == batch.features.shape[1]:
+        return torch.zeros(len(batch.weight))
+    with torch.no_grad():
+        state = state_before(learner, batch, t + 1)
+        documents, left = what_is_left(learner, batch, t + 1)
+        policy, log_policy = choice(learner.actor, state, documents, left)
+        q_1, q_2 = (score(target, state, documents) for target in learner.targets)
+        soft_q = torch.minimum(q_1, q_2) - learner.entropy.weight * log_policy
+        return torch.where(batch.where[:, t + 1], (policy * soft_q).sum(dim=1), 0.0)
+
+
+def actor_loss(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:
+    """[B] Σ_a π(a | s) [w log π(a | s) − min_i Q_i(s, a)]."""
+    state = state_before(learner, batch, t)
+    documents, left = what_is_left(learner, batch, t)
+    with torch.no_grad():
+        q_1, q_2 = (score(critic, state, documents) for critic in learner.critics)
+    if learner.config.encoder_learns_from == "critics":
+        state = state.detach()
+    policy, log_policy = choice(learner.actor, state, documents, left)
+    return (policy * (learner.entropy.weight * log_policy - torch.minimum(q_1, q_2))).sum(dim=1)
+
+
+def conservative_loss(learner: ConservativeQLearning, batch: SessionBatch, t: int) -> Tensor:
+    """[B] weight · (log Σ_a exp Q(s, a) − Q(s, a_logged)), or less the mean Q, summed over the critics."""
+    state = state_before(learner, batch, t)
+    documents, left = what_is_left(learner, batch, t)
+    total = torch.zeros(len(batch.weight))
+    for critic in learner.critics:
+        q = score(critic, state, documents)
+        mean_q = torch.where(left, q, 0.0).sum(dim=1) / left.sum(dim=1)
+        baseline = q[:, 0] if learner.config.conservative_term == "logged" else mean_q
+        total = total + torch.where(left, q, -1e30).logsumexp(dim=1) - baseline
+    return learner.config.conservative_weight * total
 
 
 def state_before(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:

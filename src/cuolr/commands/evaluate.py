@@ -10,7 +10,7 @@ from cuolr.commands.labelled import labelled_queries
 from cuolr.evaluation import evaluate as measure_policy
 from cuolr.measures import WithoutRelevant
 from cuolr.policies.store import load_policy
-from cuolr.terminal import show_json, show_table
+from cuolr.terminal import show_json, show_table, show_text
 
 COUNTED = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
 
@@ -55,8 +55,6 @@ def evaluate(
             }
         )
         return
-    caption = (
-        f"{n_queries:,} queries, of which {n_without:,} without a relevant document are {COUNTED[without_relevant]}"
-    )
-    title = f"{model} on {data}" if data.is_file() else f"{model} on {data}, {split}"
-    show_table(title, ["measure", "mean"], [[name, f"{value:.4f}"] for name, value in means.items()], caption)
+    show_text(f"{model} on {data}" if data.is_file() else f"{model} on {data}, {split}")
+    show_table("", ["measure", "mean"], [[name, f"{value:.4f}"] for name, value in means.items()])
+    show_text(f"{n_queries:,} queries; {n_without:,} without a relevant document {COUNTED[without_relevant]}")

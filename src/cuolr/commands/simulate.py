@@ -6,6 +6,7 @@ from typing import Any
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.commands.click_model import ClickModelOptions
 from cuolr.commands.data_options import DataOptions
+from cuolr.data.propensity_file import PROPENSITY_FILE, save_propensities
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
@@ -13,6 +14,7 @@ from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.store import load_policy
 from cuolr.policies.uniform import RandomPolicy
+from cuolr.propensity import randomise
 from cuolr.terminal import progress_bar, say
 from cuolr.types import RankingDataset
 
@@ -30,6 +32,7 @@ def simulate(
     click_options: ClickModelOptions = ClickModelOptions(),
     data_options: DataOptions = DataOptions(),
     keep_examination: bool = False,
+    randomised_lists: int = 1_000_000,
     overwrite: bool = False,
 ) -> None:
     """Simulate a click log: rank the training queries by a logging policy and draw clicks from a click model.
@@ -47,9 +50,12 @@ def simulate(
         click_options: Parameters of the click model.
         data_options: How to read the data set.
         keep_examination: Write down where the user looked, which no real log knows.
+        randomised_lists: Lists in random order from which propensity.json is estimated, for ipw and cm-ipw; 0 = none.
         overwrite: Replace the log if it is there.
     """
     refuse_existing(out, overwrite)
+    if randomised_lists < 0:
+        raise InputError(f"--randomised-lists: expected a whole number from 0 up, found {randomised_lists}")
     model = click_options.model(click_model)
     train = data_options.load(data)["train"]
     policy, described = _logging_policy(logging, train, fraction, seed)
@@ -60,8 +66,14 @@ def simulate(
         logger = StochasticLogger(policy, temperature)
     simulation = Simulation(train, logger, model, sessions, k, seed, keep_examination)
     source = {"data": str(data), "fold": data_options.fold, "logging": described}
+    propensities = None
+    if randomised_lists:
+        with progress_bar("randomising", 2 * randomised_lists) as progress:
+            propensities = randomise(train, model, randomised_lists, k, seed, progress)
     with progress_bar("simulating", sessions) as progress:
         simulate_to(out, simulation, source, overwrite, progress)
+    if propensities is not None:
+        save_propensities(propensities, out / PROPENSITY_FILE)
     say(f"wrote {out}: {sessions:,} sessions; look at it with: cuolr log-info {out}")
 
 

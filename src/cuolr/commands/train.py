@@ -1,8 +1,9 @@
 """`cuolr train`: a ranking policy from a click log."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -10,8 +11,12 @@ from cuolr.commands.data_options import DataOptions
 from cuolr.commands.labelled import labelled_queries
 from cuolr.data.aggregate import aggregate_folder
 from cuolr.data.clicklog import load_click_log, read_click_log, read_meta
+from cuolr.data.propensity_file import PROPENSITY_FILE
 from cuolr.evaluation import score_on
 from cuolr.terminal import say, training_bar
+
+if TYPE_CHECKING:
+    from cuolr.presets import RunConfig
 
 Settings = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="NAME=VALUE"), tyro.conf.UseAppendAction]
 
@@ -27,6 +32,7 @@ def train(
     seed: int | None = None,
     precision: Literal["float32", "bfloat16"] | None = None,
     settings: Settings = (),
+    propensities: Path | None = None,
     validate: Path | None = None,
     measure: str = "ndcg@10",
     data_options: DataOptions = DataOptions(),
@@ -50,6 +56,8 @@ def train(
         seed: The same seed gives the same model.
         precision: Of the products in training; bfloat16 is faster where the processor has it.
         settings: Any other setting, such as learner.conservative_weight=0.5; may be given several times.
+        propensities: File with how users look at positions, for ipw and cm-ipw (see `cuolr propensity`); by default the
+            one in the log's folder, and for ipw, where the log has it, its column examination.
         validate: Validate on labels: the folder of a data set, whose vali split is taken, or a LETOR file.
         measure: What to validate by, with --validate.
         data_options: How to read what to validate on.
@@ -67,6 +75,7 @@ def train(
     flags: dict[str, Any] = {
         "learner.encoder": encoder,
         "learner.precision": precision,
+        "learner.propensities": propensities and str(propensities),
         "training.steps": steps,
         "training.batch_size": batch_size,
         "training.seed": seed,
@@ -78,6 +87,7 @@ def train(
 
     meta = read_meta(log)
     first_row = next(read_click_log(log, rows_at_a_time=1))
+    config = _with_propensities(config, log, first_row.examination is not None)
     aggregated = to_be_aggregated(first_row, config.learner_class, aggregate)
     sessions = aggregate_folder(log) if aggregated else load_click_log(log)
     say(f"{log}: {sessions.sessions:,} sessions in {len(sessions):,} rows")
@@ -108,3 +118,12 @@ def train(
     scored = f"{measure} {result.best.score:.4f}" if validate is not None else f"held-out score {result.best.score:.4f}"
     early = ", stopped early" if result.outcome == "patience" else ""
     say(f"wrote {out}: {scored} at step {result.best.step} of {result.steps}{early}")
+
+
+def _with_propensities(config: "RunConfig", log: Path, has_examination: bool) -> "RunConfig":
+    """The settings with the estimates that lie beside the log, for learners that take some and were given none."""
+    file = log / PROPENSITY_FILE
+    takes_some = getattr(config.learner_config, "propensities", "") is None
+    if not takes_some or not file.is_file() or (config.learner == "ipw" and has_examination):
+        return config
+    return replace(config, learner_config=replace(config.learner_config, propensities=str(file)))

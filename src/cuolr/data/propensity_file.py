@@ -9,7 +9,8 @@ Neither is a `logging_propensity`, which is the logger's chance to place a docum
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 
 from cuolr.errors import InputError
 from cuolr.files import atomic_file
+from cuolr.types import Doubles
 
 PROPENSITY_FILE = "propensity.json"
 FORMAT = "cuolr-propensity-1"
@@ -51,6 +53,22 @@ class Propensities:
     lists: int = 0
 
 
+def known_values(estimate: Estimate, positions: int, what: str) -> Doubles:
+    """[positions] the values for the first positions, all of which must be known.
+
+    Args:
+        estimate: By position.
+        positions: How many are needed.
+        what: What they are, for the message where one is not known.
+    """
+    values = estimate.values[:positions]
+    unknown = [str(position + 1) for position, value in enumerate(values) if value is None]
+    unknown += [str(position + 1) for position in range(len(values), positions)]
+    if unknown:
+        raise InputError(f"{what} is needed for {positions} positions, but not known for position {', '.join(unknown)}")
+    return np.array(values, np.float64)
+
+
 def save_propensities(propensities: Propensities, path: Path) -> None:
     """Write the estimates as JSON."""
 
@@ -77,50 +95,46 @@ def read_propensities(path: Path) -> Propensities:
         raise InputError(f"{path}: expected an object with 'examination', 'continuation' or both")
     if content.get("format", FORMAT) != FORMAT:
         raise InputError(f"{path}: expected format '{FORMAT}', found {content['format']!r}")
-    reader = _Reader(path)
-    examination = None
-    if "examination" in content:
-        examination = reader.estimate("examination", content["examination"], np.inf)
-        if examination.values[:1] and not examination.values[0]:
-            reader.problems.append(f"examination, position 1: expected a number above 0, found {examination.values[0]}")
     continuation = content.get("continuation", {})
-    if isinstance(continuation, list):
-        continuation = {"given": continuation}
-    if not isinstance(continuation, dict):
-        reader.problems.append(f"continuation: expected a list of numbers, found {continuation!r}")
-        continuation = {}
-    by_method = {name: reader.estimate(f"continuation.{name}", value, 1) for name, value in continuation.items()}
+    by_method = continuation if isinstance(continuation, dict) else {"given": continuation}
+    tables = {f"continuation.{method}": (table, 1.0) for method, table in by_method.items()}
+    if "examination" in content:
+        tables["examination"] = (content["examination"], math.inf)
+    problems: list[str] = []
+    estimates = {name: _read_estimate(name, table, top, problems) for name, (table, top) in tables.items()}
     lists = content.get("lists", 0)
     if type(lists) is not int or lists < 0:
-        reader.problems.append(f"lists: expected a whole number, found {lists!r}")
-    if reader.problems:
-        raise InputError([f"{path}: {problem}" for problem in reader.problems])
-    return Propensities(examination, by_method, lists)
+        problems.append(f"lists: expected a whole number, found {lists!r}")
+    if "examination" in estimates and estimates["examination"].values[:1] in ((0.0,), (None,)):
+        problems.append("examination, position 1: the others are relative to it, so expected a number above 0")
+    if problems:
+        raise InputError([f"{path}: {problem}" for problem in problems])
+    return Propensities(
+        estimates.get("examination"), {method: estimates[f"continuation.{method}"] for method in by_method}, lists
+    )
 
 
-@dataclass
-class _Reader:
-    """Checks values by position, and collects all that is wrong."""
+def _read_estimate(name: str, content: Any, greatest: float, problems: list[str]) -> Estimate:
+    """The values by position, with their standard errors where there are some; what is wrong goes to `problems`."""
+    table = content if isinstance(content, dict) else {"values": content}
+    values = _read_numbers(name, table.get("values"), greatest, problems)
+    errors = _read_numbers(f"{name}.standard_errors", table.get("standard_errors", []), math.inf, problems)
+    if not values:
+        problems.append(f"{name}: expected a number for each position, found none")
+    if errors and len(errors) != len(values):
+        problems.append(f"{name}.standard_errors: expected {len(values)} numbers, found {len(errors)}")
+    return Estimate(values, errors)
 
-    path: Path
-    problems: list[str] = field(default_factory=list)
 
-    def estimate(self, name: str, content: Any, greatest: float) -> Estimate:
-        table = content if isinstance(content, dict) else {"values": content}
-        values = self._numbers(name, table.get("values"), greatest)
-        errors = self._numbers(f"{name}.standard_errors", table.get("standard_errors") or [], np.inf)
-        if not values:
-            self.problems.append(f"{name}: expected a list of numbers by position, found none")
-        if errors and len(errors) != len(values):
-            self.problems.append(f"{name}.standard_errors: expected {len(values)} numbers, found {len(errors)}")
-        return Estimate(values, errors)
-
-    def _numbers(self, name: str, content: Any, greatest: float) -> tuple[float | None, ...]:
-        if not isinstance(content, Sequence) or isinstance(content, str):
-            return ()
-        expected = "a number from 0 up" if np.isinf(greatest) else f"a number from 0 to {greatest:g}"
-        for position, value in enumerate(content, start=1):
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if value is not None and not (is_number and 0 <= value <= greatest and np.isfinite(value)):
-                self.problems.append(f"{name}, position {position}: expected {expected}, found {value!r}")
-        return tuple(None if value is None or isinstance(value, str) else float(value) for value in content)
+def _read_numbers(name: str, content: Any, greatest: float, problems: list[str]) -> tuple[float | None, ...]:
+    if not isinstance(content, list):
+        problems.append(f"{name}: expected a list of numbers, found {content!r}")
+        return ()
+    numbers: list[float | None] = []
+    for position, value in enumerate(content, start=1):
+        is_number = type(value) in (int, float) and math.isfinite(value) and 0 <= value <= greatest
+        if value is not None and not is_number:
+            limit = "up" if math.isinf(greatest) else f"to {greatest:g}"
+            problems.append(f"{name}, position {position}: expected a number from 0 {limit}, found {value!r}")
+        numbers.append(float(value) if is_number else None)
+    return tuple(numbers)

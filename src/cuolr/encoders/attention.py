@@ -1,10 +1,11 @@
 """`attention`: the state is what causal multi-head self-attention makes of the placed documents."""
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import pad
 
 from cuolr.encoders.base import ENCODERS, StateEncoder
 from cuolr.encoders.positional import positional_encoding
@@ -64,8 +65,25 @@ class AttentionEncoder(StateEncoder):
         tokens = torch.cat([previous, position.expand(batch, -1, -1)], dim=2)
 
         by_head = self.query_key_value(tokens).view(batch, length, 3, self.config.heads, -1)
-        query, key, value = by_head.permute(2, 0, 3, 1, 4)
-        heads = scaled_dot_product_attention(query, key, value, is_causal=True)
-        states: Tensor = self.output(heads.transpose(1, 2).flatten(start_dim=2))
+        heads = causal_attention(*by_head.unbind(dim=2))
+        states: Tensor = self.output(heads.flatten(start_dim=2))
         normed: Tensor = self.norm(states + tokens if self.config.residual else states)
         return normed
+
+
+def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """softmax(Q Kᵀ / √d) V for each head, each token looking at itself and those before it.
+
+    Spelt out, because torch's fused kernel is made for long sequences and is slower on lists.
+
+    Args:
+        query: [B, T, I, d] for each of the I heads; so are key and value.
+
+    Returns:
+        [B, T, I, d].
+    """
+    length, size = query.shape[1], query.shape[3]
+    later = torch.ones(length, length, dtype=torch.bool, device=query.device).triu(diagonal=1)
+    scores = torch.einsum("bqhd,bkhd->bhqk", query, key) / math.sqrt(size)
+    weights = scores.masked_fill(later, -torch.inf).softmax(dim=3)
+    return torch.einsum("bhqk,bkhd->bqhd", weights, value)

@@ -8,8 +8,10 @@ from torch import Tensor
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.batch import SessionBatch
+from cuolr.learners.batches import Batches
 from cuolr.policies.base import RankingPolicy
 from cuolr.registry import Registry
+from cuolr.types import ClickLog
 
 LEARNERS: Registry[type["Learner"]] = Registry("learner", package="cuolr.learners")
 
@@ -50,6 +52,14 @@ class Learner(ABC):
             seed: Of all that is random in it; the global random state is left alone.
             normaliser: How the batches' features were scaled, to travel with the policy.
         """
+
+    def prepare(self, log: ClickLog) -> ClickLog:
+        """The log as the batches are to show it, such as with clicks that are weighted; by default as it is."""
+        return log
+
+    def begin(self, batches: Batches) -> None:
+        """Called before the first step with all that there is to learn from, for learners that need it at once."""
+        return  # most take what each step brings
 
     @abstractmethod
     def update(self, batch: SessionBatch) -> dict[str, float]:

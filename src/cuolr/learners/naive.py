@@ -11,7 +11,7 @@ from cuolr.learners.listwise import ListwiseConfig, ListwiseLearner, softmax_los
 class Naive(ListwiseLearner):
     """The softmax list loss on clicks as they are: −Σ_k c_k log softmax(s)_k."""
 
-    Config: type[ListwiseConfig] = ListwiseConfig
+    Config = ListwiseConfig
 
     def losses(self, batch: SessionBatch) -> dict[str, Tensor]:
         """The list loss."""

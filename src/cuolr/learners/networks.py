@@ -53,9 +53,14 @@ class PairNetwork(nn.Module):
         """
         if not len(states):
             return documents.new_zeros(0, *documents.shape[:2])
-        states, documents = self.project_states(states), self.project_documents(documents)
-        # State by state: what is left is a slice, which no index has to pick, and a block that fits the cache.
-        return torch.stack([pad(self.score(state, documents[t:]), (0, 0, t, 0)) for t, state in enumerate(states)])
+        left = self.project_documents(documents)
+        scores = []
+        # State by state, because what is left is then a slice: no index to pick pairs by, whose backward pass is slow.
+        # The slices are cut from each other, so that their gradients are, too.
+        for t, state in enumerate(self.project_states(states)):
+            scores.append(pad(self.score(state, left), (0, 0, t, 0)))
+            left = left[1:]
+        return torch.stack(scores)
 
 
 class DocumentNetwork(nn.Module):

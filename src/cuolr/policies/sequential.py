@@ -18,7 +18,7 @@ from cuolr.policies.base import POLICIES, RankingPolicy
 from cuolr.types import Candidates, Ints
 
 # Documents that are scored together: enough to keep the products busy, few enough to stay in the cache.
-DOCUMENTS_AT_A_TIME = 4_096
+DOCUMENTS_AT_A_TIME = 8_192
 
 
 @POLICIES.register("sequential")

@@ -1,0 +1,94 @@
+"""`cuolr compare`: is one model better than another?"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from cuolr.commands.data_options import DataOptions
+from cuolr.commands.labelled import labelled_queries
+from cuolr.errors import InputError
+from cuolr.evaluation import Evaluation, evaluate
+from cuolr.measures import WithoutRelevant
+from cuolr.policies.store import load_policy
+from cuolr.significance import Comparison, holm, stars
+from cuolr.significance import compare as compare_values
+from cuolr.terminal import show_json, show_table
+
+
+def compare(
+    models: tyro.conf.Positional[tuple[Path, ...]],
+    data: Path,
+    split: Literal["train", "vali", "test"] = "test",
+    measures: str = "ndcg@10",
+    without_relevant: WithoutRelevant = "skip",
+    seed: int = 0,
+    data_options: DataOptions = DataOptions(),
+    json: bool = False,
+) -> None:
+    """Compare models with the first one, query by query, with paired tests.
+
+    p values are corrected by Holm's method for all comparisons of the table; * is p < 0.05 and ** p < 0.01 by the
+    paired t-test.
+
+    Args:
+        models: Folders of saved models, two or more.
+        data: Folder of a labelled data set, or one LETOR file.
+        split: Which part of a data set.
+        measures: Separated by commas, such as ndcg@10,err@10.
+        without_relevant: What a query without a relevant document counts.
+        seed: Of the permutation test and the bootstrap.
+        data_options: How to read the data set.
+        json: Print JSON instead of a table.
+    """
+    if len(models) < 2:
+        raise InputError(f"expected two models or more to compare, found {len(models)}")
+    names = [name.strip() for name in measures.split(",")]
+    queries = labelled_queries(data, data_options, split)
+    evaluations = [evaluate(load_policy(model), queries, names, without_relevant) for model in models]
+    pairs = [(measure, other) for measure in names for other in range(1, len(models))]
+    comparisons = [
+        compare_values(evaluations[other].per_query[measure], evaluations[0].per_query[measure], seed)
+        for measure, other in pairs
+    ]
+    corrected_t = holm([comparison.t_test for comparison in comparisons])
+    corrected_permutation = holm([comparison.permutation_test for comparison in comparisons])
+    rows = list(zip(pairs, comparisons, corrected_t, corrected_permutation, strict=True))
+    if json:
+        described = [
+            {"measure": measure, "model": str(models[other]), "against": str(models[0])}
+            | asdict(comparison)
+            | {"t_test_holm": p_t, "permutation_test_holm": p_permutation}
+            for (measure, other), comparison, p_t, p_permutation in rows
+        ]
+        means = {str(model): evaluation.means() for model, evaluation in zip(models, evaluations, strict=True)}
+        show_json({"measures": means, "comparisons": described, "without_relevant": without_relevant})
+        return
+    lines = [
+        _line(measure, models[other], evaluations[other], comparison, p_t, p_permutation)
+        for (measure, other), comparison, p_t, p_permutation in rows
+    ]
+    means_of_first = ", ".join(f"{measure} {value:.4f}" for measure, value in evaluations[0].means().items())
+    columns = ["model", "measure", "mean", "difference", "95 % interval", "p (t)", "p (permutation)", "win/tie/loss"]
+    caption = (
+        f"{comparisons[0].queries:,} queries; those without a relevant document: {without_relevant}; "
+        "p values corrected by Holm's method over the table; * p < 0.05, ** p < 0.01 (t)"
+    )
+    show_table(f"against {models[0]} ({means_of_first})", columns, lines, caption, left=(0, 1))
+
+
+def _line(
+    measure: str, model: Path, evaluation: Evaluation, comparison: Comparison, p_t: float, p_permutation: float
+) -> list[str]:
+    low, high = comparison.interval
+    return [
+        str(model),
+        measure,
+        f"{evaluation.means()[measure]:.4f}",
+        f"{comparison.difference:+.4f}{stars(p_t)}",
+        f"{low:+.4f} to {high:+.4f}",
+        f"{p_t:.4f}",
+        f"{p_permutation:.4f}",
+        f"{comparison.wins}/{comparison.ties}/{comparison.losses}",
+    ]

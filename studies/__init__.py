@@ -1,0 +1,1 @@
+"""Measurements behind what the docs say; each is run by hand."""

@@ -1,0 +1,49 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cuolr.data.letor import read_letor
+from cuolr.evaluation import evaluate
+from cuolr.policies.linear import fit_ranksvm
+from cuolr.policies.store import save_policy
+from cuolr.policies.uniform import RandomPolicy
+from cuolr.significance import compare
+from tests.commands.conftest import Run
+
+
+@pytest.fixture
+def models(tiny: Path, tmp_path: Path) -> list[Path]:
+    train = read_letor(tiny / "Fold1" / "train.txt")
+    policies = [RandomPolicy(1), fit_ranksvm(train, 1.0), RandomPolicy(2)]
+    folders = [tmp_path / name for name in ("random", "svm", "other")]
+    for policy, folder in zip(policies, folders, strict=True):
+        save_policy(policy, folder)
+    return folders
+
+
+def test_the_table_has_a_line_per_model_and_measure(run: Run, tiny: Path, models: list[Path]) -> None:
+    result = run("compare", *models, "--data", tiny, "--measures", "ndcg@5,err@5")
+    assert result.status == 0, result.err
+    assert sum(line.count("/svm") for line in result.out.splitlines()) == 2
+    assert "against" in result.out
+    assert "win/tie/loss" in result.out
+
+
+def test_json_has_the_differences_and_both_p_values(run: Run, tiny: Path, models: list[Path]) -> None:
+    result = json.loads(run("compare", *models, "--data", tiny, "--measures", "ndcg@5", "--json").out)
+    test = read_letor(tiny / "Fold1" / "test.txt", max_grade=2)
+    train = read_letor(tiny / "Fold1" / "train.txt")
+    first = evaluate(RandomPolicy(1), test, ["ndcg@5"]).per_query["ndcg@5"]
+    second = evaluate(fit_ranksvm(train, 1.0), test, ["ndcg@5"]).per_query["ndcg@5"]
+    expected = compare(second, first)
+    found = result["comparisons"][0]
+    assert found["difference"] == pytest.approx(expected.difference)
+    assert (found["wins"], found["ties"], found["losses"]) == (expected.wins, expected.ties, expected.losses)
+    assert found["t_test"] == pytest.approx(expected.t_test)
+    assert found["t_test_holm"] >= found["t_test"]
+
+
+def test_one_model_cannot_be_compared(run: Run, tiny: Path, models: list[Path]) -> None:
+    result = run("compare", models[0], "--data", tiny)
+    assert (result.status, result.err) == (2, "error: expected two models or more to compare, found 1\n")
