@@ -38,9 +38,9 @@ def run() -> list[Row]:
 
 
 def _speed(name: str, dataset: RankingDataset, folder: Path) -> list[Row]:
-    model = CLICK_MODELS.get(name)()
-    simulation = Simulation(dataset, RandomPolicy(), model, SESSIONS, K)
-    ranking = simulation.policy.rank(dataset.candidates, K)  # type: ignore[union-attr]
+    model, policy = CLICK_MODELS.get(name)(), RandomPolicy()
+    simulation = Simulation(dataset, policy, model, SESSIONS, K)
+    ranking = policy.rank(dataset.candidates, K)
     rows = dataset.candidates.offsets[:-1, None] + ranking
     relevance = relevance_of(dataset.relevance[rows], dataset.max_grade)
     seconds = _best(lambda: simulate_to(folder / "log", simulation, overwrite=True)) / SESSIONS

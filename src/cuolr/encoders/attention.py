@@ -77,7 +77,9 @@ def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     Spelt out, because torch's fused kernel is made for long sequences and is slower on lists.
 
     Args:
-        query: [B, T, I, d] for each of the I heads; so are key and value.
+        query: [B, T, I, d] for each of the I heads.
+        key: [B, T, I, d].
+        value: [B, T, I, d].
 
     Returns:
         [B, T, I, d].

@@ -20,6 +20,10 @@ from cuolr.types import Candidates, Ints
 # Documents that are scored together: enough to keep the products busy, few enough to stay in the cache.
 DOCUMENTS_AT_A_TIME = 8_192
 
+# Scores this close, relative to the best where that is above 1, are equal: sums of a product are rounded differently
+# from row to row, and the same document twice must not be ordered by that.
+ROUNDING = 1e-6
+
 
 @POLICIES.register("sequential")
 class SequentialPolicy(RankingPolicy):
@@ -158,7 +162,8 @@ def choose(scores: Tensor, considered: Tensor, uniforms: Tensor | None) -> Tenso
     """
     possible = scores.masked_fill(~considered, -torch.inf)
     if uniforms is None:
-        return possible.argmax(dim=1)
+        best = possible.amax(dim=1, keepdim=True)
+        return (possible >= best - ROUNDING * best.abs().clamp(min=1)).byte().argmax(dim=1)
     # Where nothing is left there is nothing to draw from; any slot will do.
     probability = possible.double().softmax(dim=1).nan_to_num(0)
     cumulative = probability.cumsum(dim=1)
