@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from tests.learners.plain import plain_losses
 from torch import Tensor
 
 from benchmarks.table import Row
@@ -13,7 +14,6 @@ from cuolr.data.normalise import Normaliser
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.sac import SoftActorCritic
-from tests.learners.plain import plain_losses
 
 BATCH, K, FEATURES, STATE, HIDDEN, HEADS = 256, 10, 136, 2 * 136, 256, 8
 REPEATS = 15

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from cuolr.clicks.base import click_model_from
+from cuolr.clicks.base import click_model
 from cuolr.errors import InputError
 from cuolr.measures import MEASURES, GradedLists, Measure, expected_clicks, mean_over_queries, measure_ranking
 from cuolr.policies.base import rank_by_score
@@ -170,7 +170,7 @@ def test_expected_clicks_are_the_return_of_the_ranking_mdp() -> None:
     assert measure_ranking(dataset, ranking, "clicks:pbm@2") == pytest.approx([0.68 * first + 0.61 * second])
     assert measure_ranking(dataset, ranking, "clicks:cascade@2") == pytest.approx([first + (1 - first) * second])
     lists = GradedLists.of(dataset, ranking)
-    value = expected_clicks(lists, click_model_from({"name": "pbm"}), discount=0.8)
+    value = expected_clicks(lists, click_model("pbm"), discount=0.8)
     assert value == pytest.approx([0.68 * first + 0.8 * 0.61 * second])
 
 

@@ -65,7 +65,7 @@ def test_without_validation_all_trees_are_kept(splits: Splits) -> None:
 
 def test_the_trees_do_not_depend_on_the_number_of_threads(splits: Splits) -> None:
     train, validation, test = splits
-    one, two = (fit_lambdamart(train, validation, replace(QUICK, threads=threads)) for threads in (1, 2))
+    one, two = (fit_lambdamart(train, validation, replace(QUICK, trees=10, threads=threads)) for threads in (1, 2))
     np.testing.assert_array_equal(one.score(test.candidates), two.score(test.candidates))
 
 

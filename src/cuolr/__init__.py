@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cuolr.clicks.base import click_model as click_model
     from cuolr.clicks.simulate import simulate as simulate
     from cuolr.data.aggregate import aggregate as aggregate
     from cuolr.data.clicklog import load_click_log as load_click_log
@@ -37,6 +38,7 @@ _HOMES = {
     "Ranker": "cuolr.estimator",
     "RankingDataset": "cuolr.types",
     "aggregate": "cuolr.data.aggregate",
+    "click_model": "cuolr.clicks.base",
     "evaluate": "cuolr.evaluation",
     "fit_ranksvm": "cuolr.policies.linear",
     "generate_splits": "cuolr.data.synthetic",

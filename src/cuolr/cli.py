@@ -17,6 +17,8 @@ from cuolr.commands.inspect import inspect
 from cuolr.commands.list import list_names
 from cuolr.commands.log_info import log_info
 from cuolr.commands.optimality import optimality
+from cuolr.commands.oracle import oracle
+from cuolr.commands.propensity import propensity
 from cuolr.commands.rank import rank
 from cuolr.commands.simulate import simulate
 from cuolr.commands.train import train
@@ -33,6 +35,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_names,
     "log-info": log_info,
     "optimality": optimality,
+    "oracle": oracle,
+    "propensity": propensity,
     "rank": rank,
     "simulate": simulate,
     "train": train,

@@ -10,7 +10,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from cuolr.clicks.base import ClickModel, click_model_from, relevance_of
+from cuolr.clicks.base import ClickModel, click_model, relevance_of
 from cuolr.errors import InputError
 from cuolr.policies.base import rank_by_score
 from cuolr.registry import Registry
@@ -239,7 +239,7 @@ def _function_of(name: str) -> MeasureFunction:
     """The measure of that name."""
     kind, colon, model_name = name.partition(":")
     if kind == "clicks" and colon:
-        model = click_model_from({"name": model_name})
+        model = click_model(model_name)
         return lambda lists: expected_clicks(lists, model)
     return MEASURES.get(name)
 

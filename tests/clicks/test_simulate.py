@@ -17,6 +17,7 @@ from cuolr.data.clicklog import concatenate, load_click_log, read_meta, write_cl
 from cuolr.errors import InputError
 from cuolr.policies.base import ScoringPolicy
 from cuolr.policies.plackett_luce import StochasticLogger
+from cuolr.policies.uniform import UniformLogger
 from cuolr.types import Candidates, Floats, RankingDataset
 from tests.data.small_data import assert_same_log, dataset_of
 
@@ -44,9 +45,11 @@ STOCHASTIC = StochasticLogger(FirstFeature(), temperature=0.5)
 
 
 @pytest.mark.parametrize("name", CLICK_MODELS.names())
-@pytest.mark.parametrize("policy", [FirstFeature(), STOCHASTIC], ids=["deterministic", "stochastic"])
+@pytest.mark.parametrize(
+    "policy", [FirstFeature(), STOCHASTIC, UniformLogger()], ids=["deterministic", "stochastic", "uniform"]
+)
 def test_the_same_seed_gives_the_same_log_whatever_the_batch_size(
-    name: str, policy: FirstFeature | StochasticLogger
+    name: str, policy: FirstFeature | StochasticLogger | UniformLogger
 ) -> None:
     simulation = Simulation(DATASET, policy, CLICK_MODELS.get(name)(), 200, seed=7, keep_examination=True)
     expected = concatenate(simulation.blocks(), 200)
@@ -162,6 +165,15 @@ def test_a_stochastic_logger_shows_documents_as_often_as_it_says() -> None:
     expected = weights / weights.sum()
     shares = np.bincount(log.ranking[:, 0], minlength=5) / 20_000
     assert (np.abs(shares - expected) < 4 * np.sqrt(expected * (1 - expected) / 20_000)).all()
+
+
+def test_a_uniform_logger_shows_every_document_equally_often_at_every_position() -> None:
+    log = simulate(dataset_of(5), UniformLogger(), PositionBasedModel(), 20_000, k=3)
+    for position in range(3):
+        shares = np.bincount(log.ranking[:, position], minlength=5) / 20_000
+        assert np.abs(shares - 1 / 5).max() < 4 * np.sqrt(1 / 5 * 4 / 5 / 20_000)
+    assert log.logging_propensity is not None
+    np.testing.assert_allclose(log.logging_propensity, np.tile([1 / 5, 1 / 4, 1 / 3], (20_000, 1)), rtol=1e-6)
 
 
 def test_examination_is_kept_only_when_asked() -> None:

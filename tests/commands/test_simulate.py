@@ -12,8 +12,8 @@ from tests.commands.conftest import Run
 
 
 def simulate(run: Run, data: Path, out: Path, *more: object) -> None:
-    arguments = ("simulate", "--data", data, "--click-model", "pbm", "--sessions", 500, "--out", out, *more)
-    result = run(*arguments)
+    arguments = ("simulate", "--data", data, "--click-model", "pbm", "--sessions", 500, "--out", out)
+    result = run(*arguments, "--randomised-lists", 0, *more)
     assert result.status == 0, result.err
 
 

@@ -22,7 +22,8 @@ SMALL = ("--steps", 6, "--batch-size", 8, "--set", "learner.hidden=[8, 8]", "--s
 def log(run: Run, tiny: Path, tmp_path: Path) -> Path:
     """A simulated log of the small data set."""
     folder = tmp_path / "log"
-    result = run("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 400, "--out", folder)
+    arguments = ("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 400, "--randomised-lists", 0)
+    result = run(*arguments, "--out", folder)
     assert result.status == 0, result.err
     return folder
 

@@ -114,14 +114,15 @@ def test_splits_have_different_queries() -> None:
 def directions(dataset: RankingDataset) -> Floats:
     """[F] how far the relevant documents are from the others, in each feature."""
     scaled = Normaliser.fit("log-min-max", dataset.candidates).apply(dataset.candidates).features
-    return scaled[dataset.relevance > 0].mean(axis=0) - scaled[dataset.relevance == 0].mean(axis=0)
+    difference: Floats = scaled[dataset.relevance > 0].mean(axis=0) - scaled[dataset.relevance == 0].mean(axis=0)
+    return difference
 
 
 def test_splits_share_a_world_and_seeds_do_not() -> None:
     train, _, test = generate_splits("web10k-like", 300, 1, 300, seed=1)
     ours, same_world, elsewhere = map(directions, (train, test, generate("web10k-like", 300, seed=2)))
-    assert np.corrcoef(ours, same_world)[0, 1] > 0.9
-    assert abs(np.corrcoef(ours, elsewhere)[0, 1]) < 0.5
+    assert np.corrcoef(ours, same_world)[0, 1] > 0.8
+    assert abs(np.corrcoef(ours, elsewhere)[0, 1]) < 0.4
 
 
 def test_interactions_have_the_moments_that_the_shares_of_variance_rely_on() -> None:

@@ -1,9 +1,11 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.policies.uniform import RandomPolicy
+from cuolr.policies.uniform import RandomPolicy, UniformLogger, sample_uniformly
 from cuolr.types import Candidates
 
 
@@ -47,3 +49,32 @@ def test_scores_are_uniform() -> None:
     assert scores.dtype == np.float32
     counts, _ = np.histogram(scores, bins=10, range=(0, 1))
     assert counts / len(scores) == pytest.approx(np.full(10, 0.1), abs=4 * np.sqrt(0.1 * 0.9 / len(scores)))
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=8), st.integers(1, 15), st.integers(0, 99))
+def test_a_uniform_logger_shows_each_document_at_most_once(sizes: list[int], k: int, seed: int) -> None:
+    ranking, propensity = UniformLogger().sample(candidates_of(sizes), k, np.random.default_rng(seed))
+    for row, chances, size in zip(ranking.tolist(), propensity.tolist(), sizes, strict=True):
+        length = min(size, k)
+        assert len(set(row[:length])) == length
+        assert all(0 <= slot < size for slot in row[:length])
+        assert row[length:] == [-1] * (k - length)
+        assert chances == [1 / (size - position) if position < length else 1 for position in range(k)]
+
+
+@pytest.mark.parametrize(("documents", "k"), [(3, 3), (4, 2), (5, 3)])
+def test_a_uniform_logger_shows_all_lists_equally_often(documents: int, k: int) -> None:
+    lists = 60_000
+    ranking, _ = sample_uniformly(np.full(lists, documents), k, np.random.default_rng(0).random((lists, k)))
+    found, counts = np.unique(ranking, axis=0, return_counts=True)
+    share = 1 / math.perm(documents, k)
+    assert len(found) == math.perm(documents, k)
+    assert counts / lists == pytest.approx(share, abs=4 * np.sqrt(share / lists))
+
+
+def test_a_list_depends_on_its_own_random_numbers_alone() -> None:
+    sizes, uniforms = np.array([3, 50, 7, 0, 12]), np.random.default_rng(1).random((5, 6))
+    ranking, _ = sample_uniformly(sizes, 6, uniforms)
+    for row in range(5):
+        alone, _ = sample_uniformly(sizes[row : row + 1], 6, uniforms[row : row + 1])
+        np.testing.assert_array_equal(alone[0], ranking[row])

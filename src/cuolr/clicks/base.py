@@ -135,6 +135,15 @@ def click_model_from(table: Mapping[str, Any]) -> ClickModel:
     return from_dict(CLICK_MODELS.get(name), parameters)
 
 
+def click_model(name: str, **parameters: Any) -> ClickModel:
+    """The click model of that name, with parameters where they are not the defaults.
+
+    >>> click_model("cascade", noise=0.2)
+    CascadeModel(noise=0.2)
+    """
+    return click_model_from({"name": name, **parameters})
+
+
 def click_model_table(model: ClickModel) -> dict[str, Any]:
     """The table that `click_model_from` makes this model from; TOML and JSON can hold it."""
     name = next(name for name in CLICK_MODELS.names() if CLICK_MODELS.get(name) is type(model))

@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuolr.clicks.base import ClickModel, click_model_from, read_click_model
+from cuolr.clicks.base import ClickModel, click_model, read_click_model
 from cuolr.errors import InputWarning
 
 
@@ -21,7 +21,7 @@ class ClickModelOptions:
     def model(self, name_or_file: str) -> ClickModel:
         """The click model of that name, or the one that a TOML file describes, with these parameters."""
         is_file = name_or_file.endswith(".toml")
-        model = read_click_model(Path(name_or_file)) if is_file else click_model_from({"name": name_or_file})
+        model = read_click_model(Path(name_or_file)) if is_file else click_model(name_or_file)
         known = {field.name for field in dataclasses.fields(model)}
         given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
         for name in given.keys() - known:

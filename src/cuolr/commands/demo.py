@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from cuolr.clicks.base import click_model_from
+from cuolr.clicks.base import click_model
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.data.aggregate import aggregate_folder
 from cuolr.data.synthetic import generate_splits
@@ -44,10 +44,10 @@ def demo(
     say(f"generating {queries:,} training queries that look like MSLR-WEB10K's …")
     train, vali, test = generate_splits("web10k-like", queries, queries // 3, queries, seed)
     rows: list[tuple[str, str, dict[str, float]]] = []
-    for click_model, method, policy in _policies(train, vali, out, sessions, steps, seed):
-        save_policy(policy, out / f"{click_model}-{method}".strip("-"))
-        rows.append((click_model, method, evaluate(policy, test, MEASURES).means()))
-        say(f"  {click_model or 'labels'} {method}: nDCG@10 {rows[-1][2]['ndcg@10']:.4f}")
+    for clicks, method, policy in _policies(train, vali, out, sessions, steps, seed):
+        save_policy(policy, out / f"{clicks}-{method}".strip("-"))
+        rows.append((clicks, method, evaluate(policy, test, MEASURES).means()))
+        say(f"  {clicks or 'labels'} {method}: nDCG@10 {rows[-1][2]['ndcg@10']:.4f}")
     with atomic_file(out / "results.json") as unfinished:
         unfinished.write_text(json.dumps([{"click_model": c, "method": m, **v} for c, m, v in rows], indent=2))
     _show(rows, out)
@@ -65,7 +65,7 @@ def _policies(
     for name in CLICK_MODELS:
         folder = out / f"log-{name}"
         with progress_bar(f"simulating {name}", sessions) as progress:
-            simulation = Simulation(train, logging, click_model_from({"name": name}), sessions, seed=seed)
+            simulation = Simulation(train, logging, click_model(name), sessions, seed=seed)
             simulate_to(folder, simulation, {"data": "web10k-like"}, progress=progress)
         log = aggregate_folder(folder)
         for learner in LEARNERS:

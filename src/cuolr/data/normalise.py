@@ -1,5 +1,6 @@
 """Feature scaling, fitted on training data only and stored with every model so that it travels to ranking time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
@@ -13,6 +14,8 @@ Normalising = Literal["min-max", "log-min-max", "query-min-max", "none"]
 
 # Rows that are widened to float64 at a time, so that memory is bounded however large the data.
 ROWS_AT_A_TIME = 16_384
+# Queries that are scaled together where the caller does not need all at once.
+QUERIES_AT_A_TIME = 512
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,13 @@ class Normaliser:
             values = features[rows].astype(np.float64)
             scaled[rows] = _scale(_signed_log(values) if self.kind == "log-min-max" else values, self.low, self.high)
         return scaled
+
+    def in_parts(self, candidates: Candidates) -> Iterator[tuple[slice, Floats]]:
+        """Rows with their scaled features, some queries at a time, so that no scaled copy of all documents is made."""
+        for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
+            offsets = candidates.offsets[first : first + QUERIES_AT_A_TIME + 1]
+            rows = slice(int(offsets[0]), int(offsets[-1]))
+            yield rows, self.transform(candidates.features[rows], offsets - offsets[0])
 
     def apply(self, candidates: Candidates) -> Candidates:
         """The same candidates with their features scaled."""

@@ -18,8 +18,6 @@ from cuolr.types import Candidates, Floats
 # Documents that are scored together. Always so many: in a product of another shape sums are rounded differently, and
 # the score of a document would depend on the documents around it.
 DOCUMENTS_AT_A_TIME = 1_024
-# Queries that are scaled at a time, so that no scaled copy of all documents is made.
-QUERIES_AT_A_TIME = 512
 
 
 @POLICIES.register("scorer")
@@ -46,10 +44,8 @@ class ScorerPolicy(ScoringPolicy):
                 f"this model ranks documents of {self.network.n_features} features, found {candidates.n_features}"
             )
         scores = np.empty(candidates.n_documents, np.float32)
-        for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
-            offsets = candidates.offsets[first : first + QUERIES_AT_A_TIME + 1]
-            rows = slice(offsets[0], offsets[-1])
-            scores[rows] = self._score(self.normaliser.transform(candidates.features[rows], offsets - offsets[0]))
+        for rows, scaled in self.normaliser.in_parts(candidates):
+            scores[rows] = self._score(scaled)
         return scores
 
     @torch.inference_mode()

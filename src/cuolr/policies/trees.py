@@ -1,4 +1,4 @@
-"""Regression trees that score documents, as LightGBM grows them, on raw features."""
+"""Regression trees that score documents, as LightGBM grows them."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -7,25 +7,29 @@ import lightgbm as lgb
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.policies.base import POLICIES, ScoringPolicy
 from cuolr.types import Candidates, Floats
+
+RAW = Normaliser("none", np.empty(0), np.empty(0))
 
 
 @POLICIES.register("lambdamart")
 class LambdaMartPolicy(ScoringPolicy):
     """Scores a document by the sum of the leaves that it falls into.
 
-    Trees only compare values of one feature, so there is nothing to normalise.
-
     Attributes:
         model: The trees, in LightGBM's own text format.
         threads: How many to use for scoring.
+        normaliser: How features were scaled when the trees were grown; by default they were not, as trees only compare
+            values of one feature.
     """
 
-    def __init__(self, model: str, threads: int = 1) -> None:
+    def __init__(self, model: str, threads: int = 1, normaliser: Normaliser = RAW) -> None:
         self.model = model
         self.threads = threads
+        self.normaliser = normaliser
         try:
             self._booster = lgb.Booster(model_str=model)
         except lgb.basic.LightGBMError as error:
@@ -36,20 +40,23 @@ class LambdaMartPolicy(ScoringPolicy):
         expected = self._booster.num_feature()
         if candidates.n_features != expected:
             raise InputError(f"this model ranks documents of {expected} features, found {candidates.n_features}")
-        if not candidates.n_documents:
-            return np.empty(0, np.float32)
-        scores: npt.NDArray[np.float64] = self._booster.predict(candidates.features, num_threads=self.threads)
-        return scores.astype(np.float32)
+        scores = np.empty(candidates.n_documents, np.float32)
+        for rows, scaled in self.normaliser.in_parts(candidates):
+            if len(scaled):
+                scores[rows] = self._booster.predict(scaled, num_threads=self.threads)
+        return scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The model's text, as bytes."""
-        return {"model": np.frombuffer(self.model.encode(), np.uint8)}
+        """The model's text, as bytes, and the range of each feature."""
+        model = np.frombuffer(self.model.encode(), np.uint8)
+        return {"model": model, "normaliser.low": self.normaliser.low, "normaliser.high": self.normaliser.high}
 
     def settings(self) -> dict[str, Any]:
-        """The number of threads."""
-        return {"threads": self.threads}
+        """The number of threads, and how features are normalised."""
+        return {"threads": self.threads, "normalising": self.normaliser.kind}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The policy with these trees."""
-        return cls(arrays["model"].tobytes().decode(), int(settings["threads"]))
+        normaliser = Normaliser(settings["normalising"], arrays["normaliser.low"], arrays["normaliser.high"])
+        return cls(arrays["model"].tobytes().decode(), int(settings["threads"]), normaliser)
