@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(READY)  ## run the main job on a generated data set
-	$(BIN)/cuolr demo --out demo
+	$(BIN)/cuolr demo --out demo --overwrite
 
 check: $(READY)  ## lint, types and the fast tests
 	$(BIN)/ruff format --check .

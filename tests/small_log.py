@@ -1,5 +1,7 @@
 """Small click logs for tests."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from cuolr.types import Candidates, ClickLog
@@ -27,3 +29,9 @@ def small_log(rows: int = 40, k: int = 5, seed: int = 0, queries: int = 6) -> Cl
     attractiveness = 1 / (1 + np.exp(-2 * candidates.features[documents, 0]))
     clicks = (rng.random((rows, k)) < attractiveness) & (ranking >= 0)
     return ClickLog(candidates, query, ranking, clicks.astype(np.uint8), np.ones(rows, np.int64))
+
+
+def counted_log(rows: int = 40) -> ClickLog:
+    """The same as an aggregated log whose row i stands for i + 1 sessions, so that the weight tells rows apart."""
+    log = small_log(rows)
+    return replace(log, clicks=log.clicks.astype(np.float64), count=np.arange(1, rows + 1), aggregated=True)

@@ -34,7 +34,10 @@ def test_a_folder_is_replaced_only_when_told(tmp_path: Path) -> None:
     (target / "old").write_text("")
     with pytest.raises(InputError, match=r"exists already; give another path, or --overwrite"), atomic_folder(target):
         pass
-    with atomic_folder(target, overwrite=True) as unfinished:
+    with pytest.raises(InputError, match="has no mark, so it is not replaced"), atomic_folder(target, True, "mark"):
+        pass
+    assert (target / "old").exists()
+    with atomic_folder(target, overwrite=True, ours="old") as unfinished:
         (unfinished / "new").write_text("")
     assert [entry.name for entry in target.iterdir()] == ["new"]
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]

@@ -1,15 +1,20 @@
 from dataclasses import replace
+from pathlib import Path
 
 import lightgbm as lgb
 import numpy as np
 import pytest
 
+from cuolr import oracle
+from cuolr.data.letor import read_letor
 from cuolr.data.synthetic import generate_splits
 from cuolr.measures import mean_over_queries, measure_ranking
-from cuolr.oracle import LambdaMartSettings, fit_lambdamart
+from cuolr.oracle import LambdaMartSettings, _gains_as_clicks, fit_best, fit_lambdamart, fit_network
 from cuolr.policies.base import RankingPolicy
+from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.types import RankingDataset
+from tests.data.small_data import candidates_of
 
 QUICK = LambdaMartSettings(
     trees=60, leaves=8, learning_rate=0.1, min_documents_per_leaf=10, early_stopping=10, threads=1
@@ -73,3 +78,48 @@ def test_nothing_is_printed(splits: Splits, capfd: pytest.CaptureFixture[str]) -
     train, validation, test = splits
     fit_lambdamart(train, validation, QUICK).rank(test.candidates, 10)
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_gains_of_a_query_are_shared_among_its_documents() -> None:
+    # Grades 0, 1, 2 have gains 0, 1 and 3; the second query has none.
+    grades = np.array([2, 0, 1, 0, 0, 2], np.int8)
+    log = _gains_as_clicks(RankingDataset(candidates_of(3, 2, 1), grades, max_grade=2))
+    assert log.query.tolist() == [0, 2]
+    assert log.ranking.tolist() == [[0, 1, 2], [0, -1, -1]]
+    np.testing.assert_allclose(log.clicks, [[3 / 4, 0, 1 / 4], [3 / 3, 0, 0]])
+
+
+def test_a_network_learns_from_all_labels(splits: Splits) -> None:
+    train, validation, test = splits
+    settings = {"learner.hidden": [32, 32], "training.steps": 60, "training.validate_every": 20}
+    policy = fit_network(train, validation, seed=1, settings={**settings, "learner.learning_rate": 1e-2})
+    assert ndcg(policy, test) > ndcg(RandomPolicy(0), test) + 0.15
+
+
+def test_the_best_is_chosen_on_validation_among_trees_a_network_and_a_linear_ranker(
+    splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, validation, _ = splits
+    monkeypatch.setattr(oracle, "LambdaMartSettings", lambda: QUICK)
+    monkeypatch.setattr(oracle, "TUNED_LAMBDAMART", (replace(QUICK, leaves=3),))
+    monkeypatch.setattr(oracle, "NETWORK_SETTINGS", {"learner.hidden": [8], "training.steps": 5})
+    told: dict[str, float] = {}
+    best = fit_best(train, validation, threads=1, progress=told.__setitem__)
+    assert told == best.validation
+    assert [name.partition(",")[0] for name in told] == ["lambdamart"] * 2 + ["network"] + ["ranksvm"] * 3
+    assert best.validation[best.name] == max(told.values()) == ndcg(best.policy, validation)
+
+
+@pytest.mark.slow
+def test_on_mq2008_the_best_of_all_is_no_worse_than_a_linear_ranker(shared_data: Path) -> None:
+    """The paper's LambdaMART settings lose to RankSVM there, so they are no upper bound."""
+    values: dict[str, list[float]] = {"paper": [], "ranksvm": [], "best": []}
+    for fold in range(1, 6):
+        files = (shared_data / "MQ2008" / f"Fold{fold}" / f"{split}.txt" for split in ("train", "vali", "test"))
+        train, validation, test = (read_letor(file, max_grade=2) for file in files)
+        values["paper"].append(ndcg(fit_lambdamart(train, validation), test))
+        values["ranksvm"].append(ndcg(fit_ranksvm(train, fraction=1.0), test))
+        values["best"].append(ndcg(fit_best(train, validation).policy, test))
+    means = {name: float(np.mean(per_fold)) for name, per_fold in values.items()}
+    assert means["paper"] < means["ranksvm"]
+    assert means["best"] > means["paper"]

@@ -26,6 +26,17 @@ def test_the_paper_preset_is_as_in_the_paper() -> None:
     assert (training.steps, training.batch_size) == (2_000, 256)
 
 
+@pytest.mark.parametrize("name", ["naive", "ipw", "cm-ipw", "dla"])
+def test_the_paper_preset_of_the_baselines_is_as_in_the_paper(name: str) -> None:
+    config = configure(name, "paper")
+    learner, training = config.learner_config, config.training
+    assert (learner.learning_rate, learner.hidden, training.batch_size) == (1e-4, (256, 256), 256)
+    if name == "dla":
+        assert (learner.examination_model, learner.examination_learning_rate) == ("network", 1e-4)
+    if name == "cm-ipw":
+        assert learner.estimate == "paper"
+
+
 def test_the_two_presets_differ_only_where_the_default_says_so() -> None:
     text = PRESETS["default"].read_text()
     for learner in ("sac", "cql"):

@@ -253,5 +253,5 @@ def test_a_mean_attractiveness_for_all_documents_would_not_do() -> None:
         sums += [(clicks * later).sum(axis=0), clicks.sum(axis=0)]
     below = 9 - np.arange(9)
     one_for_all = (sums[0] / sums[1])[:9] / (1 - (1 - attracted / looked_at) ** below)
-    np.testing.assert_allclose(found[:9], EYE_TRACKING[:9], atol=0.01)
-    assert np.abs(one_for_all - EYE_TRACKING[:9]).max() > 0.02
+    np.testing.assert_allclose(found[:9], EYE_TRACKING[:9], atol=0.02)
+    assert np.abs(one_for_all - EYE_TRACKING[:9]).max() > 0.06

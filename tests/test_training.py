@@ -3,7 +3,6 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from cuolr.policies.linear import LinearPolicy
 from cuolr.policies.store import load_policy
 from cuolr.run_folder import RunFolder
 from cuolr.training import TrainingConfig, TrainingResult, held_out_validation, train
-from tests.small_log import small_log
+from tests.small_log import counted_log, small_log
 from tests.toy_learner import ToyConfig, ToyLearner
 
 LOG = small_log(rows=60)
@@ -281,7 +280,7 @@ def test_progress_hears_of_every_step() -> None:
 
 
 def test_held_out_sessions_count_by_their_weight() -> None:
-    learner, log = toy(), replace(LOG, count=np.arange(1, len(LOG) + 1))
+    learner, log = toy(), counted_log()
     some = Batches(log, NORMALISER, batch_size=8, seed=1)
     with torch.no_grad():
         scores = torch.cat([learner.held_out_score(batch) for batch in some.in_order()]).numpy()

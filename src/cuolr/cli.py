@@ -1,6 +1,8 @@
 """The command line: verbs only. Bad input gives one line per problem on stderr and exit status 2."""
 
+import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -45,6 +47,11 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Learning to rank from click logs, whatever the click model."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character shows another
+    # As with Ctrl-C, what is unfinished is cleaned up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     config = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)
     try:
         with warnings.catch_warnings():
@@ -53,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             tyro.extras.subcommand_cli_from_dict(
                 COMMANDS, prog="cuolr", description=main.__doc__, args=arguments, config=config
             )
+            sys.stdout.flush()
     except InputError as error:
         for problem in error.problems:
             say(f"error: {problem}")
@@ -61,9 +69,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         say("stopped")
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of our output has gone; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         sys.exit(1)
+    except OSError as error:
+        say(f"error: {error.filename or 'output'}: {error.strerror}")
+        _forget_output()
+        sys.exit(2)
+
+
+def _forget_output() -> None:
+    """Nobody takes our output any more; Python would complain once more when it flushes at exit."""
+    if sys.stdout is not None and sys.stdout is sys.__stdout__:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(

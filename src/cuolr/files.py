@@ -30,33 +30,52 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(path: Path, overwrite: bool = False) -> Iterator[Path]:
+def atomic_folder(path: Path, overwrite: bool = False, ours: str | None = None) -> Iterator[Path]:
     """An empty folder beside `path` to fill; it takes the name `path` when the block ends well.
 
     Args:
         path: Where the folder is to be; its parents are made.
         overwrite: Whether a folder that is there already is replaced; otherwise it is an error, before any work.
+        ours: See `refuse_existing`.
     """
-    refuse_existing(path, overwrite)
+    refuse_existing(path, overwrite, ours)
     unfinished = _beside(path)
     unfinished.mkdir(parents=True)
     try:
         yield unfinished
-        if path.exists() and overwrite:
-            replaced = _beside(path)
-            os.rename(path, replaced)
-            os.rename(unfinished, path)
-            shutil.rmtree(replaced)
-        else:
-            os.rename(unfinished, path)
+        _put_in_place(unfinished, path, overwrite)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def refuse_existing(path: Path, overwrite: bool) -> None:
-    """Stop before any work where the result could not be put."""
-    if path.exists() and not overwrite:
+def refuse_existing(path: Path, overwrite: bool, ours: str | None = None) -> None:
+    """Stop before any work where the result could not be put.
+
+    Args:
+        path: Where it is to be.
+        overwrite: Whether what is there may be replaced.
+        ours: A file that every folder of this kind has; one without it is somebody's and is never replaced.
+    """
+    if not path.exists():
+        return
+    if not overwrite:
         raise InputError(f"{path}: exists already; give another path, or --overwrite to replace it")
+    if ours is not None and not (path / ours).is_file():
+        raise InputError(f"{path}: has no {ours}, so it is not replaced; give another path, or remove it yourself")
+
+
+def _put_in_place(unfinished: Path, path: Path, overwrite: bool) -> None:
+    """Give a folder its name; where that fails, what had the name before has it again."""
+    replaced = _beside(path)
+    if overwrite and path.exists():
+        os.rename(path, replaced)
+    try:
+        os.rename(unfinished, path)
+    except OSError:
+        if replaced.exists():
+            os.rename(replaced, path)
+        raise
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _beside(path: Path) -> Path:

@@ -114,6 +114,7 @@ def train(
     if resume:
         assert folder is not None
         run.load_state(folder.resume())
+    run.save()  # so that a run can be resumed from its first moment on
     with _interrupt_noticed() as interrupted:
         while not (outcome := run.outcome(config, interrupted)):
             values = run.update(batches)

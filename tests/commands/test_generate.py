@@ -24,6 +24,27 @@ def test_a_folder_that_is_there_is_not_touched(run: Run, tiny: Path) -> None:
     assert (tiny / "Fold1" / "train.txt").read_bytes() == before
 
 
+def test_only_a_generated_folder_is_replaced(run: Run, tiny: Path, tmp_path: Path) -> None:
+    few = ("--train", 3, "--vali", 1, "--test", 1)
+    assert run("generate", "tiny", "--out", tiny, "--overwrite", *few).status == 0
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letters").write_text("dear")
+    (tmp_path / "file").write_text("dear")
+    for precious in ("home", "file"):
+        result = run("generate", "tiny", "--out", tmp_path / precious, "--overwrite", *few)
+        assert result.status == 2
+        assert "it is not replaced" in result.err
+    assert (tmp_path / "home" / "letters").read_text() == (tmp_path / "file").read_text() == "dear"
+
+
+def test_a_place_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run("generate", "tiny", "--out", tmp_path / "file" / "x")
+    assert result.status == 2
+    assert len(result.err.splitlines()) == 1
+    assert "Not a directory" in result.err
+
+
 def test_an_unknown_preset_lists_the_known_ones(run: Run, tmp_path: Path) -> None:
     result = run("generate", "tiney", "--out", tmp_path / "x")
     assert result.status == 2

@@ -8,6 +8,9 @@ def test_everything_with_a_name_is_listed(run: Run) -> None:
     assert {"mslr-web10k", "yahoo-set1", "mq2008"} <= set(names["data sets"])
     assert {"pbm", "cascade", "dcm", "ccm", "ubm"} <= set(names["click models"])
     assert {"web10k-like", "yahoo-like", "tiny"} == set(names["generated data sets"])
+    assert {"sac", "cql", "bc"} <= set(names["learners"])
+    assert {"attention", "position"} <= set(names["encoders"])
+    assert names["presets of training"] == ["default", "paper"]
     assert "ndcg" in names["measures"]
 
 

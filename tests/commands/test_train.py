@@ -58,6 +58,14 @@ def test_learners_and_encoders_are_found_by_name(run: Run, log: Path, tmp_path: 
     assert (settings["name"], settings["encoder"], settings["hidden"]) == (learner, "position", [8, 8])
 
 
+def test_products_can_be_in_bfloat16(run: Run, log: Path, tmp_path: Path) -> None:
+    for precision in ("float32", "bfloat16"):
+        result = train(run, log, tmp_path / precision, "--precision", precision)
+        assert result.status == 0, result.err
+        assert description(tmp_path / precision)["provenance"]["settings"]["learner"]["precision"] == precision
+    assert weights(tmp_path / "float32") != weights(tmp_path / "bfloat16")
+
+
 def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny: Path, tmp_path: Path) -> None:
     result = train(run, log, tmp_path / "model", "--validate", tiny, "--measure", "ndcg@5")
     assert result.status == 0, result.err

@@ -101,6 +101,14 @@ def test_another_reader_or_other_options_do_not_share_an_entry(
     assert len(parsed) == 3
 
 
+def test_what_was_put_right_is_told_from_the_cache_too(cache: Cache, tmp_path: Path) -> None:
+    path = tmp_path / "scattered.txt"
+    path.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n")
+    for _ in range(2):
+        with pytest.warns(InputWarning, match="scattered.txt: the rows of 1 of 2 queries are not consecutive"):
+            cache.read(path)
+
+
 def test_a_changed_group_file_is_noticed(cache: Cache, tmp_path: Path) -> None:
     source, groups = tmp_path / "grouped.txt", tmp_path / "grouped.txt.query"
     source.write_text("1 1:5\n0 1:6\n")
@@ -133,7 +141,7 @@ def test_a_damaged_entry_is_noticed_and_rebuilt(
     assert len(parsed) == 2
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"dense": true, "arrays": {}}', '{"arrays": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"dense": true, "note": null, "arrays": {}}', '{"arrays": 3}'])
 def test_a_damaged_description_is_noticed_and_rebuilt(
     cache: Cache, source: Path, parsed: list[Path], text: str
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from cuolr.data.catalog import CATALOGUE, check_counts, cut_validation, find_folds, find_info, find_source, load_source
 from cuolr.data.letor import read_letor
-from cuolr.errors import InputError
+from cuolr.errors import InputError, InputWarning
 
 NAMES_WITH_FOLDS = sorted(name for name, info in CATALOGUE.items() if info.folds)
 NAMES_WITHOUT = sorted(name for name, info in CATALOGUE.items() if not info.folds and name != "folder")
@@ -130,6 +130,31 @@ def test_too_few_queries_to_cut_from_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text(rows(2, queries=1))
     with pytest.raises(InputError, match="expected at least 2 queries"):
         cut_validation(read_letor(tmp_path / "train.txt"), 0.2, seed=1)
+
+
+def test_dense_files_of_too_few_features_are_refused(tmp_path: Path) -> None:
+    for split, n_features in (("train.txt", 46), ("vali.txt", 46), ("test.txt", 45)):
+        make_split(tmp_path / "Fold1", split, n_features)
+    with pytest.raises(InputError, match=r"test.txt: expected 46 features in a row, found 45"):
+        load_source(find_source(tmp_path, name="mq2008"))
+
+
+def test_two_data_sets_of_one_folder_are_not_guessed_between(tmp_path: Path) -> None:
+    for name in ("set1", "set2"):
+        for split in ("train", "valid", "test"):
+            make_split(tmp_path / "yahoo", f"{name}.{split}.txt", 700)
+    for folder in (tmp_path, tmp_path / "yahoo"):
+        with pytest.raises(InputError, match="found yahoo-set1 and yahoo-set2; say which with --dataset"):
+            find_source(folder)
+        assert find_source(folder, name="yahoo-set2").paths["vali"].name == "set2.valid.txt"
+
+
+def test_a_missing_validation_part_is_told_where_there_should_be_one(tmp_path: Path) -> None:
+    for split in ("train.txt", "test.txt"):
+        make_split(tmp_path / "Fold1", split, 46, queries=10)
+    with pytest.warns(InputWarning, match="no validation part; 20% of the training queries serve as one"):
+        splits = load_source(find_source(tmp_path, name="mq2008"))
+    assert splits["vali"].candidates.n_queries == 2
 
 
 def test_an_incomplete_data_set_is_told(tmp_path: Path) -> None:

@@ -47,6 +47,14 @@ def test_a_loaded_log_is_the_saved_one(log: ClickLog, tmp_path: Path) -> None:
     assert_same_log(load_click_log(tmp_path / "log"), log)
 
 
+def test_a_name_is_no_pattern(tmp_path: Path) -> None:
+    logs = {"o [x]?*": full_log(), "o xyz": full_log().select(slice(0, 3)), "A?": full_log(), "A1": full_log()}
+    for name, log in logs.items():
+        save_click_log(log, tmp_path / name)
+    for name, log in logs.items():
+        assert_same_log(load_click_log(tmp_path / name), log)
+
+
 def test_features_are_mapped_not_read(tmp_path: Path) -> None:
     save_click_log(full_log(), tmp_path / "log")
     features = load_click_log(tmp_path / "log").candidates.features

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cuolr.data.feature_file import read_candidates
-from cuolr.data.letor import write_letor
+from cuolr.data.letor import LetorOptions, write_letor
 from cuolr.errors import InputError
 from cuolr.types import Candidates
 from tests.data.small_data import candidates_of, dataset_of
@@ -96,6 +96,9 @@ def test_lists_of_fixed_length_are_read(tmp_path: Path) -> None:
         ({"a": None, "vector": [[1.0], [1.0]]}, "column 'vector': expected one list of numbers, named 'features'"),
         ({"Relevance": [1, 0]}, "column 'Relevance' looks like a relevance label, which no ranker may see"),
         ({"label": [1, 0]}, "column 'label' looks like a relevance label"),
+        ({"doc_id": ["d", "d\0"]}, "column 'doc_id': expected no character NUL, found it in row 2"),
+        ({"query_id": ["q\0", "q"]}, "column 'query_id': expected no character NUL, found it in row 1"),
+        ({"a": None, "features": [[1.0], None]}, "column 'features': expected a list, found 1 nulls, .* in row 2"),
     ],
 )
 def test_a_problem_is_told_in_words(columns: dict[str, list[Any] | None], problem: str, tmp_path: Path) -> None:
@@ -104,6 +107,60 @@ def test_a_problem_is_told_in_words(columns: dict[str, list[Any] | None], proble
     pl.DataFrame(table).write_parquet(tmp_path / "features.parquet")
     with pytest.raises(InputError, match=problem):
         read_candidates(tmp_path / "features.parquet")
+
+
+@pytest.mark.parametrize("dtype", [pl.List(pl.Float32), pl.Array(pl.Float32, 0)])
+def test_lists_without_a_number_are_refused(dtype: pl.DataType, tmp_path: Path) -> None:
+    lists = pl.Series([[], []], dtype=dtype)
+    pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["d", "e"], "features": lists}).write_parquet(tmp_path / "f.pq")
+    with pytest.raises(InputError, match="expected at least one number in each list, found empty lists only"):
+        read_candidates(tmp_path / "f.pq")
+
+
+def test_lists_that_are_all_null_are_refused(tmp_path: Path) -> None:
+    lists = pl.Series([None, None], dtype=pl.List(pl.Float32))
+    pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["d", "e"], "features": lists}).write_parquet(tmp_path / "f.pq")
+    with pytest.raises(InputError, match="expected a list, found 2 nulls, the first in row 1"):
+        read_candidates(tmp_path / "f.pq")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["labels", "relevance_grade", "y", "Y", "click", "clicks", "isRelevant", "label2", "human judgement", "the-rating",
+     "target_value", "rel"],
+)  # fmt: skip
+def test_a_column_that_may_be_the_label_is_refused(name: str, tmp_path: Path) -> None:
+    pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "a": [1.0], name: [1]}).write_parquet(tmp_path / "f.parquet")
+    with pytest.raises(InputError, match=f"column '{name}' looks like a relevance label"):
+        read_candidates(tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize("name", ["upgrades", "labelled_area", "operating", "click_rate", "yield", "rel_frequency"])
+def test_a_column_that_only_resembles_a_label_is_a_feature(name: str, tmp_path: Path) -> None:
+    pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], name: [2.0]}).write_parquet(tmp_path / "f.parquet")
+    assert read_candidates(tmp_path / "f.parquet").features.tolist() == [[2]]
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical(), pl.Enum(["q", "r", "d", "e"])])
+def test_ids_may_be_categories(dtype: pl.DataType, tmp_path: Path) -> None:
+    ids = {"query_id": pl.Series(["r", "q"], dtype=dtype), "doc_id": pl.Series(["e", "d"], dtype=dtype)}
+    pl.DataFrame({**ids, "a": [1.0, 2.0]}).write_parquet(tmp_path / "f.parquet")
+    candidates = read_candidates(tmp_path / "f.parquet")
+    assert candidates.document_ids is not None
+    assert candidates.query_ids.tolist() == ["r", "q"]
+    assert candidates.document_ids.tolist() == ["e", "d"]
+
+
+def test_a_name_is_no_pattern(tmp_path: Path) -> None:
+    for name, value in {"f ?[1]*.parquet": 1.0, "f x1.parquet": 2.0}.items():
+        pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "a": [value]}).write_parquet(tmp_path / name)
+    assert read_candidates(tmp_path / "f ?[1]*.parquet").features.tolist() == [[1]]
+
+
+def test_letor_is_read_as_the_options_say(tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_text("1 qid:1 0:5 1:NULL #docid = a\n0 qid:1 0:6 1:3 #docid = b\n")
+    candidates = read_candidates(tmp_path / "f.txt", LetorOptions(zero_based=True, missing="minimum"))
+    assert candidates.features.tolist() == [[5, 3], [6, 3]]
 
 
 def test_an_empty_table_is_refused(tmp_path: Path) -> None:

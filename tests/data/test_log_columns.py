@@ -104,6 +104,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         edit_sessions(clicks=pl.lit([0, None, 0, 0], pl.Array(pl.UInt8, 4))),
         "column 'clicks': expected a value in every row, found 50 nulls",
     ),
+    "a time that is no number": (
+        edit_sessions(timestamp=pl.when(ROW == 6).then(float("nan")).otherwise(1.0)),
+        r"row 7: timestamp: expected finite numbers \(1 such rows",
+    ),
     "a column of text": (edit_sessions(query=pl.lit("q1")), "column 'query': expected Int32, found String"),
     "a label": (edit_sessions(relevance=pl.lit(1)), "unexpected column 'relevance'; a log has query, ranking, clicks"),
     "lists of another length": (

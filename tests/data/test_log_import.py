@@ -116,6 +116,20 @@ def test_ids_may_be_numbers_and_clicks_truth_values(tmp_path: Path) -> None:
     assert_same_log(log, log_of(candidates, [0, 1], [[2, 0], [1, -1]], [[0, 1], [1, 0]]))
 
 
+@pytest.mark.parametrize("dtype", [pl.Categorical(), pl.Enum(["s1", "s0", "q1", "q0", "d4", "d3", "d2", "d1", "d0"])])
+def test_ids_may_be_categories(dtype: pl.DataType, tmp_path: Path) -> None:
+    log = log_of(CANDIDATES, [0, 1], [[2, 0], [1, 0]], [[0, 1], [1, 0]])
+    rows = rows_of(log).with_columns(pl.col("session_id").str.replace("00000", ""))
+    rows.cast(dict.fromkeys(["query_id", "session_id", "doc_id"], dtype)).write_parquet(tmp_path / "log.parquet")
+    assert_same_log(import_log(tmp_path / "log.parquet", CANDIDATES), log)
+
+
+def test_a_repeated_column_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("query_id,session_id,position,doc_id,click,click\nq0,a,1,d0,0,1\n")
+    with pytest.raises(InputError, match="expected each column once, found 'click' again"):
+        import_log(tmp_path / "log.csv", CANDIDATES)
+
+
 def test_ids_in_text_files_are_taken_as_they_stand(tmp_path: Path) -> None:
     candidates = replace(CANDIDATES, query_ids=np.array(["007", "7"]))
     lines = ["query_id,session_id,position,doc_id,click", "007,1,1,d2,TRUE", "7,01,1,d4,false"]
@@ -207,17 +221,48 @@ def test_a_session_of_two_queries_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "problem"),
     [
-        ("logging_propensity", 0, "logging_propensity: expected a number above 0, at most 1, found '0'"),
-        ("logging_propensity", 1.5, "logging_propensity: expected a number above 0, at most 1, found '1.5'"),
-        ("logging_propensity", None, "logging_propensity: expected a number above 0, at most 1, found null"),
+        ("logging_propensity", 0, "logging_propensity: expected a number above 0 in float32, at most 1, found '0'"),
+        ("logging_propensity", 1.5, "logging_propensity: expected a number above 0 in float32, at most 1, found '1.5'"),
+        ("logging_propensity", None, "logging_propensity: expected a number above 0 in float32, at most 1, found null"),
         ("examination", 3, "examination: expected 0 or 1, found '3'"),
         ("examination", 0, "a click on a document that was not examined"),
-        ("timestamp", None, "timestamp: expected a value, found null"),
+        ("timestamp", None, "timestamp: expected a finite number or a time, found null"),
     ],
 )
 def test_a_problem_in_an_optional_column_is_told(column: str, value: object, problem: str, tmp_path: Path) -> None:
     changes: dict[int, dict[str, Any]] = {row: {column: 1} for row in (1, 3, 4, 5)}
     assert problems_of(tmp_path, changes | {2: {column: value}}) == [f"row 2: {problem}"]
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
+@pytest.mark.parametrize("value", [1e-60, 1 + 1e-9])
+def test_a_propensity_is_checked_as_it_is_stored_and_as_it_is_given(value: float, name: str, tmp_path: Path) -> None:
+    changes = {row: {"logging_propensity": value if row == 2 else 0.5} for row in range(1, 6)}
+    (problem,) = problems_of(tmp_path, changes, name)
+    assert problem.startswith("row 2: logging_propensity: expected a number above 0 in float32, at most 1, found '1")
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_time_that_is_no_number_is_told(value: float, name: str, tmp_path: Path) -> None:
+    changes = {row: {"timestamp": value if row == 2 else 0.5} for row in range(1, 6)}
+    problem = f"row 2: timestamp: expected a finite number or a time, found '{value}'"
+    assert problems_of(tmp_path, changes, name) == [problem]
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.parquet"])
+@pytest.mark.parametrize(
+    ("column", "value", "found"),
+    [
+        ("query_id", "q0\0", r"'q0\0', 'a' and 'd1'"),
+        ("session_id", "\0", r"'q0', '\0' and 'd1'"),
+        ("doc_id", "d\0001", r"'q0', 'a' and 'd\01'"),
+    ],
+)
+def test_an_id_with_a_nul_is_told(column: str, value: str, found: str, name: str, tmp_path: Path) -> None:
+    problems = problems_of(tmp_path, {3: {column: value}}, name)
+    assert problems[0] == f"row 3: expected ids without the character NUL, found {found}"
+    assert not [problem for problem in problems[1:] if problem.startswith("row")]
 
 
 def test_all_kinds_of_problems_are_told_at_once(tmp_path: Path) -> None:
@@ -275,7 +320,7 @@ def test_a_column_of_the_wrong_type_is_told(column: str, values: list[Any], prob
     ("name", "content", "problem"),
     [
         ("log.txt", b"", "whose name ends in .parquet, .csv"),
-        ("log.csv", b"", "cannot be read: empty CSV"),
+        ("log.csv", b"", "expected a table, found an empty file"),
         ("log.parquet", b"PAR1", "cannot be read"),
         ("log.jsonl", b"{", "cannot be read"),
         ("log.csv", b"query_id,session_id,position,doc_id,click\n", "expected a row for each document that was shown"),

@@ -1,9 +1,11 @@
 import gzip
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from cuolr.data.tables import ROW, scan_table
+from cuolr.data.tables import ROW, read_errors, scan_table
+from cuolr.errors import InputError
 
 CSV = "id,row,n\n007,x,1\n8,y,2\n"
 JSON_LINES = '{"id": "007", "row": "x", "n": 1}\n{"id": 8, "row": "y", "n": 2}\n'
@@ -29,3 +31,73 @@ def test_text_columns_are_taken_as_they_stand_and_rows_are_numbered(name: str, c
 def test_a_column_that_only_later_lines_have_is_found(tmp_path: Path) -> None:
     (tmp_path / "table.jsonl").write_text('{"id": "a"}\n' * 2_000 + '{"id": "b", "n": 1}\n')
     assert scan_table(tmp_path / "table.jsonl").select("n").collect().to_series().to_list() == [None] * 2_000 + [1]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_a_name_is_no_pattern(ending: str, tmp_path: Path) -> None:
+    folder = tmp_path / "o [x]?*"
+    folder.mkdir()
+    for name, value in {f"l ?[1]*.{ending}": 1, f"l x1.{ending}": 2}.items():
+        table = pl.DataFrame({"n": [value]})
+        {"jsonl": table.write_ndjson, "parquet": table.write_parquet}.get(ending, table.write_csv)(folder / name)
+    assert scan_table(folder / f"l ?[1]*.{ending}").collect()["n"].to_list() == [1]
+
+
+def problem_of(path: Path) -> str:
+    """What is said, in one line, of a table that cannot be read."""
+    with pytest.raises(InputError) as raised, read_errors(path):
+        scan_table(path, text_columns=["id"]).collect()
+    (problem,) = raised.value.problems
+    assert "\n" not in problem
+    return problem.removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("t.csv", b"id,n\na,1\nb,2,3\n", "cannot be read: line 3: expected 2 values as in the header, found 3"),
+        ("t.tsv", b"id\tn\na\t1\nb\t2\t3\n", "cannot be read: line 3: expected 2 values as in the header, found 3"),
+        ("t.csv", b"id,n\na,1\n\"b\"x,2\n",
+         "cannot be read: line 3: expected quotes to be closed, and doubled within a value, found others "
+         "(',' expected after '\"')"),
+        ("t.csv", b"id,n\na,1\n\"b,2\nc,3\n",
+         "cannot be read: line 3: expected quotes to be closed, and doubled within a value, found others "
+         "(unexpected end of data)"),
+        ("t.csv", b"id,n\na,1\n\xe4,2\n", "cannot be read: line 3: expected text in UTF-8, found other bytes"),
+        ("t.csv.gz", gzip.compress(b"id,n\na,1\nb,2,3\n"),
+         "cannot be read: line 3: expected 2 values as in the header, found 3"),
+        ("t.csv", b"id,n\n" + b"a,1\n" * 200 + b"a,x\n",
+         "cannot be read: could not parse `x` as dtype `i64` at column 'n' (column number 2)"),
+        ("t.csv", b"\xe4,n\na,1\n", "line 1: expected text in UTF-8, found other bytes"),
+        ("t.csv", CSV.encode("utf-16"), "expected text in UTF-8, found UTF-16; save it as UTF-8"),
+        ("t.csv", CSV.encode("utf-16-le"), "expected text in UTF-8, found UTF-16; save it as UTF-8"),
+        ("t.jsonl", JSON_LINES.encode("utf-16"), "expected text in UTF-8, found UTF-16; save it as UTF-8"),
+        ("t.csv", b"", "expected a table, found an empty file"),
+        ("t.jsonl", b"\n", "expected a table, found an empty file"),
+        ("t.csv", b"\xef\xbb\xbfid,click,id\n1,0,1\n", "expected each column once, found 'id' again; keep one"),
+        ("t.jsonl", b'\xef\xbb\xbf{"id": 1}\n',
+         "expected a JSON object, found a byte order mark; save it as UTF-8 without one"),
+        ("t.jsonl", b'{"id": 1}\n\n{"id": 1,}\n',
+         "cannot be read: line 3: expected a JSON object in UTF-8, found '{\"id\": 1,}'"),
+        ("t.jsonl", b'{"id": 1}\n[1]\n', "cannot be read: line 2: expected a JSON object in UTF-8, found '[1]'"),
+        ("t.jsonl", b'{"n": NaN}\n', "cannot be read: line 1: expected a JSON object in UTF-8, found '{\"n\": NaN}'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_is_told_in_one_line(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert problem_of(tmp_path / name) == problem
+
+
+def test_a_damaged_gzip_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(CSV.encode())[:-10])
+    assert problem_of(tmp_path / "t.csv.gz").startswith("cannot be read: ")
+
+
+def test_columns_without_a_name_may_be_many(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n,,\n1,,\n")
+    assert scan_table(tmp_path / "t.csv").select("n").collect()["n"].to_list() == [1]
+
+
+def test_a_byte_order_mark_before_a_header_is_read_over(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(CSV, encoding="utf-8-sig")
+    assert scan_table(tmp_path / "t.csv", text_columns=["id"]).collect()["id"].to_list() == ["007", "8"]

@@ -35,8 +35,8 @@ def state_by_hand(encoder: AttentionEncoder, placed: Tensor) -> Tensor:
             [vector[encoder.n_states : 2 * encoder.n_states][part] for vector in projected],
             [vector[2 * encoder.n_states :][part] for vector in projected],
         )
-        weights = [exp(float(query @ key) / sqrt(size)) for key in keys]
-        found.append(sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights))
+        weights = torch.tensor([exp(float(query @ key) / sqrt(size)) for key in keys])
+        found.append(weights @ torch.stack(values) / weights.sum())
     return encoder.output.weight @ torch.cat(found) + encoder.output.bias
 
 

@@ -13,7 +13,7 @@ from cuolr.errors import InputError
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.batches import Batches, split_by_query
 from cuolr.types import ClickLog
-from tests.small_log import small_log
+from tests.small_log import counted_log, small_log
 
 
 def make(log: ClickLog, batch_size: int = 7, seed: int = 1, unshown: int = 0, kind: str = "min-max") -> Batches:
@@ -44,8 +44,7 @@ def test_a_batch_holds_the_scaled_documents_and_the_clicks_of_its_rows(kind: str
 @settings(max_examples=25, deadline=None)
 @given(rows=st.integers(1, 30), batch_size=st.integers(1, 40), seed=st.integers(0, 1_000))
 def test_every_row_comes_once_in_an_epoch(rows: int, batch_size: int, seed: int) -> None:
-    log = small_log(rows)
-    log = replace(log, count=np.arange(1, rows + 1))  # the weight tells the rows apart
+    log = counted_log(rows)
     batches = make(log, batch_size, seed)
     steps = 2 * rows  # a whole number of epochs, whatever the batch size
     stream = torch.cat([batches.at(step).weight for step in range(steps)]).reshape(-1, rows)
@@ -63,8 +62,7 @@ def test_a_batch_depends_on_the_seed_and_the_step_alone() -> None:
 
 
 def test_epochs_have_different_orders() -> None:
-    log = replace(small_log(), count=np.arange(1, 41))
-    batches = make(log, batch_size=40)
+    batches = make(counted_log(rows=40), batch_size=40)
     assert not torch.equal(batches.at(0).weight, batches.at(1).weight)
 
 

@@ -1,4 +1,5 @@
 from math import exp, log
+from typing import Any
 
 import pytest
 import torch
@@ -9,8 +10,8 @@ from cuolr.learners.mdp import Episodes
 from tests.learners.lists import build, random_batch
 
 
-def built(**settings: object) -> ConservativeQLearning:
-    learner = build("cql", **settings)  # type: ignore[arg-type]
+def built(**settings: Any) -> ConservativeQLearning:
+    learner = build("cql", **settings)
     assert isinstance(learner, ConservativeQLearning)
     return learner
 
@@ -68,12 +69,13 @@ def test_the_term_lowers_the_value_of_what_was_not_logged() -> None:
         learner = built(conservative_weight=weight, critic_learning_rate=1e-2)
         for _ in range(100):
             learner.update(batch)
-        q = learner.critics[0].remaining(learner.states(episodes), episodes.documents)
+        with torch.no_grad():
+            q = learner.critics[0].remaining(learner.states(episodes), episodes.documents)
         return float((episodes.logged(q)[0] - q[0].mean(dim=0)).mean())
 
     assert gap(1.0) > gap(0.0) + 0.1
 
 
 def test_a_negative_weight_is_refused() -> None:
-    with pytest.raises(InputError, match="setting 'conservative_weight': expected 0 to inf, found -0.1"):
-        built(conservative_weight=-0.1)
+    with pytest.raises(InputError, match="setting 'conservative_weight': expected 0 to inf"):
+        built(conservative_weight=-1.0)

@@ -126,7 +126,7 @@ def check_optimality(
         seed: Of the instances.
     """
     k = documents if k is None else k
-    _check_arguments(documents, k, discount, instances)
+    _check_arguments(documents, k, discount, instances, seed)
     orders = np.array(list(itertools.permutations(range(documents), k)))
     counts = {True: 0, False: 0}
     largest: Counterexample | None = None
@@ -184,9 +184,11 @@ def _searched(
             yield (start + row) % 2 == 0, block[row], values[row]
 
 
-def _check_arguments(documents: int, k: int, discount: float, instances: int) -> None:
+def _check_arguments(documents: int, k: int, discount: float, instances: int, seed: int) -> None:
     problems = []
-    if not 1 <= k <= documents:
+    if documents < 1:
+        problems.append(f"documents: expected 1 or more, found {documents}")
+    elif not 1 <= k <= documents:
         problems.append(f"k: expected 1 to {documents}, the number of documents, found {k}")
     elif math.perm(documents, k) > MAX_ORDERS:
         orders = math.perm(documents, k)
@@ -197,6 +199,8 @@ def _check_arguments(documents: int, k: int, discount: float, instances: int) ->
         problems.append(f"discount: expected a number between 0 and 1, found {discount}")
     if instances < 1:
         problems.append(f"instances: expected 1 or more, found {instances}")
+    if seed < 0:
+        problems.append(f"seed: expected 0 or more, found {seed}")
     if problems:
         raise InputError(problems)
 

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from cuolr.clicks.base import click_model
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.data.aggregate import aggregate_folder
 from cuolr.data.synthetic import generate_splits
 from cuolr.evaluation import evaluate
-from cuolr.files import atomic_file, refuse_existing
+from cuolr.files import atomic_folder
 from cuolr.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.linear import fit_ranksvm
@@ -17,6 +18,10 @@ from cuolr.policies.store import save_policy
 from cuolr.terminal import progress_bar, say, show_table, training_bar
 from cuolr.types import RankingDataset
 
+# The click model, the method and its measures.
+Row: TypeAlias = tuple[str, str, dict[str, float]]
+
+RESULTS = "results.json"
 CLICK_MODELS = ("pbm", "dcm")
 LEARNERS = ("sac", "cql")
 MEASURES = ("ndcg@5", "ndcg@10", "err@10")
@@ -25,7 +30,12 @@ ORACLE = LambdaMartSettings(trees=200, leaves=31, learning_rate=0.1, early_stopp
 
 
 def demo(
-    out: Path = Path("demo"), queries: int = 500, sessions: int = 100_000, steps: int = 300, seed: int = 1
+    out: Path = Path("demo"),
+    queries: int = 500,
+    sessions: int = 100_000,
+    steps: int = 300,
+    seed: int = 1,
+    overwrite: bool = False,
 ) -> None:
     """Learn to rank from simulated clicks on generated data, under two click models, and compare.
 
@@ -38,19 +48,24 @@ def demo(
         sessions: Sessions in each click log.
         steps: Updates of each learner.
         seed: The same seed gives the same numbers.
+        overwrite: Replace the results of an earlier demo.
     """
-    refuse_existing(out, overwrite=False)
-    out.mkdir(parents=True)
+    with atomic_folder(out, overwrite, ours=RESULTS) as folder:
+        rows = _run(folder, queries, sessions, steps, seed)
+    _show(rows, out)
+
+
+def _run(out: Path, queries: int, sessions: int, steps: int, seed: int) -> list[Row]:
+    """Train and measure everything."""
     say(f"generating {queries:,} training queries that look like MSLR-WEB10K's …")
     train, vali, test = generate_splits("web10k-like", queries, queries // 3, queries, seed)
-    rows: list[tuple[str, str, dict[str, float]]] = []
+    rows: list[Row] = []
     for clicks, method, policy in _policies(train, vali, out, sessions, steps, seed):
         save_policy(policy, out / f"{clicks}-{method}".strip("-"))
         rows.append((clicks, method, evaluate(policy, test, MEASURES).means()))
         say(f"  {clicks or 'labels'} {method}: nDCG@10 {rows[-1][2]['ndcg@10']:.4f}")
-    with atomic_file(out / "results.json") as unfinished:
-        unfinished.write_text(json.dumps([{"click_model": c, "method": m, **v} for c, m, v in rows], indent=2))
-    _show(rows, out)
+    (out / RESULTS).write_text(json.dumps([{"click_model": c, "method": m, **v} for c, m, v in rows], indent=2))
+    return rows
 
 
 def _policies(
@@ -77,7 +92,7 @@ def _policies(
     yield "", "ORACLE", fit_lambdamart(train, vali, ORACLE)
 
 
-def _show(rows: list[tuple[str, str, dict[str, float]]], out: Path) -> None:
+def _show(rows: list[Row], out: Path) -> None:
     """The results, with the gap closed: (method − LOGGING) / (ORACLE − LOGGING)."""
     ndcg = {method: values["ndcg@10"] for _, method, values in rows}
     low, high = ndcg["LOGGING"], ndcg["ORACLE"]

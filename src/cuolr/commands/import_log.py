@@ -1,18 +1,26 @@
 """`cuolr import-log`: your own log, checked and made ready to train from."""
 
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
 from cuolr.data.clicklog import save_click_log
 from cuolr.data.feature_file import read_candidates
+from cuolr.data.letor import LetorOptions
 from cuolr.data.log_import import import_log as read_log
 from cuolr.files import refuse_existing
 from cuolr.terminal import say
 
 
 def import_log(
-    table: tyro.conf.Positional[Path], features: Path, out: Path, k: int | None = None, overwrite: bool = False
+    table: tyro.conf.Positional[Path],
+    features: Path,
+    out: Path,
+    k: int | None = None,
+    zero_based: bool = False,
+    missing: Literal["zero", "minimum"] = "zero",
+    overwrite: bool = False,
 ) -> None:
     """Read your own click log: a table of what was shown and clicked, and the documents' features.
 
@@ -24,9 +32,11 @@ def import_log(
         features: LETOR with document ids after '#', or Parquet with query_id, doc_id and a column per feature.
         out: Folder of the log.
         k: Cut lists at this length; by default the longest is kept.
+        zero_based: LETOR features: indices start at 0, not at 1.
+        missing: LETOR features: what NULL becomes, 0 or the feature's least value in the file.
         overwrite: Replace the log if it is there.
     """
     refuse_existing(out, overwrite)
-    log = read_log(table, read_candidates(features), k)
+    log = read_log(table, read_candidates(features, LetorOptions(zero_based, missing)), k)
     save_click_log(log, out, {"table": str(table), "features": str(features)}, overwrite)
     say(f"wrote {out}: {log.sessions:,} sessions; look at it with: cuolr log-info {out}")

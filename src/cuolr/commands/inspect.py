@@ -7,6 +7,7 @@ import tyro
 
 from cuolr.commands.data_options import DataOptions
 from cuolr.data.statistics import DatasetStatistics, describe
+from cuolr.errors import InputError
 from cuolr.terminal import show_json, show_table
 
 
@@ -22,6 +23,8 @@ def inspect(
         options: How to read it.
         json: Print JSON instead of a table.
     """
+    if not path.exists():
+        raise InputError(f"{path}: expected the folder of a data set or a LETOR file, found nothing")
     splits = {path.name: options.read_file(path).as_dataset()} if path.is_file() else options.load(path)
     statistics = {name: describe(split) for name, split in splits.items()}
     if json:

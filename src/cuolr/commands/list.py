@@ -9,16 +9,24 @@ from cuolr.terminal import show_json, show_table
 
 
 def list_names(json: bool = False) -> None:
-    """List every registered data set, click model, policy and measure.
+    """List every registered data set, click model, policy, learner, encoder, preset and measure.
 
     Args:
         json: Print JSON instead of tables.
     """
+    # These need torch, which takes a second to load; no other command should wait for it.
+    from cuolr.encoders.base import ENCODERS
+    from cuolr.learners.base import LEARNERS
+    from cuolr.presets import PRESETS as TRAINING_PRESETS
+
     names = {
         "data sets": sorted(CATALOGUE),
         "generated data sets": sorted(PRESETS),
         "click models": CLICK_MODELS.names(),
         "policies": POLICIES.names(),
+        "learners": LEARNERS.names(),
+        "encoders": ENCODERS.names(),
+        "presets of training": sorted(TRAINING_PRESETS),
         "measures": MEASURES.names(),
     }
     if json:

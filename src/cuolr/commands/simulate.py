@@ -58,6 +58,10 @@ def simulate(
         raise InputError(f"--randomised-lists: expected a whole number from 0 up, found {randomised_lists}")
     model = click_options.model(click_model)
     train = data_options.load(data)["train"]
+    longest = int(train.candidates.sizes.max())
+    if k > longest:
+        say(f"note: no query has more than {longest} documents; lists are of {longest}, not {k}")
+        k = longest
     policy, described = _logging_policy(logging, train, fraction, seed)
     logger: RankingPolicy | StochasticLogger = policy
     if temperature is not None:
@@ -65,7 +69,7 @@ def simulate(
             raise InputError(f"--temperature: expected a logging policy that scores documents, found '{logging}'")
         logger = StochasticLogger(policy, temperature)
     simulation = Simulation(train, logger, model, sessions, k, seed, keep_examination)
-    source = {"data": str(data), "fold": data_options.fold, "logging": described}
+    source = {"data": str(data), "fold": data_options.find(data).fold, "logging": described}
     propensities = None
     if randomised_lists:
         with progress_bar("randomising", 2 * randomised_lists) as progress:

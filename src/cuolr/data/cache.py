@@ -68,22 +68,27 @@ class Cache:
             "options": asdict(options),
         }
         pointer = self.folder / "path" / f"{_hash_of(now['path'], now['options'])}.json"
-        known = _read_json(pointer)
-        if not self.verify and known is not None and {**known, "content": None} == {**now, "content": None}:
-            file = self._load(known["content"])
-            if file is not None:
-                if progress is not None:
-                    progress(status.st_size)
-                return file
-        hashes = [_content_hash(source) for source in (path, groups) if source.exists()]
-        content = _hash_of(hashes, READER_VERSION, asdict(options))
-        file = self._load(content)
+        file = self._unchanged(pointer, now)
         if file is None:
-            file = self._store(content, read_file(path, options, progress))
-        elif progress is not None:
+            hashes = [_content_hash(source) for source in (path, groups) if source.exists()]
+            content = _hash_of(hashes, READER_VERSION, asdict(options))
+            file = self._load(content)
+            if file is None:
+                parsed = self._store(content, read_file(path, options, progress))
+                self._point(pointer, {**now, "content": content})
+                return parsed
+            self._point(pointer, {**now, "content": content})
+        if progress is not None:
             progress(status.st_size)
-        self._point(pointer, {**now, "content": content})
+        file.warn(path)
         return file
+
+    def _unchanged(self, pointer: Path, now: dict[str, Any]) -> LetorFile | None:
+        """The file's arrays, if all that is known of it without reading it is as it was."""
+        known = _read_json(pointer)
+        if self.verify or known is None or {**known, "content": None} != {**now, "content": None}:
+            return None
+        return self._load(known["content"])
 
     def _load(self, content: str) -> LetorFile | None:
         folder = self.folder / "content" / content
@@ -92,7 +97,7 @@ class Cache:
             return None
         try:
             arrays = {name: _open_array(folder, name, description["arrays"][name], self.verify) for name in _ARRAYS}
-            return _as_file(arrays, bool(description["dense"]))
+            return _as_file(arrays, bool(description["dense"]), description["note"])
         except (_DamagedError, OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -101,7 +106,7 @@ class Cache:
         try:
             with atomic_folder(self.folder / "content" / content, overwrite=True) as folder:
                 arrays = {name: _write_array(folder, name, value) for name, value in _arrays_of(file).items()}
-                description = {"dense": file.dense, "arrays": arrays}
+                description = {"dense": file.dense, "note": file.note, "arrays": arrays}
                 (folder / "content.json").write_text(json.dumps(description))
         except OSError as error:
             warnings.warn(
@@ -130,9 +135,9 @@ def _arrays_of(file: LetorFile) -> dict[str, Any]:
     }
 
 
-def _as_file(arrays: dict[str, Any], dense: bool) -> LetorFile:
+def _as_file(arrays: dict[str, Any], dense: bool, note: str | None) -> LetorFile:
     candidates = Candidates(arrays["features"], arrays["offsets"], arrays["query_ids"], arrays["document_ids"])
-    return LetorFile(candidates, arrays["relevance"], dense)
+    return LetorFile(candidates, arrays["relevance"], dense, note)
 
 
 def _write_array(folder: Path, name: str, array: Any) -> dict[str, Any] | None:

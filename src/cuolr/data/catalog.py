@@ -4,6 +4,7 @@ Nothing is downloaded: the user points at the folder that he has.
 """
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cuolr.data.letor import LetorFile, LetorOptions, read_file, read_splits
-from cuolr.errors import InputError
+from cuolr.errors import InputError, InputWarning
 from cuolr.registry import unknown_name
 from cuolr.types import RankingDataset
 
@@ -102,17 +103,23 @@ def find_info(folder: Path, name: str | None = None) -> DatasetInfo:
     for info in CATALOGUE.values():
         if plain in {re.sub(r"[^a-z0-9]", "", text.lower()) for text in (info.name, info.title)}:
             return info
-    for info in CATALOGUE.values():
-        if info.prefix and any(folder.glob(f"{info.prefix}train.txt*")):
-            return info
-    return CATALOGUE["folder"]
+    known = [info for info in CATALOGUE.values() if info.prefix and _has_train(folder, info.prefix)]
+    if len(known) > 1:
+        names = " and ".join(info.name for info in known)
+        raise InputError(f"{folder}: expected one data set, found {names}; say which with --dataset")
+    return known[0] if known else CATALOGUE["folder"]
+
+
+def _has_train(folder: Path, prefix: str) -> bool:
+    names = (f"{place}{prefix}train.txt{suffix}" for place in ("", "*/") for suffix in ("", ".gz"))
+    return any(any(folder.glob(name)) for name in names)
 
 
 def find_folds(folder: Path) -> list[int]:
     """The folds that are there, by their folders named Fold1, Fold2 and so on."""
     if not folder.is_dir():
         return []
-    matches = (re.fullmatch(r"Fold(\d+)", entry.name) for entry in folder.iterdir() if entry.is_dir())
+    matches = (re.fullmatch(r"Fold([1-9]\d*)", entry.name) for entry in folder.iterdir() if entry.is_dir())
     return sorted(int(match[1]) for match in matches if match)
 
 
@@ -170,7 +177,15 @@ def load_source(
     expected = LetorOptions(options.zero_based, options.missing, source.info.n_features or options.n_features)
     splits = read_splits(source.paths, expected, source.info.max_grade, read)
     if "vali" not in splits:
-        splits["train"], splits["vali"] = cut_validation(splits["train"], validation_share, seed)
+        if source.info.has_validation:
+            problem = (
+                f"{source.folder}: no validation part; {validation_share:.0%} of the training queries serve as one"
+            )
+            warnings.warn(problem, InputWarning, stacklevel=2)
+        try:
+            splits["train"], splits["vali"] = cut_validation(splits["train"], validation_share, seed)
+        except InputError as error:
+            raise InputError([f"{source.paths['train']}: {problem}" for problem in error.problems]) from None
     return {split: splits[split] for split in SPLITS}
 
 

@@ -94,7 +94,7 @@ def read_click_log(folder: Path, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterat
     file, meta, candidates = folder / SESSIONS_FILE, read_meta(folder), load_candidates(folder)
     aggregated: bool = meta["aggregated"]
     with read_errors(file):
-        sessions = pl.scan_parquet(file)
+        sessions = pl.scan_parquet(file, glob=False)
         types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated)
     for start in range(0, rows, rows_at_a_time):
         with read_errors(file):
@@ -198,7 +198,7 @@ def _count_rows(folder: Path) -> int:
         raise InputError([f"{folder / name}: missing; a click log has {', '.join(REQUIRED_FILES)}" for name in missing])
     file = folder / SESSIONS_FILE
     with read_errors(file):
-        rows = int(pl.scan_parquet(file).select(pl.len()).collect().item())
+        rows = int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
     if not rows:
         raise InputError(f"{file}: expected at least one session, found none")
     return rows

@@ -3,27 +3,29 @@
 The table has the columns query_id, doc_id, and either a list in each row as `features` or a column per feature.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from cuolr.data.letor import read_letor
-from cuolr.data.tables import read_errors
+from cuolr.data.letor import LetorOptions, read_letor
+from cuolr.data.tables import PARQUET, can_be_ids, read_errors
 from cuolr.errors import InputError
 from cuolr.types import Candidates, Floats
 
 IDS = ("query_id", "doc_id")
 # A feature of such a name would bring the labels past the wall.
-LABEL_NAMES = frozenset({"grade", "judgement", "judgment", "label", "rating", "rel", "relevance", "target"})
+LABEL_WORD = re.compile(r"(?<![a-z])(relevan[a-z]*|labels?|grades?|judg[a-z]*|ratings?|targets?)(?![a-z])")
+LABEL_NAME = re.compile(r"y|rel|qrels?|clicks?|clicked")
 
 
-def read_candidates(path: Path) -> Candidates:
-    """Read the documents of each query with their features and ids: Parquet by its name, else LETOR."""
-    if path.suffix.lower() in (".parquet", ".pq"):
+def read_candidates(path: Path, options: LetorOptions = LetorOptions()) -> Candidates:
+    """Read the documents of each query with their features and ids: Parquet by its name, else LETOR by `options`."""
+    if path.suffix.lower() in PARQUET:
         return _read_table(path)
-    return read_letor(path).candidates
+    return read_letor(path, options).candidates
 
 
 def _read_table(path: Path) -> Candidates:
@@ -31,15 +33,16 @@ def _read_table(path: Path) -> Candidates:
     if not path.is_file():
         raise InputError(f"{path}: expected a file, found {'a folder' if path.exists() else 'nothing'}")
     with read_errors(path):
-        table = pl.read_parquet(path)
-    problems = list(_column_problems(table))
+        table = pl.read_parquet(path, glob=False)
+    problems = list(_column_problems(table)) or list(_list_problems(table))
     if problems:
         raise InputError([f"{path}: {problem}" for problem in problems])
+    table = table.with_columns(pl.col(IDS).cast(pl.String))
     features = _features(table)
     problems = list(_value_problems(table, features))
     if problems:
         raise InputError([f"{path}: {problem}" for problem in problems])
-    query_ids, document_ids = (table[name].cast(pl.String) for name in IDS)
+    query_ids, document_ids = (table[name] for name in IDS)
     queries = query_ids.unique(maintain_order=True)
     query = query_ids.replace_strict(queries, pl.int_range(len(queries), eager=True)).to_numpy()
     order = np.argsort(query, kind="stable")
@@ -55,13 +58,13 @@ def _column_problems(table: pl.DataFrame) -> Iterator[str]:
     schema = table.schema
     yield from (f"column '{name}' is missing; found: {', '.join(schema)}" for name in IDS if name not in schema)
     for name in IDS:
-        if name in schema and not (schema[name].is_integer() or schema[name] == pl.String):
+        if name in schema and not can_be_ids(schema[name]):
             yield f"column '{name}': expected text or whole numbers, found {schema[name]}"
     others = [name for name in schema if name not in IDS]
     if not others:
         yield "expected a column 'features' with lists, or a column per feature, found none"
     for name in others:
-        if name.lower() in LABEL_NAMES:
+        if _looks_like_label(name):
             yield f"column '{name}' looks like a relevance label, which no ranker may see; remove or rename it"
         elif isinstance(schema[name], pl.List | pl.Array):
             if name != "features" or len(others) > 1 or not schema[name].inner.is_numeric():  # type: ignore[attr-defined]
@@ -70,6 +73,23 @@ def _column_problems(table: pl.DataFrame) -> Iterator[str]:
             yield f"column '{name}': expected numbers, found {schema[name]}; remove it if it is no feature"
     if not len(table):
         yield "expected a row for each document, found none"
+
+
+def _looks_like_label(name: str) -> bool:
+    """Whether a word of the name is one for relevance, or the whole name is a short one for it."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return LABEL_WORD.search(words) is not None or LABEL_NAME.fullmatch(words) is not None
+
+
+def _list_problems(table: pl.DataFrame) -> Iterator[str]:
+    """Lists that are null, or all empty."""
+    if not isinstance(table.schema.get("features"), pl.List | pl.Array):
+        return
+    missing = np.flatnonzero(table["features"].is_null())
+    if len(missing):
+        yield f"column 'features': expected a list, found {len(missing)} nulls, the first in row {missing[0] + 1}"
+    elif not table["features"].explode(empty_as_null=False).len():
+        yield "column 'features': expected at least one number in each list, found empty lists only"
 
 
 def _features(table: pl.DataFrame) -> Floats:
@@ -91,6 +111,10 @@ def _value_problems(table: pl.DataFrame, features: Floats) -> Iterator[str]:
         missing = np.flatnonzero(table[name].is_null())
         if len(missing):
             yield f"column '{name}': expected a value, found {len(missing)} nulls, the first in row {missing[0] + 1}"
+        # NumPy drops it at the end of a text, so that two documents would become one.
+        with_nul = np.flatnonzero(table[name].str.contains("\0", literal=True).fill_null(False))
+        if len(with_nul):
+            yield f"column '{name}': expected no character NUL, found it in row {with_nul[0] + 1}"
     repeated = table.select(IDS).drop_nulls().filter(pl.struct(IDS).is_duplicated())
     if len(repeated):
         query_id, document_id = repeated.row(0)

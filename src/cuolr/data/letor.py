@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from cuolr.data.letor_rows import BadLineError, Block, Layout, fits_memory, parse_block, parse_line
+from cuolr.data.letor_rows import Block, Layout, fits_memory, parse_block
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file
 from cuolr.types import Candidates, Floats, Ints, RankingDataset, Strings
@@ -35,7 +35,8 @@ class LetorOptions:
     Attributes:
         zero_based: Whether feature indices start at 0 instead of 1.
         missing: What `NULL`, or the largest double (1.797e308), becomes: 0, or the feature's least value in the file.
-        n_features: The number of features where it is known; a higher index is then an error.
+        n_features: The number of features where it is known; a higher index is then an error, and so are rows that
+            all name the same fewer.
     """
 
     zero_based: bool = False
@@ -51,15 +52,22 @@ class LetorFile:
         candidates: The documents by query.
         relevance: [n_documents] grades.
         dense: Whether each row names every feature; in a sparse file the last features may just not occur.
+        note: Something odd that was put right, for the user to know.
     """
 
     candidates: Candidates
     relevance: npt.NDArray[np.int8]
     dense: bool
+    note: str | None = None
 
     def as_dataset(self, max_grade: int | None = None) -> RankingDataset:
         """As a data set on a scale of grades up to `max_grade`; None = the highest that occurs."""
         return RankingDataset(self.candidates, self.relevance, max_grade or self.highest_grade)
+
+    def warn(self, path: Path) -> None:
+        """Tell the user what was put right."""
+        if self.note is not None:
+            warnings.warn(f"{path}: {self.note}", InputWarning, stacklevel=3)
 
     @property
     def highest_grade(self) -> int:
@@ -94,14 +102,17 @@ def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Prog
     problems: list[str] = []
     layout: Layout | None = None
     text_bytes = 0
-    for first_line, text in _blocks_of_lines(path, progress):
-        layout = layout or _find_layout(path, text, options)
-        block, bad_lines = parse_block(text, layout)
-        problems += [f"{path}:{first_line + number}: {problem}" for number, problem in bad_lines]
-        if len(problems) >= MAX_PROBLEMS:
-            break
-        blocks.append(block)
-        text_bytes += len(text)
+    try:
+        for first_line, text in _blocks_of_lines(path, progress):
+            layout = layout or _find_layout(path, text, options)
+            block, bad_lines = parse_block(text, layout)
+            problems += [f"{path}:{first_line + number}: {problem}" for number, problem in bad_lines]
+            if len(problems) >= MAX_PROBLEMS:
+                break
+            blocks.append(block)
+            text_bytes += len(text)
+    except InputError as damage:
+        problems += damage.problems
     if problems:
         raise InputError(problems[:MAX_PROBLEMS])
     if layout is None or not sum(len(block.grades) for block in blocks):
@@ -109,7 +120,9 @@ def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Prog
     n_rows, width = sum(len(block.grades) for block in blocks), max(block.features.shape[1] for block in blocks)
     if not fits_memory(n_rows, width, text_bytes):
         raise InputError(f"{path}: expected fewer features than memory can hold, found {width} in {n_rows} rows")
-    return _join(path, blocks, layout, options)
+    file = _join(path, blocks, layout, options)
+    file.warn(path)
+    return file
 
 
 def read_splits(
@@ -164,31 +177,35 @@ def _open_to_write(path: Path, compressed: bool) -> IO[bytes]:
 
 def _blocks_of_lines(path: Path, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
     """The file in blocks of whole lines, each with the number of its first line."""
-    line, rest = 1, b""
+    line, rest, damage = 1, b"", None
     try:
         with path.open("rb") as raw:
             compressed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
-            file: IO[bytes] = gzip.GzipFile(fileobj=raw) if compressed else raw  # type: ignore[assignment]
-            seen = 0
-            while data := file.read(BLOCK_BYTES):
+            file = gzip.GzipFile(fileobj=raw) if compressed else raw
+            seen, ended = 0, False
+            while not ended:
+                parts = [rest]
+                while not ended and sum(map(len, parts)) < BLOCK_BYTES + len(rest):
+                    try:
+                        # What is left before a damaged place is given out by read1, not by read.
+                        parts.append(file.read1(BLOCK_BYTES))
+                        ended = not parts[-1]
+                    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                        damage, ended = error, True
                 if progress is not None:
                     progress(raw.tell() - seen)
                     seen = raw.tell()
-                end = data.rfind(b"\n") + 1
-                if not end:
-                    rest += data
-                    continue
-                text, rest = rest + data[:end], data[end:]
-                yield line, text.removeprefix(b"\xef\xbb\xbf") if line == 1 else text
-                line += text.count(b"\n")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        line += rest.count(b"\n")
-        raise InputError(f"{path}:{line}: expected whole gzip data, found damage after this line: {error}") from None
+                data = b"".join(parts)
+                end = len(data) if ended and damage is None else data.rfind(b"\n") + 1
+                text, rest = data[:end], data[end:]
+                if text:
+                    yield line, text.removeprefix(b"\xef\xbb\xbf") if line == 1 else text
+                    line += text.count(b"\n")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    if rest:
-        yield line, rest
+    if damage is not None:
+        raise InputError(f"{path}:{line}: expected whole gzip data, found damage in this line: {damage}")
 
 
 def _find_layout(path: Path, text: bytes, options: LetorOptions) -> Layout:
@@ -196,12 +213,9 @@ def _find_layout(path: Path, text: bytes, options: LetorOptions) -> Layout:
     layout = Layout(0 if options.zero_based else 1, has_query=True, n_features=options.n_features)
     if not group_file(path).exists():
         return layout
-    first_row = next((line for line in text.split(b"\n") if line.partition(b"#")[0].strip()), b"")
-    try:
-        parse_line(first_row, layout)
-    except BadLineError:
-        return replace(layout, has_query=False)
-    return layout
+    rows = (line.partition(b"#")[0].split() for line in text.split(b"\n"))
+    first_row = next((fields for fields in rows if fields), [])
+    return replace(layout, has_query=len(first_row) > 1 and first_row[1].startswith(b"qid:"))
 
 
 def group_file(path: Path) -> Path:
@@ -216,19 +230,25 @@ def _join(path: Path, blocks: list[Block], layout: Layout, options: LetorOptions
     document_ids = _document_ids(blocks)
     width = max(block.features.shape[1] for block in blocks)
     dense = all(block.dense and block.features.shape[1] == width for block in blocks)
+    if not width or (dense and options.n_features not in (None, width)):
+        raise InputError(f"{path}: expected {options.n_features or '1 or more'} features in a row, found {width}")
+    width = options.n_features or width
     parts = [block.features for block in blocks]
     blocks.clear()
     features = _stack(parts, width)
     _fill_missing(features, options.missing)
     if layout.has_query:
-        order, offsets, query_ids = _group(path, queries)
+        order, offsets, query_ids = _group(queries)
     else:
         order, offsets, query_ids = None, *_read_groups(path, len(grades))
+    note = None
     if order is not None:
         features, grades = features[order], grades[order]
         document_ids = None if document_ids is None else document_ids[order]
+        scattered = queries.rle().struct.field("value").value_counts().filter(pl.col("count") > 1)
+        note = f"the rows of {len(scattered)} of {len(query_ids)} queries are not consecutive; grouped, order kept"
     candidates = Candidates(features, offsets, query_ids, document_ids)
-    return LetorFile(candidates, grades.astype(np.int8), dense)
+    return LetorFile(candidates, grades.astype(np.int8), dense, note)
 
 
 def _stack(parts: list[Floats], width: int) -> Floats:
@@ -271,7 +291,7 @@ def _document_ids(blocks: list[Block]) -> Strings | None:
     return ids.to_numpy().astype(np.str_) if (ids != "").any() else None
 
 
-def _group(path: Path, queries: pl.Series) -> tuple[Ints | None, Ints, Strings]:
+def _group(queries: pl.Series) -> tuple[Ints | None, Ints, Strings]:
     """Bring the rows of each query together.
 
     Returns:
@@ -286,13 +306,6 @@ def _group(path: Path, queries: pl.Series) -> tuple[Ints | None, Ints, Strings]:
     by_appearance = np.argsort(first)
     place = np.empty_like(by_appearance)
     place[by_appearance] = np.arange(len(unique))
-    scattered = unique[np.bincount(run_query) > 1]
-    warnings.warn(
-        f"{path}: the rows of {len(scattered)} of {len(unique)} queries are not consecutive "
-        f"(such as query {scattered[0]}); grouped, order kept",
-        InputWarning,
-        stacklevel=2,
-    )
     query_of_row = np.repeat(place[run_query], sizes)
     order = np.argsort(query_of_row, kind="stable")
     return order, np.concatenate([[0], np.cumsum(np.bincount(query_of_row))]), unique[by_appearance]

@@ -38,7 +38,7 @@ class Layout:
     Attributes:
         first_index: The index of the first feature, 1 or 0.
         has_query: Whether each row has a `qid` field.
-        n_features: The number of features where it is known beforehand.
+        n_features: The number of features where it is known beforehand; a higher index is an error.
     """
 
     first_index: int = 1
@@ -82,6 +82,8 @@ class Line:
 
 def parse_line(line: bytes, layout: Layout) -> Line | None:
     """Read one line by the definition of the format; None where it holds no row; raises `BadLineError`."""
+    if b"\0" in line:
+        raise BadLineError("expected text, found a NUL character")
     body, _, comment = line.translate(_BLANKS_TO_SPACE).partition(b"#")
     fields = [field for field in body.split(b" ") if field]
     if not fields:
@@ -168,7 +170,7 @@ def parse_lines(text: bytes, layout: Layout) -> tuple[Block, list[tuple[int, str
     row_of_value = np.repeat(np.arange(len(rows)), [len(row.indices) for row in rows])
     indices = np.array([index for row in rows for index in row.indices], np.int64)
     values = np.array([value for row in rows for value in row.values], np.float64)
-    features, dense = _scatter(row_of_value, indices, values, len(rows), layout)
+    features, dense = _scatter(row_of_value, indices - layout.first_index, values, len(rows))
     comments = pl.Series([row.comment for row in rows], dtype=pl.String)
     block = Block(
         features=features,
@@ -192,6 +194,8 @@ def _line_of_index(text: bytes, index: int) -> int:
 
 def parse_block(text: bytes, layout: Layout) -> tuple[Block, list[tuple[int, str]]]:
     """Read whole lines by the fastest parser that takes them; returns as `parse_lines`."""
+    if b"\0" in text:
+        return parse_lines(text, layout)
     plain = text.endswith(b"\n") and not any(mark in text for mark in (b"#", b"\r", b"\t"))
     rows, comments = (text, None) if plain else _strip(text)
     block = parse_dense(rows, comments, layout)
@@ -212,7 +216,7 @@ def parse_dense(rows: bytes, comments: pl.Series | None, layout: Layout) -> Bloc
     first_line = rows[: rows.find(b"\n") + 1]
     n_features = first_line.count(b":") - layout.has_query
     n_rows = rows.count(b"\n")
-    if n_features < 1 or layout.n_features not in (None, n_features):
+    if not 1 <= n_features <= (layout.n_features or MAX_FEATURES):
         return None
     pairs = n_features + layout.has_query
     if rows.translate(None, _NOT_SEPARATORS) != (b" :" * pairs + b"\n") * n_rows:
@@ -256,8 +260,8 @@ def parse_sparse(rows: bytes, comments: pl.Series | None, layout: Layout) -> Blo
     pairs = _read_csv(pairs_text, ":", {"index": pl.Int64, "value": pl.Float64})
     if len(heads) != len(sizes) or pairs is None or len(pairs) != sizes.sum():
         return None
-    # The CSV reader takes "+1" for an index; the format does not.
-    if pairs["index"].null_count() or re.search(rb"(?m)^\+", pairs_text):
+    # The CSV reader takes "+1" and "-0" for an index; the format does not.
+    if pairs["index"].null_count() or re.search(rb"(?m)^[+-]", pairs_text):
         return None
     try:
         grades = pl.Series(b"\n".join(head[0] for head in heads).decode().split("\n"))
@@ -273,7 +277,7 @@ def parse_sparse(rows: bytes, comments: pl.Series | None, layout: Layout) -> Blo
         return None
     if not fits_memory(len(sizes), int(indices.max(initial=0)), len(rows)):
         return None
-    features, dense = _scatter(row, indices, pairs["value"].to_numpy(), len(sizes), layout)
+    features, dense = _scatter(row, indices - layout.first_index, pairs["value"].to_numpy(), len(sizes))
     return _checked_block(features, grades, queries if layout.has_query else None, comments, dense)
 
 
@@ -310,11 +314,10 @@ def _whole_grades(texts: pl.Series) -> Ints | None:
     return texts.replace_strict(grade_of, return_dtype=pl.Int64).to_numpy()
 
 
-def _scatter(row: Ints, indices: Ints, values: Doubles, n_rows: int, layout: Layout) -> tuple[Floats, bool]:
+def _scatter(row: Ints, column: Ints, values: Doubles, n_rows: int) -> tuple[Floats, bool]:
     """[n_rows, F] with each value in its place and 0 elsewhere, and whether nothing was left out."""
-    width = layout.n_features or int(indices.max(initial=layout.first_index - 1)) - layout.first_index + 1
-    features = np.zeros((n_rows, width), np.float32)
-    features[row, indices - layout.first_index] = _narrowed(values)
+    features = np.zeros((n_rows, int(column.max(initial=-1)) + 1), np.float32)
+    features[row, column] = _narrowed(values)
     return features, len(values) == features.size
 
 

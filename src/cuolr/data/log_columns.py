@@ -111,3 +111,5 @@ def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
     if log.examination is not None:
         possible = (log.examination >= 0) & (log.examination <= 1)
         yield ~possible, "examination: expected numbers between 0 and 1"
+    if log.timestamp is not None and log.timestamp.dtype.kind == "f":
+        yield ~np.isfinite(log.timestamp), "timestamp: expected finite numbers"

@@ -15,7 +15,7 @@ import polars as pl
 from cuolr.data.clicklog import one_each
 from cuolr.data.log_columns import slot_dtype
 from cuolr.data.log_problems import row_problems, session_problems
-from cuolr.data.tables import ROW, read_errors, scan_table
+from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError
 from cuolr.types import Candidates, ClickLog
 
@@ -67,7 +67,7 @@ def _scan(table: Path) -> pl.LazyFrame:
     problems += [
         f"{table}: column '{name}': expected text or whole numbers, found {schema[name]}"
         for name in IDS
-        if name in schema and not (schema[name].is_integer() or schema[name] == pl.String)
+        if name in schema and not can_be_ids(schema[name])
     ]
     timestamp = schema.get("timestamp", pl.Int64())
     if not (timestamp.is_numeric() or timestamp.is_temporal()):
@@ -75,7 +75,9 @@ def _scan(table: Path) -> pl.LazyFrame:
     if problems:
         raise InputError(problems)
     known = [name for name in (*REQUIRED, *OPTIONAL) if name in schema]
-    return rows.select(ROW, *known).with_columns(pl.col("query_id", "doc_id").cast(pl.String))
+    # Sessions that are numbers keep their order.
+    as_text = [name for name in IDS if name != "session_id" or not schema[name].is_integer()]
+    return rows.select(ROW, *known).with_columns(pl.col(as_text).cast(pl.String))
 
 
 def _missing(name: str, found: list[str]) -> str:
@@ -87,8 +89,8 @@ def _missing(name: str, found: list[str]) -> str:
 def _resolve(rows: pl.LazyFrame, sessions: pl.DataFrame, candidates: Candidates) -> pl.LazyFrame:
     """Numbers for ids, and for all else; a null says that there is none.
 
-    Columns: the row's number, impression (whether there is a position and a document), session, query, slot, position,
-    click, and the optional ones.
+    Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that
+    character, which NumPy drops at the end), session, query, slot, position, click, and the optional ones.
     """
     queries, documents = _index(candidates)
     numbered = (
@@ -98,14 +100,18 @@ def _resolve(rows: pl.LazyFrame, sessions: pl.DataFrame, candidates: Candidates)
     )
     schema = rows.collect_schema()
     position = _number("position", schema)
+    texts = [name for name in IDS if schema[name] == pl.String]
     columns = {
         "impression": pl.col("position").is_not_null() & pl.col("doc_id").is_not_null(),
+        "nul": pl.any_horizontal(pl.col(texts).str.contains("\0", literal=True).fill_null(False)),
         "position": _where(position, (position >= 1) & (position < 2**31) & (position == position.floor()), pl.Int32),
         "click": _binary("click", schema),
     }
     if "logging_propensity" in schema:
         propensity = _number("logging_propensity", schema)
-        columns["logging_propensity"] = _where(propensity, (propensity > 0) & (propensity <= 1), pl.Float32)
+        # Checked as it is stored: a tiny number is 0 in float32.
+        possible = (propensity.cast(pl.Float32) > 0) & (propensity <= 1)
+        columns["logging_propensity"] = _where(propensity, possible, pl.Float32)
     if "examination" in schema:
         columns["examination"] = _binary("examination", schema)
     if "timestamp" in schema:
@@ -154,8 +160,10 @@ def _where(value: pl.Expr, good: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
 
 
 def _plain_time(dtype: pl.DataType) -> pl.Expr:
-    """Numbers as they are, dates and times in UTC."""
+    """Numbers as they are, null where they are not finite; dates and times in UTC."""
     column = pl.col("timestamp")
+    if dtype.is_float():
+        return pl.when(column.is_finite()).then(column)
     if dtype.is_numeric():
         return column
     if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:

@@ -26,9 +26,11 @@ def row_problems(table: Path, rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterat
     """
     no_impression = ~pl.col("impression")
     clicked = (pl.col("click") == 1).fill_null(False)
+    no_nul = ~pl.col("nul")
     kinds = {
+        "expected ids without the character NUL, found {query_id}, {session_id} and {doc_id}": pl.col("nul"),
         "session_id: expected a value, found {session_id}": pl.col("session").is_null(),
-        "query_id: expected a query that the features have, found {query_id}": pl.col("query").is_null(),
+        "query_id: expected a query that the features have, found {query_id}": pl.col("query").is_null() & no_nul,
         "a click without an impression: expected a position and a doc_id with it, found {position} and {doc_id}": (
             no_impression & clicked
         ),
@@ -37,18 +39,18 @@ def row_problems(table: Path, rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterat
             pl.col("impression") & pl.col("position").is_null()
         ),
         "doc_id: expected a document that the features have for query {query_id}, found {doc_id}": (
-            pl.col("impression") & pl.col("query").is_not_null() & pl.col("slot").is_null()
+            pl.col("impression") & pl.col("query").is_not_null() & pl.col("slot").is_null() & no_nul
         ),
         "click: expected 0 or 1, found {click}": pl.col("click").is_null(),
     }
     if "logging_propensity" in shown.columns:
-        text = "logging_propensity: expected a number above 0, at most 1, found {logging_propensity}"
+        text = "logging_propensity: expected a number above 0 in float32, at most 1, found {logging_propensity}"
         kinds[text] = pl.col("logging_propensity").is_null()
     if "examination" in shown.columns:
         kinds["examination: expected 0 or 1, found {examination}"] = pl.col("examination").is_null()
         kinds["a click on a document that was not examined"] = clicked & (pl.col("examination") == 0)
     if "timestamp" in shown.columns:
-        kinds["timestamp: expected a value, found {timestamp}"] = pl.col("timestamp").is_null()
+        kinds["timestamp: expected a finite number or a time, found {timestamp}"] = pl.col("timestamp").is_null()
     for text, bad in kinds.items():
         numbers = shown.filter(bad)[ROW]
         if not len(numbers):
@@ -142,4 +144,4 @@ def _with_rest(table: Path, told: list[str], total: int) -> Iterator[str]:
 
 
 def _quote(value: Any) -> str:
-    return "null" if value is None else f"'{value}'"
+    return "null" if value is None else f"'{value}'".replace("\0", "\\0")

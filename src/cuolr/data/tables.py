@@ -1,8 +1,16 @@
 """Tables in files: Parquet, CSV or JSON lines, read lazily."""
 
+import codecs
+import csv
+import glob
+import gzip
+import json
+import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 import polars as pl
 
@@ -10,6 +18,13 @@ from cuolr.errors import InputError
 
 # The number of a row, from 1; a name that no column of a user's table has.
 ROW = "(row)"
+
+PARQUET = (".parquet", ".pq")
+COMMAS, TABS = (".csv", ".csv.gz"), (".tsv", ".tsv.gz")
+JSON_LINES = (".jsonl", ".ndjson")
+
+# Where the header of a table is looked for; a file without line ends may be larger than memory.
+HEAD_BYTES = 1 << 20
 
 
 def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
@@ -22,27 +37,35 @@ def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
     if not path.is_file():
         raise InputError(f"{path}: expected a file, found {'a folder' if path.exists() else 'nothing'}")
     as_text = {name: pl.String() for name in text_columns}
-    name = path.name.lower()
-    if name.endswith((".parquet", ".pq")):
-        return pl.scan_parquet(path, row_index_name=ROW, row_index_offset=1)
-    if name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        separator = "\t" if ".tsv" in name else ","
+    if _is(path, PARQUET):
+        return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
+    if _is(path, COMMAS + TABS):
+        _check_head(path)
         return pl.scan_csv(
             path,
-            separator=separator,
+            separator=_separator(path),
             schema_overrides=as_text,
             try_parse_dates=True,
+            glob=False,
             row_index_name=ROW,
             row_index_offset=1,
         )
-    if name.endswith((".jsonl", ".ndjson")):
+    if _is(path, JSON_LINES):
+        _check_head(path)
+        # Polars takes every name of such a file for a pattern.
+        pattern = glob.escape(str(path))
         with read_errors(path):
-            present = pl.scan_ndjson(path, infer_schema_length=None).collect_schema()
+            present = pl.scan_ndjson(pattern, infer_schema_length=None).collect_schema()
         overrides = {column: dtype for column, dtype in as_text.items() if column in present}
         return pl.scan_ndjson(
-            path, schema_overrides=overrides, infer_schema_length=None, row_index_name=ROW, row_index_offset=1
+            pattern, schema_overrides=overrides, infer_schema_length=None, row_index_name=ROW, row_index_offset=1
         )
     raise InputError(f"{path}: expected a table whose name ends in .parquet, .csv, .tsv, .jsonl or .ndjson")
+
+
+def can_be_ids(dtype: pl.DataType) -> bool:
+    """Whether a column of this type can name things: text, also as categories, or whole numbers."""
+    return dtype.is_integer() or isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
 
 
 @contextmanager
@@ -50,5 +73,98 @@ def read_errors(path: Path) -> Iterator[None]:
     """Damage that polars meets becomes one line."""
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"{path}: cannot be read: {_bad_line(path) or _first_line(error)}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read: {_first_line(error)}") from None
+
+
+def _is(path: Path, endings: tuple[str, ...]) -> bool:
+    return path.name.lower().endswith(endings)
+
+
+def _separator(path: Path) -> str:
+    return "\t" if _is(path, TABS) else ","
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    """A text file, gzipped or not, as bytes."""
+    with path.open("rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        yield gzip.GzipFile(fileobj=file) if compressed else file  # type: ignore[misc]
+
+
+def _check_head(path: Path) -> None:
+    """Refuse what polars would misread without a word, or with one that no user understands."""
+    with read_errors(path), _open(path) as file:
+        head = file.read(HEAD_BYTES)
+    if not head.strip():
+        raise InputError(f"{path}: expected a table, found an empty file")
+    line = head.lstrip(b"\r\n").partition(b"\n")[0]
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line:
+        raise InputError(f"{path}: expected text in UTF-8, found UTF-16; save it as UTF-8")
+    try:
+        # The head may end within a character.
+        text, _ = codecs.utf_8_decode(line, "strict", False)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: line 1: expected text in UTF-8, found other bytes") from None
+    if _is(path, JSON_LINES):
+        if head.startswith(codecs.BOM_UTF8):
+            raise InputError(f"{path}: expected a JSON object, found a byte order mark; save it as UTF-8 without one")
+        return
+    header = next(csv.reader([text.removeprefix("\ufeff")], delimiter=_separator(path)))
+    repeated = [name for name, times in Counter(header).items() if times > 1 and name]
+    if repeated:
+        raise InputError([f"{path}: expected each column once, found '{name}' again; keep one" for name in repeated])
+
+
+def _bad_line(path: Path) -> str | None:
+    """Where a text table breaks its format: polars does not say. None where nothing is found."""
+    try:
+        with _open(path) as file:
+            if _is(path, JSON_LINES):
+                return _bad_json_line(file)
+            return _bad_csv_line(file, _separator(path)) if _is(path, COMMAS + TABS) else None
+    except (OSError, EOFError, zlib.error):
+        return None
+
+
+def _bad_json_line(file: IO[bytes]) -> str | None:
+    for number, line in enumerate(file, start=1):
+        if line.strip() and not _is_json_object(line):
+            found = line[:60].decode(errors="replace").strip()
+            return f"line {number}: expected a JSON object in UTF-8, found {found!r}"
+    return None
+
+
+def _is_json_object(line: bytes) -> bool:
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is Python's own")
+
+    try:
+        return isinstance(json.loads(line, parse_constant=refuse), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _bad_csv_line(file: IO[bytes], separator: str) -> str | None:
+    rows = csv.reader((line.decode() for line in file), delimiter=separator, strict=True)
+    first_line = 1
+    try:
+        width = len(next(rows, []))
+        first_line = rows.line_num + 1
+        for row in rows:
+            if len(row) > width:
+                return f"line {first_line}: expected {width} values as in the header, found {len(row)}"
+            first_line = rows.line_num + 1
+    except UnicodeDecodeError:
+        return f"line {rows.line_num + 1}: expected text in UTF-8, found other bytes"
+    except csv.Error as error:
+        return f"line {first_line}: expected quotes to be closed, and doubled within a value, found others ({error})"
+    return None

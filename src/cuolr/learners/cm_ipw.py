@@ -78,5 +78,5 @@ def click_weights(clicks: npt.NDArray[Any], continuation: Doubles, max_weight: f
     array([[1., 2., 2.]])
     """
     propensity = np.ones(clicks.shape)
-    np.cumprod(1 - clicks[:, :-1] * (1 - continuation), axis=1, out=propensity[:, 1:])
+    np.cumprod(np.where(clicks[:, :-1] > 0, continuation, 1.0), axis=1, out=propensity[:, 1:])
     return 1 / np.maximum(propensity, 1 / max_weight)

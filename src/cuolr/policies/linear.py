@@ -88,6 +88,8 @@ def fit_ranksvm(
     """
     if not 0 < fraction <= 1:
         raise InputError(f"fraction of the training queries: expected above 0 and at most 1, found {fraction}")
+    if seed < 0:
+        raise InputError(f"seed: expected a whole number from 0 up, found {seed}")
     rng = np.random.default_rng(seed)
     queries = _draw_queries(dataset, fraction, rng)
     normaliser = Normaliser.fit(normalising, dataset.candidates)

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import shutil
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from safetensors.numpy import load, save
 
 import cuolr
 from cuolr.errors import InputError
+from cuolr.files import atomic_folder
 from cuolr.policies.base import POLICIES, RankingPolicy
 
 ARRAYS_FILE = "model.safetensors"
@@ -29,8 +28,6 @@ def save_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, An
         folder: Made anew; a model that is there already is replaced, anything else is left alone with an error.
         provenance: Where the policy comes from, as JSON can hold it; kept with it for people to read.
     """
-    if folder.exists() and not (folder / SETTINGS_FILE).is_file():
-        raise InputError(f"{folder}: exists and is not a model; choose another place or remove it")
     arrays = save({name: np.ascontiguousarray(array) for name, array in policy.arrays().items()})
     description = {
         "format": FORMAT,
@@ -40,20 +37,9 @@ def save_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, An
         "provenance": dict(provenance or {}),
         "arrays_sha256": hashlib.sha256(arrays).hexdigest(),
     }
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    new, old = (folder.with_name(f".{folder.name}.{state}-{uuid.uuid4().hex}") for state in ("new", "old"))
-    new.mkdir()
-    try:
-        (new / ARRAYS_FILE).write_bytes(arrays)
-        (new / SETTINGS_FILE).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-        if folder.exists():
-            folder.rename(old)
-        new.rename(folder)
-    finally:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
-        shutil.rmtree(new, ignore_errors=True)
-    shutil.rmtree(old, ignore_errors=True)
+    with atomic_folder(folder, overwrite=True, ours=SETTINGS_FILE) as unfinished:
+        (unfinished / ARRAYS_FILE).write_bytes(arrays)
+        (unfinished / SETTINGS_FILE).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
 
 def load_policy(folder: Path) -> RankingPolicy:

@@ -1,0 +1,135 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cuolr.data.propensity_file import read_propensities
+from tests.commands.conftest import Result, Run
+
+
+def simulate(run: Run, data: Path, out: Path, *more: object) -> Result:
+    arguments = ("simulate", "--data", data, "--click-model", "dcm", "--sessions", 500, "--out", out)
+    return run(*arguments, *more)
+
+
+@pytest.fixture
+def log(run: Run, tiny: Path, tmp_path: Path) -> Path:
+    """A simulated log with estimates from a few random lists."""
+    result = simulate(run, tiny, tmp_path / "log", "--randomised-lists", 5_000)
+    assert result.status == 0, result.err
+    return tmp_path / "log"
+
+
+def train(run: Run, log: Path, out: Path, *more: object) -> Result:
+    small = ("--steps", 4, "--batch-size", 8, "--set", "learner.hidden=[8]")
+    return run("train", log, "--out", out, *small, *more)
+
+
+def settings(model: Path) -> dict[str, object]:
+    content: dict[str, object] = json.loads((model / "model.json").read_text())["provenance"]["settings"]["learner"]
+    return content
+
+
+def test_simulate_stores_only_the_estimates_of_the_randomised_lists(run: Run, log: Path) -> None:
+    found = read_propensities(log / "propensity.json")
+    assert found.lists == 5_000
+    assert found.examination is not None
+    assert len(found.examination.values) == 10
+    assert found.continuation.keys() == {"mle", "paper"}
+    content = json.loads((log / "propensity.json").read_text())
+    assert content.keys() == {"format", "lists", "examination", "continuation"}
+
+
+def test_without_randomised_lists_there_is_no_estimate(run: Run, tiny: Path, tmp_path: Path) -> None:
+    assert simulate(run, tiny, tmp_path / "log", "--randomised-lists", 0).status == 0
+    assert not (tmp_path / "log" / "propensity.json").exists()
+    result = simulate(run, tiny, tmp_path / "other", "--randomised-lists", -1)
+    assert result.status == 2
+    assert "--randomised-lists: expected a whole number from 0 up, found -1" in result.err
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_randomised_lists_do_not_change_the_log(run: Run, tiny: Path, log: Path, tmp_path: Path) -> None:
+    simulate(run, tiny, tmp_path / "without", "--randomised-lists", 0)
+    logs = [(folder / "sessions.parquet").read_bytes() for folder in (log, tmp_path / "without")]
+    assert logs[0] == logs[1]
+
+
+def test_the_estimates_are_shown_as_a_table_and_as_json(run: Run, log: Path) -> None:
+    result = run("propensity", log)
+    assert result.status == 0, result.err
+    assert "from 5,000 lists in random order" in result.out
+    assert result.out.count("unknown") == 2
+    values = json.loads(run("propensity", log / "propensity.json", "--json").out)
+    assert values["examination"][0] == 1
+    assert values["continuation (mle)"][9] is None
+    assert f"{values['examination'][4]:.4f}" in result.out
+
+
+def test_the_estimates_are_drawn(run: Run, log: Path, tmp_path: Path) -> None:
+    for name, start in (("picture.png", b"\x89PNG"), ("picture.svg", b"<?xml")):
+        assert run("propensity", log, "--plot", tmp_path / name).status == 0
+        assert (tmp_path / name).read_bytes().startswith(start)
+    result = run("propensity", log, "--plot", tmp_path / "picture.docx")
+    assert result.status == 2
+    assert "expected a file that ends in .png, .svg or .pdf" in result.err
+
+
+def test_a_log_in_random_order_gives_an_estimate_for_another(run: Run, tiny: Path, log: Path, tmp_path: Path) -> None:
+    random_order = ("--logging", "random", "--temperature", 1e6, "--randomised-lists", 0)
+    simulate(run, tiny, tmp_path / "randomised", *random_order)
+    result = run("propensity", tmp_path / "randomised", "--randomised", "--out", tmp_path / "own.json")
+    assert result.status == 0, result.err
+    assert read_propensities(tmp_path / "own.json").lists == 500
+    trained = train(run, log, tmp_path / "model", "--learner", "ipw", "--propensities", tmp_path / "own.json")
+    assert trained.status == 0, trained.err
+    assert settings(tmp_path / "model")["propensities"] == str(tmp_path / "own.json")
+
+
+def test_a_folder_without_estimates_is_one_line_that_says_how_to_get_them(run: Run, tmp_path: Path) -> None:
+    result = run("propensity", tmp_path)
+    assert result.status == 2
+    assert "--randomised-lists" in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("learner", ["ipw", "cm-ipw"])
+def test_the_estimates_beside_the_log_are_found(run: Run, log: Path, tmp_path: Path, learner: str) -> None:
+    result = train(run, log, tmp_path / "model", "--learner", learner)
+    assert result.status == 0, result.err
+    assert settings(tmp_path / "model")["propensities"] == str(log / "propensity.json")
+
+
+@pytest.mark.parametrize("learner", ["ipw", "cm-ipw"])
+def test_without_estimates_training_stops_with_one_line(run: Run, log: Path, tmp_path: Path, learner: str) -> None:
+    (log / "propensity.json").unlink()
+    result = train(run, log, tmp_path / "model", "--learner", learner)
+    assert result.status == 2
+    assert "--randomised-lists" in result.err.splitlines()[-1]
+    assert "--propensities" in result.err.splitlines()[-1]
+    assert not (tmp_path / "model").exists()
+
+
+def test_examination_in_the_log_comes_before_the_estimate(run: Run, tiny: Path, tmp_path: Path) -> None:
+    simulate(run, tiny, tmp_path / "log", "--randomised-lists", 5_000, "--keep-examination")
+    assert train(run, tmp_path / "log", tmp_path / "model", "--learner", "ipw").status == 0
+    assert "propensities" not in settings(tmp_path / "model")
+    assert train(run, tmp_path / "log", tmp_path / "cascade", "--learner", "cm-ipw").status == 0
+    assert settings(tmp_path / "cascade")["propensities"] == str(tmp_path / "log" / "propensity.json")
+
+
+def test_other_learners_do_not_take_propensities(run: Run, log: Path, tmp_path: Path) -> None:
+    result = train(run, log, tmp_path / "model", "--learner", "naive", "--propensities", log / "propensity.json")
+    assert result.status == 2
+    assert "unknown setting 'learner.propensities'" in result.err
+
+
+@pytest.mark.parametrize("learner", ["naive", "dla", "two-tower"])
+def test_other_learners_learn_the_same_whatever_the_estimates_say(
+    run: Run, log: Path, tmp_path: Path, learner: str
+) -> None:
+    assert train(run, log, tmp_path / "with", "--learner", learner).status == 0
+    (log / "propensity.json").write_text("not even JSON")
+    assert train(run, log, tmp_path / "without", "--learner", learner).status == 0
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("with", "without")]
+    assert weights[0] == weights[1]
