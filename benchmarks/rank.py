@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.table import Row
+from benchmarks.table import Row, torch_threads
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.base import LEARNERS
 from cuolr.types import Candidates
@@ -19,12 +19,8 @@ THREADS = 2
 
 def run() -> list[Row]:
     """Measure SAC's policy with the attention encoder and 256-256 networks."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(THREADS)
-    try:
+    with torch_threads(THREADS):
         return _measure()
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _measure() -> list[Row]:

@@ -9,25 +9,21 @@ import torch
 from tests.learners.plain import plain_losses
 from torch import Tensor
 
-from benchmarks.table import Row
+from benchmarks.table import Row, torch_threads
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.sac import SoftActorCritic
 
 BATCH, K, FEATURES, STATE, HIDDEN, HEADS = 256, 10, 136, 2 * 136, 256, 8
-REPEATS = 15
+REPEATS = 7
 THREADS = 2
 
 
 def run() -> list[Row]:
     """Measure both learners, in float32 and bfloat16."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(THREADS)
-    try:
+    with torch_threads(THREADS):
         return [row for name in ("sac", "cql") for row in _measure(name)]
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _measure(name: str) -> list[Row]:

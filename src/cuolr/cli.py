@@ -79,8 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _forget_output() -> None:
     """Nobody takes our output any more; Python would complain once more when it flushes at exit."""
-    if sys.stdout is not None and sys.stdout is sys.__stdout__:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    output = sys.__stdout__
+    if output is not None and sys.stdout is output:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
 
 
 def _show_warning(

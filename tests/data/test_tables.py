@@ -1,5 +1,7 @@
 import gzip
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -33,13 +35,20 @@ def test_a_column_that_only_later_lines_have_is_found(tmp_path: Path) -> None:
     assert scan_table(tmp_path / "table.jsonl").select("n").collect().to_series().to_list() == [None] * 2_000 + [1]
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
+    "csv": pl.DataFrame.write_csv,
+    "tsv": pl.DataFrame.write_csv,
+    "jsonl": pl.DataFrame.write_ndjson,
+    "parquet": pl.DataFrame.write_parquet,
+}
+
+
+@pytest.mark.parametrize("ending", WRITERS)
 def test_a_name_is_no_pattern(ending: str, tmp_path: Path) -> None:
     folder = tmp_path / "o [x]?*"
     folder.mkdir()
     for name, value in {f"l ?[1]*.{ending}": 1, f"l x1.{ending}": 2}.items():
-        table = pl.DataFrame({"n": [value]})
-        {"jsonl": table.write_ndjson, "parquet": table.write_parquet}.get(ending, table.write_csv)(folder / name)
+        WRITERS[ending](pl.DataFrame({"n": [value]}), folder / name)
     assert scan_table(folder / f"l ?[1]*.{ending}").collect()["n"].to_list() == [1]
 
 

@@ -67,6 +67,6 @@ def test_no_action_is_imitated_more_than_a_hundred_times() -> None:
 def test_the_actor_learns_from_advantages_but_does_not_change_them() -> None:
     learner = built()
     losses = learner.losses(Episodes.of(random_batch(), with_unshown=False)).minimised
-    losses["actor_loss"].backward()  # type: ignore[no-untyped-call]
+    torch.autograd.backward(losses["actor_loss"])
     assert all(parameter.grad is None for parameter in learner.value.parameters())
     assert all(parameter.grad is None for critic in learner.critics for parameter in critic.parameters())

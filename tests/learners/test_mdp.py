@@ -1,10 +1,8 @@
-from math import exp, log
-
 import pytest
 import torch
 
 from cuolr.learners.batch import SessionBatch
-from cuolr.learners.mdp import Episodes, log_softmax, logsumexp
+from cuolr.learners.mdp import Episodes
 
 # A list of three documents and one of two, padded; the first query has one unshown document, the second two.
 BATCH = SessionBatch(
@@ -61,20 +59,3 @@ def test_the_mean_of_what_is_left_counts_real_documents_alone() -> None:
     left = Episodes.of(BATCH, with_unshown=True).mean_left()[:, :, 0]
     assert left[:, 0].tolist() == pytest.approx([(1 + 2 + 4 + 8) / 4, (2 + 4 + 8) / 3, (4 + 8) / 2])
     assert left[:2, 1].tolist() == pytest.approx([(5 + 6 + 9 + 10) / 4, (6 + 9 + 10) / 3])
-
-
-def test_a_softmax_is_over_what_can_be_placed() -> None:
-    scores = torch.tensor([[[1.0], [2.0], [50.0]], [[3.0], [4.0], [5.0]]])
-    actions = torch.tensor([[[True], [True], [False]], [[False], [False], [False]]])
-    total = log(exp(1) + exp(2))
-    assert log_softmax(scores, actions).flatten().tolist() == pytest.approx([1 - total, 2 - total, 0, 0, 0, 0])
-    assert logsumexp(scores, actions)[0].item() == pytest.approx(total)
-
-
-def test_where_nothing_can_be_placed_gradients_are_zero_and_not_nan() -> None:
-    scores = torch.randn(1, 3, 1, requires_grad=True)
-    actions = torch.zeros(1, 3, 1, dtype=torch.bool)
-    episodes_mean = torch.zeros(())  # a step that did not take place weighs nothing
-    (log_softmax(scores, actions).sum() + logsumexp(scores, actions).sum() * episodes_mean).backward()  # type: ignore[no-untyped-call]
-    assert scores.grad is not None
-    assert scores.grad.tolist() == [[[0.0], [0.0], [0.0]]]

@@ -67,7 +67,7 @@ def test_lists_of_one_document_have_no_entropy_to_gain() -> None:
 def test_the_actor_trains_the_encoder_unless_told_otherwise(learns_from: str, moves: bool) -> None:
     learner = built(encoder_learns_from=learns_from, entropy_weight=1.0)
     losses = learner.losses(Episodes.of(random_batch(), with_unshown=False))
-    losses.minimised["actor_loss"].backward()  # type: ignore[no-untyped-call]
+    torch.autograd.backward(losses.minimised["actor_loss"])
     gradients = [parameter.grad for parameter in learner.encoder.parameters()]
     assert any(gradient is not None and gradient.abs().max() > 0 for gradient in gradients) is moves
     for critic in learner.critics:
@@ -77,7 +77,7 @@ def test_the_actor_trains_the_encoder_unless_told_otherwise(learns_from: str, mo
 def test_the_critics_train_the_encoder_and_the_target_networks_train_nothing() -> None:
     learner = built()
     losses = learner.losses(Episodes.of(random_batch(), with_unshown=False))
-    losses.minimised["critic_loss"].backward()  # type: ignore[no-untyped-call]
+    torch.autograd.backward(losses.minimised["critic_loss"])
     assert any(p.grad is not None and p.grad.abs().max() > 0 for p in learner.encoder.parameters())
     assert all(p.grad is None for p in learner.actor.parameters())
     assert all(p.grad is None for target in learner.targets for p in target.parameters())

@@ -6,7 +6,8 @@ from torch import nn
 
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.gradient import expect
-from cuolr.learners.mdp import Episodes, log_softmax
+from cuolr.learners.masked import log_softmax
+from cuolr.learners.mdp import Episodes
 from cuolr.learners.sequential import Losses, SequentialConfig, SequentialLearner
 from cuolr.policies.sequential import SequentialPolicy
 

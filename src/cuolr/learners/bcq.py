@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.dqn import DoubleDqn, DqnConfig
 from cuolr.learners.gradient import expect
-from cuolr.learners.mdp import Episodes, log_softmax
+from cuolr.learners.masked import log_softmax
+from cuolr.learners.mdp import Episodes
 from cuolr.policies.sequential import SequentialPolicy, likely
 
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.gradient import expect
-from cuolr.learners.mdp import Episodes, logsumexp
+from cuolr.learners.masked import logsumexp
+from cuolr.learners.mdp import Episodes
 from cuolr.learners.sac import SacConfig, SoftActorCritic
 
 

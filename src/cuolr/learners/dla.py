@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.gradient import expect
-from cuolr.learners.listwise import ListwiseConfig, ListwiseLearner, log_softmax, softmax_loss
+from cuolr.learners.listwise import ListwiseConfig, ListwiseLearner, softmax_loss
+from cuolr.learners.masked import log_softmax
 from cuolr.learners.networks import DocumentNetwork
 
 

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.critics import CriticConfig, CriticLearner
 from cuolr.learners.gradient import expect
-from cuolr.learners.mdp import Episodes, log_softmax
+from cuolr.learners.masked import log_softmax
+from cuolr.learners.mdp import Episodes
 from cuolr.learners.sequential import Losses
 from cuolr.policies.sequential import SequentialPolicy
 

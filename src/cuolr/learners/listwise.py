@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.gradient import GradientLearner, expect
+from cuolr.learners.masked import log_softmax
 from cuolr.learners.networks import DocumentNetwork, seeded
 from cuolr.policies.scorer import ScorerPolicy
 
@@ -87,10 +88,3 @@ def softmax_loss(scores: Tensor, clicks: Tensor, where: Tensor) -> Tensor:
         [B].
     """
     return -(clicks * log_softmax(scores, where)).sum(dim=1)
-
-
-def log_softmax(scores: Tensor, where: Tensor) -> Tensor:
-    """[B, K] log softmax over the shown documents; 0 where nothing was shown."""
-    # Not −∞: a list without documents would give NaN.
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~where, lowest).log_softmax(dim=1).masked_fill(~where, 0.0)

@@ -82,14 +82,3 @@ class Episodes:
         real = self.actions.any(dim=0)[:, :, None]
         sums = (self.documents * real).flip(0).cumsum(dim=0).flip(0)[: len(self.steps)]
         return sums / self.actions.sum(dim=1).clamp(min=1)[:, :, None]
-
-
-def log_softmax(scores: Tensor, actions: Tensor) -> Tensor:
-    """[K, N, B] scores → log π(a | s) over the actions that are possible; 0 for the others, where π is 0."""
-    least = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~actions, least).log_softmax(dim=1).masked_fill(~actions, 0)
-
-
-def logsumexp(scores: Tensor, actions: Tensor) -> Tensor:
-    """[K, N, B] scores → [K, B] log Σ_a exp(score) over the actions that are possible."""
-    return scores.masked_fill(~actions, torch.finfo(scores.dtype).min).logsumexp(dim=1)

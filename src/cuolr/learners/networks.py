@@ -1,9 +1,11 @@
 """The networks of the learners, and how target networks follow them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, pad
@@ -87,6 +89,25 @@ def follow(targets: nn.Module, networks: nn.Module, rate: float) -> None:
     """Soft update θ′ ← θ′ + τ (θ − θ′)."""
     for target, parameter in zip(targets.parameters(), networks.parameters(), strict=True):
         target.lerp_(parameter, rate)
+
+
+def arrays_of(name: str, network: nn.Module) -> dict[str, npt.NDArray[Any]]:
+    """The parameters of a network by `name.parameter`, to be saved."""
+    return {f"{name}.{parameter}": tensor.detach().numpy() for parameter, tensor in network.state_dict().items()}
+
+
+def load_arrays(name: str, network: nn.Module, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Fill a network with what `arrays_of` gave.
+
+    Raises:
+        ValueError: If one is missing, too many or of another shape.
+    """
+    prefix = f"{name}."
+    own = {key.removeprefix(prefix): values for key, values in arrays.items() if key.startswith(prefix)}
+    try:
+        network.load_state_dict({key: torch.from_numpy(values.copy()) for key, values in own.items()})
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
 
 
 @contextmanager

@@ -109,7 +109,7 @@ class SequentialLearner(GradientLearner):
     def states(self, episodes: Episodes) -> Tensor:
         """[K, B, S] the state at each step."""
         states: Tensor = self.encoder(episodes.shown)
-        return states[:, :-1].transpose(0, 1)
+        return states[:, :-1].transpose(0, 1).contiguous()
 
     def greedy_policy(self, scorer: PairNetwork, **options: Any) -> SequentialPolicy:
         """A policy of its own that places the document that `scorer` scores highest."""

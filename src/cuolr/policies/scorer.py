@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.learners.networks import DocumentNetwork, seeded
+from cuolr.learners.networks import DocumentNetwork, arrays_of, load_arrays, seeded
 from cuolr.policies.base import POLICIES, ScoringPolicy
 from cuolr.types import Candidates, Floats
 
@@ -60,8 +60,8 @@ class ScorerPolicy(ScoringPolicy):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The weights of the network, and the range of each feature."""
-        weights = {f"network.{name}": tensor.detach().numpy() for name, tensor in self.network.state_dict().items()}
-        return weights | {"normaliser.low": self.normaliser.low, "normaliser.high": self.normaliser.high}
+        ranges = {"normaliser.low": self.normaliser.low, "normaliser.high": self.normaliser.high}
+        return arrays_of("network", self.network) | ranges
 
     def settings(self) -> dict[str, Any]:
         """The sizes of the network, and how features are normalised."""
@@ -76,12 +76,6 @@ class ScorerPolicy(ScoringPolicy):
         """The policy that `arrays` and `settings` were taken from."""
         with seeded(0):
             network = DocumentNetwork(int(settings["n_features"]), tuple(int(size) for size in settings["hidden"]))
-        weights = {name: values for name, values in arrays.items() if name.startswith("network.")}
-        try:
-            network.load_state_dict(
-                {name.removeprefix("network."): torch.from_numpy(values.copy()) for name, values in weights.items()}
-            )
-        except RuntimeError as error:
-            raise ValueError(str(error)) from None
+        load_arrays("network", network, arrays)
         normaliser = Normaliser(settings["normalising"], arrays["normaliser.low"], arrays["normaliser.high"])
         return cls(network, normaliser)

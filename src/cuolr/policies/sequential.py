@@ -13,7 +13,7 @@ from cuolr.config import to_dict
 from cuolr.data.normalise import Normaliser
 from cuolr.encoders.base import ENCODERS, StateEncoder, build_encoder
 from cuolr.errors import InputError
-from cuolr.learners.networks import PairNetwork, seeded
+from cuolr.learners.networks import PairNetwork, arrays_of, load_arrays, seeded
 from cuolr.policies.base import POLICIES, RankingPolicy
 from cuolr.types import Candidates, Ints
 
@@ -106,12 +106,10 @@ class SequentialPolicy(RankingPolicy):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The weights of each network, and the range of each feature."""
-        weights = {
-            f"{name}.{parameter}": tensor.detach().numpy()
-            for name, network in self._networks().items()
-            for parameter, tensor in network.state_dict().items()
-        }
-        return weights | {"normaliser.low": self.normaliser.low, "normaliser.high": self.normaliser.high}
+        arrays = {"normaliser.low": self.normaliser.low, "normaliser.high": self.normaliser.high}
+        for name, network in self._networks().items():
+            arrays |= arrays_of(name, network)
+        return arrays
 
     def settings(self) -> dict[str, Any]:
         """The sizes and kinds of the networks."""
@@ -137,14 +135,8 @@ class SequentialPolicy(RankingPolicy):
             behaviour = PairNetwork(encoder.n_states, n_features, hidden) if settings["behaviour"] else None
         normaliser = Normaliser(settings["normalising"], arrays["normaliser.low"], arrays["normaliser.high"])
         policy = cls(encoder, scorer, normaliser, behaviour, settings["threshold"], settings["seed"])
-        try:
-            for name, network in policy._networks().items():
-                weights = {key: value for key, value in arrays.items() if key.startswith(f"{name}.")}
-                network.load_state_dict(
-                    {key.removeprefix(f"{name}."): torch.from_numpy(value.copy()) for key, value in weights.items()}
-                )
-        except RuntimeError as error:
-            raise ValueError(str(error)) from None
+        for name, network in policy._networks().items():
+            load_arrays(name, network, arrays)
         return policy
 
     def _networks(self) -> dict[str, nn.Module]:
