@@ -1,4 +1,4 @@
-"""The counterfactual baselines on simulated clicks: each trained on five folds or seeds, and measured query by query."""
+"""The counterfactual baselines on simulated clicks: trained on five folds or seeds, and measured query by query."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
