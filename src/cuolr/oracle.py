@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import lightgbm as lgb
 import numpy as np
 
 from cuolr.clicks.base import relevance_of
@@ -16,7 +15,7 @@ from cuolr.data.log_columns import slot_dtype
 from cuolr.evaluation import score_on
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.linear import fit_ranksvm
-from cuolr.policies.trees import LambdaMartPolicy
+from cuolr.policies.trees import LambdaMartPolicy, load_lightgbm
 from cuolr.types import ClickLog, RankingDataset
 
 
@@ -70,6 +69,7 @@ def fit_lambdamart(
         "num_threads": settings.threads,
         "verbosity": -1,
     }
+    lgb = load_lightgbm()
     labelled = _lightgbm_dataset(train)
     if validation is None:
         booster = lgb.train(parameters, labelled, settings.trees)
@@ -85,8 +85,8 @@ def fit_lambdamart(
     return LambdaMartPolicy(booster.model_to_string(), settings.threads)
 
 
-def _lightgbm_dataset(dataset: RankingDataset, reference: lgb.Dataset | None = None) -> lgb.Dataset:
-    return lgb.Dataset(
+def _lightgbm_dataset(dataset: RankingDataset, reference: Any = None) -> Any:
+    return load_lightgbm().Dataset(
         dataset.candidates.features, dataset.relevance, reference=reference, group=dataset.candidates.sizes
     )
 

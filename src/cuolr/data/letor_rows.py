@@ -231,9 +231,8 @@ def parse_dense(rows: bytes, comments: pl.Series | None, layout: Layout) -> Bloc
     if frame is None:
         return None
     expected = {f"index {index}": str(index) for index in indices} | ({"qid": "qid"} if layout.has_query else {})
-    if not frame.select(
-        pl.all_horizontal(pl.col(name).eq_missing(text).all() for name, text in expected.items())
-    ).item():
+    as_expected = (pl.col(name).eq_missing(text).all() for name, text in expected.items())
+    if not frame.select(pl.all_horizontal(as_expected)).item():
         return None
     values = frame.select(pl.col(f"value {index}") for index in indices)
     if not _only_null_is_missing(values, rows):

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-import lightgbm as lgb
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.gradient import expect
 from cuolr.learners.trees import ShownDocuments, TreeConfig, TreeLearner
-from cuolr.policies.trees import LambdaMartPolicy
+from cuolr.policies.trees import LambdaMartPolicy, load_lightgbm
 from cuolr.types import Floats
 
 
@@ -54,12 +53,14 @@ class ClickLambdaMart(TreeLearner):
             "num_threads": config.threads,
             "verbosity": -1,
         }
+        lgb = load_lightgbm()
         nothing = lgb.Dataset(np.zeros((1, n_features), np.float32), [0], group=[1], params=self._parameters)
         self._booster = lgb.Booster(self._parameters, nothing)
 
     def start(self, documents: ShownDocuments) -> None:
         """Bin the features."""
         position = documents.position if self.config.position_bias else None
+        lgb = load_lightgbm()
         dataset = lgb.Dataset(
             documents.features, documents.clicks, group=documents.sizes, position=position, params=self._parameters
         )

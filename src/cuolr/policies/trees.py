@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
-import lightgbm as lgb
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +10,18 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.policies.base import POLICIES, ScoringPolicy
 from cuolr.types import Candidates, Floats
+
+
+def load_lightgbm() -> Any:
+    """LightGBM, when it is first needed: it wants the system's OpenMP library, which not every machine has."""
+    try:
+        import lightgbm
+    except OSError as error:
+        raise InputError(
+            f"LightGBM cannot be loaded ({error}); on Debian or Ubuntu: apt-get install libgomp1"
+        ) from None
+    return lightgbm
+
 
 RAW = Normaliser("none", np.empty(0), np.empty(0))
 
@@ -30,6 +41,7 @@ class LambdaMartPolicy(ScoringPolicy):
         self.model = model
         self.threads = threads
         self.normaliser = normaliser
+        lgb = load_lightgbm()
         try:
             self._booster = lgb.Booster(model_str=model)
         except lgb.basic.LightGBMError as error:
