@@ -18,7 +18,7 @@ JSON_LINES = '{"id": "007", "row": "x", "n": 1}\n{"id": 8, "row": "y", "n": 2}\n
     [
         ("table.csv", CSV.encode()),
         ("TABLE.CSV", CSV.encode()),
-        ("table.csv.gz", gzip.compress(CSV.encode())),
+        ("table.csv.gz", gzip.compress(CSV.encode(), mtime=0)),
         ("table.tsv", CSV.replace(",", "\t").encode()),
         ("table.jsonl", JSON_LINES.encode()),
         ("table.ndjson", JSON_LINES.encode()),
@@ -73,7 +73,7 @@ def problem_of(path: Path) -> str:
          "cannot be read: line 3: expected quotes to be closed, and doubled within a value, found others "
          "(unexpected end of data)"),
         ("t.csv", b"id,n\na,1\n\xe4,2\n", "cannot be read: line 3: expected text in UTF-8, found other bytes"),
-        ("t.csv.gz", gzip.compress(b"id,n\na,1\nb,2,3\n"),
+        ("t.csv.gz", gzip.compress(b"id,n\na,1\nb,2,3\n", mtime=0),
          "cannot be read: line 3: expected 2 values as in the header, found 3"),
         ("t.csv", b"id,n\n" + b"a,1\n" * 200 + b"a,x\n",
          "cannot be read: could not parse `x` as dtype `i64` at column 'n' (column number 2)"),
@@ -98,7 +98,7 @@ def test_what_is_no_table_is_told_in_one_line(name: str, content: bytes, problem
 
 
 def test_a_damaged_gzip_file_is_told(tmp_path: Path) -> None:
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(CSV.encode())[:-10])
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(CSV.encode(), mtime=0)[:-10])
     assert problem_of(tmp_path / "t.csv.gz").startswith("cannot be read: ")
 
 
