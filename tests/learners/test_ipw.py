@@ -66,6 +66,12 @@ def test_examination_in_the_log_is_used_where_there_is_no_file() -> None:
     np.testing.assert_allclose(prepare(aggregate(log)).clicks, expected)
 
 
+def test_a_log_in_which_nobody_looks_at_the_first_position_is_refused() -> None:
+    log = replace(random_log(candidates_of(4), sessions=5, k=4), examination=np.zeros((5, 4), np.uint8))
+    with pytest.raises(InputError, match="nobody looks at position 1"):
+        prepare(log)
+
+
 def test_logging_propensity_is_not_taken_for_examination(propensities: str) -> None:
     log = full_log()
     assert log.logging_propensity is not None

@@ -136,6 +136,7 @@ def test_an_impossible_click_costs_no_more_than_the_clip() -> None:
         ({"discount": 1.5}, "setting 'discount': expected 0 to 1, found 1.5"),
         ({"entropy_weight": -1.0}, "setting 'entropy_weight': expected 0 to inf, found -1.0"),
         ({"entropy_weight": "auto"}, "setting 'entropy_weight': expected a number or one of 'automatic', found 'auto'"),
+        ({"hidden": [16, 0]}, r"setting 'hidden': expected layers of at least 1 unit, found \[16, 0\]"),
         ({"candidates": "some"}, "setting 'candidates': expected one of 'shown', 'all', found 'some'"),
         ({"encoder_settings": {"heads": 1.5}}, "setting 'encoder_settings.heads': expected a whole number, found 1.5"),
     ],

@@ -144,6 +144,17 @@ def test_loading_leaves_the_random_state_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_features_that_are_no_numbers_cost_no_document_its_place(value: float) -> None:
+    candidates = some_candidates(4, 3)
+    candidates.features[2] = value
+    chooser = policy()
+    chooser.normaliser = Normaliser("none", np.empty(0), np.empty(0))
+    for ranker in (chooser, chooser.sampled(1)):
+        ranking = ranker.rank(candidates, 4)
+        assert [sorted(row.tolist()) for row in ranking] == [[0, 1, 2, 3], [-1, 0, 1, 2]]
+
+
 def test_the_first_of_equal_scores_is_chosen_among_those_considered() -> None:
     scores = torch.tensor([[1.0, 3.0, 3.0], [1.0, 3.0, 3.0], [2.0, 2.0 + 1e-7, 1.0], [2.0, 2.0001, 1.0]])
     considered = torch.tensor([[True, True, True], [True, False, True], [True, True, True], [True, True, True]])

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.data.letor import READER_VERSION, LetorFile, LetorOptions, Progress, group_file, read_file
+from cuolr.data.letor import READER_VERSION, LetorFile, LetorOptions, group_file, read_file
+from cuolr.data.text_blocks import Progress
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file, atomic_folder
 from cuolr.types import Candidates

@@ -3,29 +3,29 @@
 import gzip
 import re
 import warnings
-import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from cuolr.data.letor_rows import Block, Layout, fits_memory, parse_block
+from cuolr.data.text_blocks import Progress, blocks_of_lines
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file
 from cuolr.types import Candidates, Floats, Ints, RankingDataset, Strings
 
 MAX_PROBLEMS = 20
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 4 << 20
+PARTS_AT_ONCE = 3
 
 # Counts up when the same file would be read to other arrays, so that caches of the old reading are not used.
 READER_VERSION = 1
-
-# Told how many bytes of the file were read since the last call.
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -103,14 +103,14 @@ def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Prog
     layout: Layout | None = None
     text_bytes = 0
     try:
-        for first_line, text in _blocks_of_lines(path, progress):
-            layout = layout or _find_layout(path, text, options)
-            block, bad_lines = parse_block(text, layout)
-            problems += [f"{path}:{first_line + number}: {problem}" for number, problem in bad_lines]
+        for part in _parsed_parts(path, options, progress):
+            block, bad_lines = part.parsed.result()
+            problems += [f"{path}:{part.first_line + number}: {problem}" for number, problem in bad_lines]
             if len(problems) >= MAX_PROBLEMS:
                 break
             blocks.append(block)
-            text_bytes += len(text)
+            text_bytes += part.text_bytes
+            layout = part.layout
     except InputError as damage:
         problems += damage.problems
     if problems:
@@ -175,37 +175,32 @@ def _open_to_write(path: Path, compressed: bool) -> IO[bytes]:
     return gzip.GzipFile(path, "wb", mtime=0) if compressed else path.open("wb")  # type: ignore[return-value]
 
 
-def _blocks_of_lines(path: Path, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
-    """The file in blocks of whole lines, each with the number of its first line."""
-    line, rest, damage = 1, b"", None
-    try:
-        with path.open("rb") as raw:
-            compressed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            file = gzip.GzipFile(fileobj=raw) if compressed else raw
-            seen, ended = 0, False
-            while not ended:
-                parts = [rest]
-                while not ended and sum(map(len, parts)) < BLOCK_BYTES + len(rest):
-                    try:
-                        # What is left before a damaged place is given out by read1, not by read.
-                        parts.append(file.read1(BLOCK_BYTES))
-                        ended = not parts[-1]
-                    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                        damage, ended = error, True
-                if progress is not None:
-                    progress(raw.tell() - seen)
-                    seen = raw.tell()
-                data = b"".join(parts)
-                end = len(data) if ended and damage is None else data.rfind(b"\n") + 1
-                text, rest = data[:end], data[end:]
-                if text:
-                    yield line, text.removeprefix(b"\xef\xbb\xbf") if line == 1 else text
-                    line += text.count(b"\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+class _Part(NamedTuple):
+    """Some lines of a file."""
+
+    first_line: int
+    text_bytes: int
+    layout: Layout
+    parsed: Future[tuple[Block, list[tuple[int, str]]]]
+
+
+def _parsed_parts(path: Path, options: LetorOptions, progress: Progress | None) -> Iterator[_Part]:
+    """The parts of a file, in order; several are parsed at once, because parsing one does not keep two cores busy."""
+    layout: Layout | None = None
+    under_way: deque[_Part] = deque()
+    damage: InputError | None = None
+    with ThreadPoolExecutor(PARTS_AT_ONCE) as pool:
+        try:
+            for first_line, text in blocks_of_lines(path, BLOCK_BYTES, progress):
+                layout = layout or _find_layout(path, text, options)
+                under_way.append(_Part(first_line, len(text), layout, pool.submit(parse_block, text, layout)))
+                if len(under_way) > PARTS_AT_ONCE:
+                    yield under_way.popleft()
+        except InputError as error:
+            damage = error
+        yield from under_way
     if damage is not None:
-        raise InputError(f"{path}:{line}: expected whole gzip data, found damage in this line: {damage}")
+        raise damage
 
 
 def _find_layout(path: Path, text: bytes, options: LetorOptions) -> Layout:

@@ -48,8 +48,8 @@ class InversePropensityWeighting(Naive):
 
     def prepare(self, log: ClickLog) -> ClickLog:
         """The log, aggregated, with weighted clicks."""
-        examination = self.examination(log)
         lists = log if log.aggregated else aggregate(log)
+        examination = self.examination(lists)
         looked_at = _mean_examination(lists, examination) if self.config.policy_aware else examination
         return replace(lists, clicks=lists.clicks / np.maximum(looked_at, 1 / self.config.max_weight))
 
@@ -61,8 +61,10 @@ class InversePropensityWeighting(Naive):
                 raise InputError(f"{self.config.propensities}: expected 'examination', found none; ipw needs it")
             values = known_values(estimate, log.k, f"{self.config.propensities}: examination")
         elif log.examination is not None:
-            shown = np.maximum((log.where * log.count[:, None]).sum(axis=0), 1)
-            values = (log.examination * log.count[:, None]).sum(axis=0) / shown
+            shown = log.where * log.count[:, None]
+            values = (log.examination * shown).sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
+            if not values[0]:
+                raise InputError("ipw: the log's examination says that nobody looks at position 1; give --propensities")
         else:
             raise InputError(
                 "ipw needs to know how often users look at each position: simulate the log with --randomised-lists, "

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from cuolr.data.normalise import Normaliser
 from cuolr.encoders.base import build_encoder
+from cuolr.errors import InputError
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.gradient import GradientLearner, expect
 from cuolr.learners.mdp import Episodes
@@ -43,6 +44,8 @@ class SequentialConfig:
 
     def __post_init__(self) -> None:
         expect(self, encoder_learning_rate=(0, 1), max_unshown=(1, 10_000), max_gradient_norm=(0, float("inf")))
+        if min(self.hidden) < 1:
+            raise InputError(f"setting 'hidden': expected layers of at least 1 unit, found {list(self.hidden)}")
 
 
 @dataclass(frozen=True)

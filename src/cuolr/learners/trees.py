@@ -42,7 +42,7 @@ class TreeConfig:
             self,
             leaves=(2, 100_000),
             learning_rate=(0, 1),
-            max_documents=(1, 100_000_000),
+            max_documents=(1_000, 100_000_000),
             threads=(1, 1_000),
         )
 

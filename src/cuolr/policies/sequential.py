@@ -152,7 +152,9 @@ def choose(scores: Tensor, considered: Tensor, uniforms: Tensor | None) -> Tenso
         considered: [B, N] true = may be chosen.
         uniforms: [B] from [0, 1), one draw each; None = the highest.
     """
-    possible = scores.masked_fill(~considered, -torch.inf)
+    # A score that is not a number is very low, but still above what may not be chosen.
+    finite = scores.nan_to_num(nan=-1e30, posinf=1e30, neginf=-1e30)
+    possible = finite.masked_fill(~considered, -torch.inf)
     if uniforms is None:
         best = possible.amax(dim=1, keepdim=True)
         return (possible >= best - ROUNDING * best.abs().clamp(min=1)).byte().argmax(dim=1)

@@ -1,0 +1,53 @@
+"""A text file, plain or gzip, in blocks of whole lines."""
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from cuolr.errors import InputError
+
+# Told how many bytes of the file were read since the last call.
+Progress = Callable[[int], None]
+
+
+def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
+    """The file in blocks of whole lines, each with the number of its first line; gzip is known by its content.
+
+    Args:
+        path: The file.
+        block_bytes: About how long a block is.
+        progress: Called after each block.
+
+    Raises:
+        InputError: Where it cannot be read, or is damaged; then after all lines before the damage.
+    """
+    line, rest, damage = 1, b"", None
+    try:
+        with path.open("rb") as raw:
+            compressed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            file = gzip.GzipFile(fileobj=raw) if compressed else raw
+            seen, ended = 0, False
+            while not ended:
+                parts = [rest]
+                while not ended and sum(map(len, parts)) < block_bytes + len(rest):
+                    try:
+                        # What is left before a damaged place is given out by read1, not by read.
+                        parts.append(file.read1(block_bytes))
+                        ended = not parts[-1]
+                    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                        damage, ended = error, True
+                if progress is not None:
+                    progress(raw.tell() - seen)
+                    seen = raw.tell()
+                data = b"".join(parts)
+                end = len(data) if ended and damage is None else data.rfind(b"\n") + 1
+                text, rest = data[:end], data[end:]
+                if text:
+                    yield line, text.removeprefix(b"\xef\xbb\xbf") if line == 1 else text
+                    line += text.count(b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if damage is not None:
+        raise InputError(f"{path}:{line}: expected whole gzip data, found damage in this line: {damage}")
