@@ -13,6 +13,7 @@ import tyro
 from cuolr.commands.compare import compare
 from cuolr.commands.demo import demo
 from cuolr.commands.evaluate import evaluate
+from cuolr.commands.experiment import experiment
 from cuolr.commands.generate import generate_folder
 from cuolr.commands.import_log import import_log
 from cuolr.commands.inspect import inspect
@@ -24,6 +25,7 @@ from cuolr.commands.propensity import propensity
 from cuolr.commands.rank import rank
 from cuolr.commands.simulate import simulate
 from cuolr.commands.train import train
+from cuolr.commands.tune import tune
 from cuolr.errors import InputError, InputWarning
 from cuolr.terminal import say
 
@@ -31,6 +33,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare": compare,
     "demo": demo,
     "evaluate": evaluate,
+    "experiment": experiment,
     "generate": generate_folder,
     "import-log": import_log,
     "inspect": inspect,
@@ -42,6 +45,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "rank": rank,
     "simulate": simulate,
     "train": train,
+    "tune": tune,
 }
 
 

@@ -37,6 +37,8 @@ def to_dict(config: Any) -> dict[str, Any]:
             return to_dict(value)
         if isinstance(value, list | tuple):
             return [plain(item) for item in value]
+        if isinstance(value, Mapping):
+            return {key: plain(item) for key, item in value.items()}
         return value
 
     pairs = ((field.name, getattr(config, field.name)) for field in dataclasses.fields(config))
@@ -83,6 +85,8 @@ def to_toml(config: Any) -> str:
 def _convert(hint: Any, value: Any, name: str) -> Any:
     """`value` as the type that `hint` asks for, or an error that names the setting."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
         return from_dict(typing.cast("type[Any]", hint), value, where=name)
     if origin is typing.Literal:

@@ -1,0 +1,104 @@
+"""`cuolr experiment`: all cells of a table or figure."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+
+from cuolr.commands.data_options import DataOptions
+from cuolr.errors import InputError
+from cuolr.terminal import progress_bar, say
+
+if TYPE_CHECKING:
+    from cuolr.experiments.spec import Experiment
+
+
+def experiment(
+    name: tyro.conf.Positional[str],
+    out: Path,
+    data: str = "web10k-like",
+    queries: int = 1_000,
+    only: str = "",
+    steps: int | None = None,
+    seeds: int | None = None,
+    jobs: int = os.cpu_count() or 1,
+    data_options: DataOptions = DataOptions(),
+) -> None:
+    """Run an experiment: every learner on the same simulated logs, measured on the same test queries.
+
+    Every finished cell is written at once. Run again, it goes on where it stopped; cells that failed are tried again.
+    Look at the results, finished or not, with: cuolr report OUT.
+
+    Args:
+        name: A built-in experiment (table1, table2, conservatism, logging_quality, robustness), or a TOML file.
+        out: Folder of the results.
+        data: The folder of a data set, of which all folds are run, or generated data (web10k-like, yahoo-like, tiny).
+        queries: Training queries of generated data.
+        only: Some of the cells, such as click_model=pbm,learner=cql; a name given twice takes either value.
+        steps: Updates of every learner, instead of what the experiment says.
+        seeds: Runs where the data has no folds, instead of what the experiment says.
+        jobs: Cells that run at once, each on one core.
+        data_options: How to read a data set.
+    """
+    # These need torch, which takes a second to load.
+    from cuolr.experiments.spec import read_experiment
+
+    chosen = read_experiment(name)
+    if steps is not None:
+        chosen = replace(chosen, training={**chosen.training, "steps": steps})
+    if seeds is not None:
+        chosen = replace(chosen, seeds=seeds)
+    run_cells(chosen, out, data, queries, only, jobs, data_options)
+    say(f"look at the results with: cuolr report {out}")
+
+
+def run_cells(
+    experiment: "Experiment",
+    out: Path,
+    data: str,
+    queries: int,
+    only: str,
+    jobs: int,
+    data_options: DataOptions,
+) -> None:
+    """Run what is left to do of an experiment, with a bar and a line for each cell."""
+    from cuolr.experiments.data import find_data
+    from cuolr.experiments.processes import Processes
+    from cuolr.experiments.results import ResultsFolder
+    from cuolr.experiments.runner import plan, run
+    from cuolr.experiments.spec import select
+    from cuolr.experiments.workers import Failure, Finished
+
+    if jobs < 1:
+        raise InputError(f"--jobs: expected a whole number from 1 up, found {jobs}")
+    source = find_data(data, queries, lambda folder, fold: replace(data_options, fold=fold).load(folder))
+    planned, folder = plan(experiment, source), ResultsFolder(out)
+    wanted = select(list(planned.names), experiment, only)
+    done = sum(folder.is_finished(planned.names[cell]) for cell in wanted)
+    say(f"{experiment.title}, on {source.name}: {len(wanted)} cells, {done} of them finished, {jobs} at a time")
+    if others := folder.strangers(planned.names):
+        say(f"note: {others} results of another configuration are in {out}; they are kept, and not shown")
+    failures = 0
+    start = time.perf_counter()
+    with Processes(experiment, jobs) as workers, progress_bar("cells", len(wanted)) as progress:
+        progress(done)
+
+        def tell(finished: Finished) -> None:
+            nonlocal failures
+            cell, result = finished
+            progress(1)
+            if isinstance(result, Failure):
+                failures += 1
+                say(f"{cell}: failed: {result.error}")
+            else:
+                measure = "ndcg@10" if "ndcg@10" in result.measures else experiment.measures[0]
+                say(f"{cell}: {measure} {result.measures[measure]:.4f}, {result.seconds:.0f} s")
+
+        run(planned, wanted, folder, workers, tell)
+    minutes = (time.perf_counter() - start) / 60
+    say(f"{len(wanted) - done - failures} cells in {minutes:.1f} minutes")
+    if failures:
+        raise InputError(f"{failures} of {len(wanted)} cells failed; their errors are above, and in {out / 'failed'}")

@@ -1,0 +1,79 @@
+"""The data that an experiment runs on: a folder of a data set, or generated."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cuolr.data.catalog import find_folds, find_source
+from cuolr.data.synthetic import PRESETS, generate_splits
+from cuolr.errors import InputError
+from cuolr.types import RankingDataset
+
+Splits = Mapping[str, RankingDataset]
+
+
+@dataclass(frozen=True)
+class ExperimentData:
+    """Where the queries come from.
+
+    Attributes:
+        name: For people.
+        paper_name: The data set of the paper that it is, or looks like; "" = none.
+        folds: The folds that there are; none = one training, validation and test set.
+        load: Gives the splits of a fold, 0 where there are none; reads each once.
+    """
+
+    name: str
+    paper_name: str
+    folds: tuple[int, ...]
+    load: Callable[[int], Splits]
+
+
+def generated(preset: str, queries: int, seed: int = 1) -> ExperimentData:
+    """Generated queries: so many to train on, a third of that to validate on, and half to test on."""
+
+    @cache
+    def load(_: int) -> Splits:
+        train, validation, test = generate_splits(preset, queries, max(queries // 3, 1), max(queries // 2, 1), seed)
+        return {"train": train, "vali": validation, "test": test}
+
+    alike = {"web10k-like": "mslr-web10k", "yahoo-like": "yahoo-set1"}
+    return ExperimentData(f"{preset}, {queries:,} training queries", alike.get(preset, ""), (), load)
+
+
+def from_folder(folder: Path, read: Callable[[Path, int | None], Splits]) -> ExperimentData:
+    """A data set in a folder, with all of its folds.
+
+    Args:
+        folder: As the user has it.
+        read: Reads a fold of the folder.
+    """
+    source = find_source(folder)
+    first = next(iter(source.paths.values())).parent
+    folds = tuple(find_folds(first.parent)) if source.fold is not None else ()
+    named = source.info.title if source.info.name != "folder" else folder.resolve().name
+    return ExperimentData(named, source.info.name, folds, cache(lambda fold: read(folder, fold or None)))
+
+
+def find_data(data: str, queries: int, read: Callable[[Path, int | None], Splits]) -> ExperimentData:
+    """The data that the user names: a preset of generated data, or a folder."""
+    if data in PRESETS and not Path(data).exists():
+        return generated(data, queries)
+    if not Path(data).is_dir():
+        known = ", ".join(PRESETS)
+        raise InputError(f"--data: expected a folder, or generated data ({known}), found '{data}'")
+    return from_folder(Path(data), read)
+
+
+def digest(splits: Splits) -> str:
+    """A short text that changes when the data changes."""
+    total = hashlib.sha256()
+    for name in sorted(splits):
+        candidates = splits[name].candidates
+        parts: tuple[Any, ...] = (candidates.offsets, splits[name].relevance, candidates.features[:64])
+        for part in parts:
+            total.update(str((name, part.shape)).encode() + part.tobytes())
+    return total.hexdigest()[:16]

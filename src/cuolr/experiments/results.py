@@ -1,0 +1,184 @@
+"""The folder of an experiment's results: a file per finished cell, so that a run can stop and go on at any moment.
+
+experiment.json      the experiment as it was run last, its data, and the file of each of its cells
+cells/<name>.json    a finished cell: its measures, a value per query, how it was trained
+failed/<name>.json   a cell that failed, with the error
+
+A file's name ends in a fingerprint of all that decides the numbers in it, so results of another configuration are
+never taken for these; they stay where they are, and are not shown.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cuolr.config import to_dict
+from cuolr.errors import InputError
+from cuolr.experiments.spec import Cell, Experiment, parse_experiment
+from cuolr.files import atomic_file
+from cuolr.types import Doubles
+
+FORMAT = "cuolr-results-1"
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What came of a cell.
+
+    Attributes:
+        measures: Their means over the queries that count.
+        per_query: [n_queries] by measure, in the order of the data; NaN for queries that do not count.
+        seconds: Of training.
+        validations: The score at each step that was validated; none for a yardstick.
+        best_step: The step whose policy was measured; 0 for a yardstick.
+        steps: Made in all.
+        log: What the log was like: `sessions`, `rows`, `click_rate` by position; empty for a yardstick.
+        settings: Of the learner and its training.
+        notes: Other things worth knowing, by name.
+    """
+
+    measures: Mapping[str, float]
+    per_query: Mapping[str, Doubles]
+    seconds: float
+    validations: Mapping[int, float]
+    best_step: int
+    steps: int
+    log: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    notes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that is in a folder of results.
+
+    Attributes:
+        experiment: As it was run last.
+        data: Its `name`, `paper_name` and number of queries.
+        versions: Of what it was run with, and on what machine.
+        cells: The finished ones.
+        failed: The error of those that failed.
+        missing: Those still to be run.
+    """
+
+    experiment: Experiment
+    data: Mapping[str, Any]
+    versions: Mapping[str, str]
+    cells: Mapping[Cell, CellResult]
+    failed: Mapping[Cell, str]
+    missing: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class ResultsFolder:
+    """Where results go."""
+
+    path: Path
+
+    def start(
+        self, experiment: Experiment, data: Mapping[str, Any], versions: Mapping[str, str], names: Mapping[Cell, str]
+    ) -> None:
+        """Write down what is run; `names` has the file name of each of its cells."""
+        if self.path.exists() and not (self.path / "experiment.json").is_file() and any(self.path.iterdir()):
+            raise InputError(
+                f"{self.path}: has no experiment.json, so it is not a folder of results; give another path"
+            )
+        for folder in ("cells", "failed"):
+            (self.path / folder).mkdir(parents=True, exist_ok=True)
+        described = {
+            "format": FORMAT,
+            "experiment": to_dict(experiment),
+            "data": dict(data),
+            "versions": dict(versions),
+            "cells": [{**asdict(cell), "file": name} for cell, name in names.items()],
+        }
+        _write(self.path / "experiment.json", described)
+
+    def is_finished(self, name: str) -> bool:
+        """Whether there is a result of that name."""
+        return (self.path / "cells" / f"{name}.json").is_file()
+
+    def finish(self, name: str, result: CellResult) -> None:
+        """Write a result, whole or not at all."""
+        per_query = {measure: [_number(v) for v in values] for measure, values in result.per_query.items()}
+        _write(self.path / "cells" / f"{name}.json", {"format": FORMAT, **asdict(result), "per_query": per_query})
+        (self.path / "failed" / f"{name}.json").unlink(missing_ok=True)
+
+    def fail(self, name: str, error: str) -> None:
+        """Write down that a cell failed."""
+        _write(self.path / "failed" / f"{name}.json", {"format": FORMAT, "error": error})
+
+    def strangers(self, names: Mapping[Cell, str]) -> int:
+        """How many results of another configuration there are."""
+        known = set(names.values())
+        return sum(file.stem not in known for file in (self.path / "cells").glob("*.json"))
+
+
+def read_results(path: Path) -> Results:
+    """All results in a folder, of the configuration that was run last."""
+    described = _read(path / "experiment.json")
+    names = {_cell_from(entry): entry["file"] for entry in described["cells"]}
+    cells, failed, missing = {}, {}, []
+    for cell, name in names.items():
+        if (file := path / "cells" / f"{name}.json").is_file():
+            cells[cell] = _result_from(_read(file))
+        elif (file := path / "failed" / f"{name}.json").is_file():
+            failed[cell] = str(_read(file)["error"])
+        else:
+            missing.append(cell)
+    experiment = parse_experiment(described["experiment"], str(path / "experiment.json"))
+    return Results(experiment, described["data"], described["versions"], cells, failed, tuple(missing))
+
+
+def name_of(cell: Cell, decisive: Mapping[str, Any]) -> str:
+    """The name of a cell's file: readable, and different where anything that decides its numbers differs."""
+    fingerprint = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+    readable = re.sub(r"[^a-z0-9.+-]+", "-", str(cell).lower()).strip("-")
+    return f"{readable}-{fingerprint}"
+
+
+def _cell_from(entry: Mapping[str, Any]) -> Cell:
+    return Cell(**{name: value for name, value in entry.items() if name != "file"})
+
+
+def _result_from(content: Mapping[str, Any]) -> CellResult:
+    return CellResult(
+        measures=content["measures"],
+        per_query={measure: np.array(values, np.float64) for measure, values in content["per_query"].items()},
+        seconds=content["seconds"],
+        validations={int(step): score for step, score in content["validations"].items()},
+        best_step=content["best_step"],
+        steps=content["steps"],
+        log=content["log"],
+        settings=content["settings"],
+        notes=content["notes"],
+    )
+
+
+def _number(value: float) -> float | None:
+    """A value in JSON, which has no NaN."""
+    return None if np.isnan(value) else round(float(value), DIGITS)
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    with atomic_file(path) as unfinished:
+        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); expected the results of an experiment") from None
+    except ValueError as error:
+        raise InputError(f"{path}: damaged ({error}); remove it, and run the experiment again") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path}: expected a file in the format '{FORMAT}'; remove it, or give another folder")
+    return content

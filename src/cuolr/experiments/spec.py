@@ -1,0 +1,309 @@
+"""What an experiment is: the cells of a table or a figure, as its TOML file describes them."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from cuolr.clicks.base import CLICK_MODELS, ClickModel, click_model_from
+from cuolr.config import from_dict, read_toml
+from cuolr.errors import InputError
+from cuolr.learners.base import LEARNERS
+from cuolr.measures import Measure
+from cuolr.presets import RunConfig, configure
+from cuolr.registry import unknown_name
+
+T = TypeVar("T")
+
+BUILT_IN: Mapping[str, Path] = {path.stem: path for path in Path(__file__).parent.glob("*.toml")}
+
+# Methods that learn from labels or not at all; left of the wall, so not among the learners.
+Yardstick = Literal["logging", "oracle", "oracle-best"]
+YARDSTICKS: tuple[Yardstick, ...] = ("logging", "oracle", "oracle-best")
+# What the clicks of a log cannot change.
+WITHOUT_CLICKS = ("oracle", "oracle-best")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of a table.
+
+    Attributes:
+        learner: A registered learner, or a yardstick.
+        preset: Where settings come from that are not given here.
+        settings: As for `presets.configure`.
+        propensities: The click model that propensities are estimated under; None = the one that the log is from.
+        sweep: A setting and its values: a method of its own for each, named after it.
+        swept_from: The method that this one is made from by its sweep; it is left with one value.
+    """
+
+    learner: str
+    preset: str = "default"
+    settings: dict[str, Any] = field(default_factory=dict)
+    propensities: str | None = None
+    sweep: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    swept_from: str = ""
+
+    @property
+    def swept_value(self) -> Any:
+        """The value of the setting that was swept; None where there was no sweep."""
+        return next(iter(self.sweep.values()))[0] if self.swept_from else None
+
+
+@dataclass(frozen=True)
+class Logging:
+    """A logging policy.
+
+    Attributes:
+        name: What ranks.
+        fraction: Share of the training queries that ranksvm learns from.
+    """
+
+    name: Literal["ranksvm", "random"] = "ranksvm"
+    fraction: float = 0.01
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells: every method under every click model, logging policy and number of sessions."""
+
+    method: tuple[str, ...]
+    click_model: tuple[str, ...] = ("pbm",)
+    logging: tuple[str, ...] = ("ranksvm",)
+    sessions_per_query: tuple[int, ...] = (200,)
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One run: a method, and what it learns from. What cannot matter to the method is left open.
+
+    Attributes:
+        method: Its name in the experiment.
+        fold: Of the data; 0 where there are none.
+        seed: Of the logging policy, the log and the training.
+        logging: The logging policy's name in the experiment; "" for methods that do not depend on it.
+        click_model: Its name in the experiment, or "".
+        sessions_per_query: On average, or 0.
+    """
+
+    method: str
+    fold: int = 0
+    seed: int = 1
+    logging: str = ""
+    click_model: str = ""
+    sessions_per_query: int = 0
+
+    def __str__(self) -> str:
+        """As people read it."""
+        parts = [f"fold {self.fold}" if self.fold else f"seed {self.seed}", self.logging, self.click_model]
+        sessions = f"{self.sessions_per_query} sessions a query" if self.sessions_per_query else ""
+        return ", ".join(part for part in (*parts, sessions, self.method) if part)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the report shows an experiment.
+
+    Attributes:
+        columns: What the columns of the table are; the rows are the methods.
+        curve: What the horizontal axis of a plot is, where there is a sweep or a grid to plot.
+        paper: The tables of the paper's numbers to print beside ours, the first that has a number counts.
+        paper_names: The paper's name of a method or column, where it is not ours.
+        baselines: Methods whose best one the others are tested against.
+    """
+
+    columns: Literal["click_model", "logging", "sessions_per_query"] = "click_model"
+    curve: Literal["", "value", "sessions_per_query", "click_model", "logging"] = ""
+    paper: tuple[str, ...] = ()
+    paper_names: dict[str, str] = field(default_factory=dict)
+    baselines: tuple[str, ...] = ("naive", "IPW", "CM-IPW", "DLA", "two-tower", "LightGBM", "LightGBM+position")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All that an experiment's file says.
+
+    Attributes:
+        title: In a few words.
+        grid: The cells.
+        about: What it shows.
+        measures: On test queries.
+        validation: What the best step of a run is chosen by, on labelled validation queries; `log` = by the log alone.
+        split: The queries that are measured.
+        seeds: How many runs, where the data has no folds.
+        k: Length of the lists.
+        randomised_lists: From which propensities are estimated.
+        training: Settings of `TrainingConfig`, the same for every learner.
+        method: Methods by name; a learner's own name is one too.
+        click_model: Click models by name, as `click_model_from` takes them; a registered name is one too.
+        logging: Logging policies by name; `ranksvm` (on 1 % of the queries) and `random` are there.
+        report: How the report shows it.
+    """
+
+    title: str
+    grid: tuple[Grid, ...]
+    about: str = ""
+    measures: tuple[str, ...] = ("ndcg@3", "ndcg@5", "ndcg@10", "err@3", "err@5", "err@10")
+    validation: str = "ndcg@10"
+    split: Literal["vali", "test"] = "test"
+    seeds: int = 5
+    k: int = 10
+    randomised_lists: int = 1_000_000
+    training: dict[str, Any] = field(default_factory=dict)
+    method: dict[str, Method] = field(default_factory=dict)
+    click_model: dict[str, dict[str, Any]] = field(default_factory=dict)
+    logging: dict[str, Logging] = field(default_factory=dict)
+    report: Layout = Layout()
+
+    def cells(self, folds: Sequence[int]) -> list[Cell]:
+        """All cells, each once, those that share a log together.
+
+        Args:
+            folds: Of the data; none = `seeds` runs on the same data.
+        """
+        runs = [(fold, 1) for fold in folds] or [(0, seed) for seed in range(1, self.seeds + 1)]
+        found: dict[Cell, None] = {}
+        for (fold, seed), grid in itertools.product(runs, self.grid):
+            for logging, sessions, clicks in itertools.product(grid.logging, grid.sessions_per_query, grid.click_model):
+                for method in grid.method:
+                    found[self._cell(method, fold, seed, logging, clicks, sessions)] = None
+        return list(found)
+
+    def _cell(self, method: str, fold: int, seed: int, logging: str, clicks: str, sessions: int) -> Cell:
+        learner = self.method_named(method).learner
+        if learner in WITHOUT_CLICKS:
+            return Cell(method, fold, seed)
+        if learner == "logging":
+            return Cell(method, fold, seed, logging)
+        return Cell(method, fold, seed, logging, clicks, sessions)
+
+    def method_named(self, name: str) -> Method:
+        """The method of that name."""
+        known = {**{learner: Method(learner) for learner in (*LEARNERS.names(), *YARDSTICKS)}, **self.method}
+        return _named("method", name, known)
+
+    def click_model_named(self, name: str) -> ClickModel:
+        """The click model of that name."""
+        tables = {**{known: {"name": known} for known in CLICK_MODELS.names()}, **self.click_model}
+        return click_model_from(_named("click model", name, tables))
+
+    def logging_named(self, name: str) -> Logging:
+        """The logging policy of that name."""
+        return _named("logging policy", name, {"ranksvm": Logging(), "random": Logging("random"), **self.logging})
+
+    def config_of(self, cell: Cell) -> RunConfig | None:
+        """All settings of the cell's learner; None for a yardstick."""
+        method = self.method_named(cell.method)
+        if method.learner in YARDSTICKS:
+            return None
+        settings = {f"training.{name}": value for name, value in self.training.items()} | method.settings
+        if "threads" in {field.name for field in dataclasses.fields(LEARNERS.get(method.learner).Config)}:
+            settings["learner.threads"] = 1  # a cell has a core of its own
+        return configure(method.learner, method.preset, {**settings, "training.seed": cell.seed})
+
+
+def read_experiment(name: str) -> Experiment:
+    """The experiment of a built-in name or of a file."""
+    if name in BUILT_IN:
+        return parse_experiment(read_toml(BUILT_IN[name]), name)
+    if not Path(name).is_file():
+        raise unknown_name("experiment", name, BUILT_IN)
+    return parse_experiment(read_toml(Path(name)), name)
+
+
+def parse_experiment(table: Mapping[str, Any], where: str = "experiment") -> Experiment:
+    """The experiment that a table describes, with its sweeps written out and everything in it checked.
+
+    Args:
+        table: As in the file.
+        where: Its name, for messages.
+    """
+    try:
+        experiment = _without_sweeps(from_dict(Experiment, table))
+        check(experiment)
+    except InputError as error:
+        raise InputError([f"{where}: {problem}" for problem in error.problems]) from None
+    return experiment
+
+
+def check(experiment: Experiment) -> None:
+    """Whether all that an experiment names is there, before anything is run."""
+    for measure in experiment.measures:
+        Measure.parse(measure)
+    if experiment.validation != "log":
+        Measure.parse(experiment.validation)
+    for cell in experiment.cells(folds=[1]):
+        experiment.config_of(cell)
+        if cell.logging:
+            experiment.logging_named(cell.logging)
+        if cell.click_model:
+            experiment.click_model_named(cell.click_model)
+        if other := experiment.method_named(cell.method).propensities:
+            experiment.click_model_named(other)
+
+
+def select(cells: Sequence[Cell], experiment: Experiment, only: str) -> list[Cell]:
+    """The cells that a condition such as `click_model=pbm,learner=cql` names; a key given twice takes either value.
+
+    Yardsticks stay, unless the condition is on the method or the learner: all is measured against them.
+    """
+    wanted: dict[str, set[str]] = {}
+    for condition in filter(None, only.split(",")):
+        key, equals, value = condition.partition("=")
+        if not equals:
+            raise InputError(f"--only: expected <name>=<value>, such as click_model=pbm, found '{condition}'")
+        wanted.setdefault(key.strip(), set()).add(value.strip())
+    described = [(cell, _axes(cell, experiment)) for cell in cells]
+    for key, values in wanted.items():
+        known = {axes[key] for _, axes in described if axes.get(key)}
+        if not known:
+            raise unknown_name("--only: name", key, sorted({key for _, axes in described for key in axes}))
+        for value in values - known:
+            raise unknown_name(f"--only: {key}", value, sorted(known))
+    return [
+        cell
+        for cell, axes in described
+        if all(axes.get(key) in values or (not axes.get(key) and key != "encoder") for key, values in wanted.items())
+    ]
+
+
+def _axes(cell: Cell, experiment: Experiment) -> dict[str, str]:
+    """What a condition can name of a cell."""
+    config = experiment.config_of(cell)
+    encoder = getattr(config.learner_config, "encoder", "") if config else ""
+    values = {str(f.name): str(getattr(cell, f.name) or "") for f in dataclasses.fields(cell)}
+    return {**values, "learner": experiment.method_named(cell.method).learner, "encoder": encoder}
+
+
+def _without_sweeps(experiment: Experiment) -> Experiment:
+    """The experiment with a method for each value of a sweep, in its place in the grids."""
+    variants = {name: dict(_swept(name, method)) for name, method in experiment.method.items()}
+    methods = {name: method for swept in variants.values() for name, method in swept.items()}
+    grids = tuple(
+        dataclasses.replace(grid, method=tuple(v for name in grid.method for v in variants.get(name, [name])))
+        for grid in experiment.grid
+    )
+    return dataclasses.replace(experiment, method=methods, grid=grids)
+
+
+def _swept(name: str, method: Method) -> Iterator[tuple[str, Method]]:
+    if not method.sweep or method.swept_from:
+        yield name, method
+        return
+    if len(method.sweep) > 1:
+        raise InputError(f"method.{name}.sweep: expected one setting, found {', '.join(method.sweep)}")
+    ((setting, values),) = method.sweep.items()
+    for value in values:
+        settings = {**method.settings, setting: value}
+        yield (
+            f"{name} {value}",
+            Method(method.learner, method.preset, settings, method.propensities, {setting: (value,)}, swept_from=name),
+        )
+
+
+def _named(what: str, name: str, known: Mapping[str, T]) -> T:
+    if name not in known:
+        raise unknown_name(what, name, known)
+    return known[name]

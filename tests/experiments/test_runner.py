@@ -1,0 +1,141 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuolr.errors import InputError
+from cuolr.experiments.cell import Clicks
+from cuolr.experiments.results import ResultsFolder, read_results
+from cuolr.experiments.runner import plan
+from cuolr.experiments.spec import Cell
+from tests.experiments.small import InTurn, numbers, run_small, small, tiny_data
+
+
+def test_every_cell_has_a_result_and_every_number_is_of_that_cell(tmp_path: Path) -> None:
+    run_small(ResultsFolder(tmp_path))
+    results = read_results(tmp_path)
+    assert (len(results.cells), results.failed, results.missing) == (18, {}, ())
+    for cell, result in results.cells.items():
+        assert set(result.measures) == {"ndcg@5", "err@5"}
+        assert len(result.per_query["ndcg@5"]) == 15
+        assert np.nanmean(result.per_query["ndcg@5"]) == pytest.approx(result.measures["ndcg@5"], abs=1e-5)
+        assert len(result.validations) == (0 if cell.method == "LOGGING" else 3)
+        if cell.click_model:
+            assert result.log["sessions"] == 300
+            assert len(result.log["click_rate"]) == 5
+
+
+def test_data_is_shared_once_and_so_is_the_log_of_each_group(tmp_path: Path) -> None:
+    shared: list[object] = []
+
+    class Noting(InTurn):
+        def share(self, thing: object) -> int:
+            shared.append(thing)
+            return super().share(thing)
+
+    workers = Noting(small())
+    run_small(ResultsFolder(tmp_path), workers=workers)
+    logs = [thing for thing in shared if isinstance(thing, Clicks)]
+    assert len(logs) == 2 * 2  # seeds × click models
+    assert len(shared) - len(logs) == 1
+    assert workers.shared == [None] * len(shared), "what is not needed any more is forgotten"
+
+
+def test_a_run_goes_on_where_it_stopped_and_ends_in_the_same_numbers(tmp_path: Path) -> None:
+    run_small(ResultsFolder(tmp_path / "whole"))
+
+    class StoppedError(Exception):
+        pass
+
+    def stop_at_the_sixth(_: Cell) -> None:
+        if len(first.ran) == 6:
+            raise StoppedError
+
+    first = InTurn(small(), stop_at_the_sixth)
+    with pytest.raises(StoppedError):
+        run_small(ResultsFolder(tmp_path / "cut"), workers=first)
+    assert len(read_results(tmp_path / "cut").cells) == 5
+    second = run_small(ResultsFolder(tmp_path / "cut"))
+    assert len(second.ran) == 18 - 5
+    whole, cut = read_results(tmp_path / "whole"), read_results(tmp_path / "cut")
+    assert {cell: numbers(result) for cell, result in whole.cells.items()} == {
+        cell: numbers(result) for cell, result in cut.cells.items()
+    }
+
+
+def test_a_cell_that_fails_is_reported_and_does_not_stop_the_rest(tmp_path: Path) -> None:
+    def spoil(cell: Cell) -> None:
+        if cell.method == "naive" and cell.click_model == "dcm":
+            raise ValueError("no luck")
+
+    run_small(ResultsFolder(tmp_path), workers=InTurn(small(), spoil))
+    results = read_results(tmp_path)
+    assert len(results.cells) == 16
+    assert set(results.failed.values()) == {"ValueError: no luck"}
+    again = run_small(ResultsFolder(tmp_path))
+    assert len(again.ran) == 2
+    assert not read_results(tmp_path).failed
+
+
+def test_a_log_that_cannot_be_made_fails_its_cells_alone(tmp_path: Path) -> None:
+    # No query has two grades left when ranksvm may learn from none.
+    experiment = small(
+        logging={"broken": {"fraction": 0.0}},
+        grid=[{"method": ["naive"], "logging": ["ranksvm", "broken"], "sessions_per_query": [10]}],
+    )
+    run_small(ResultsFolder(tmp_path), experiment)
+    results = read_results(tmp_path)
+    assert {cell.logging for cell in results.cells} == {"ranksvm"}
+    assert {cell.logging for cell in results.failed} == {"broken"}
+    assert all("fraction" in error for error in results.failed.values())
+
+
+def test_results_of_another_configuration_are_never_mixed_with_these(tmp_path: Path) -> None:
+    folder = ResultsFolder(tmp_path)
+    run_small(folder)
+    changed = small(training={"steps": 4, "validate_every": 2, "batch_size": 16})
+    workers = run_small(folder, changed)
+    assert {cell.method for cell in workers.ran} == {"naive", "IPW", "CQL 0", "CQL 0.1"}, "LOGGING has no steps"
+    assert all(result.steps == 4 for cell, result in read_results(tmp_path).cells.items() if cell.click_model)
+    assert folder.strangers(plan(changed, tiny_data()).names) == 16
+    assert not run_small(folder).ran, "the results of the first configuration are still there"
+
+
+def test_other_data_has_other_results() -> None:
+    one, two = (plan(small(), tiny_data(seed)).names for seed in (1, 2))
+    assert set(one) == set(two)
+    assert not set(one.values()) & set(two.values())
+
+
+def test_propensities_estimated_under_another_click_model_are_used(tmp_path: Path) -> None:
+    experiment = small(
+        method={"right": {"learner": "ipw"}, "wrong": {"learner": "ipw", "propensities": "perfect"}},
+        grid=[{"method": ["naive", "right", "wrong"], "sessions_per_query": [10]}],
+    )
+    run_small(ResultsFolder(tmp_path), experiment)
+    cells = read_results(tmp_path).cells
+    by_method = {cell.method: result.validations for cell, result in cells.items() if cell.seed == 1}
+    assert by_method["right"] != by_method["wrong"]
+
+
+def test_validation_can_do_without_labels(tmp_path: Path) -> None:
+    run_small(ResultsFolder(tmp_path), small(validation="log"))
+    learned = [result for cell, result in read_results(tmp_path).cells.items() if cell.method == "CQL 0"]
+    assert all(score < 0 for result in learned for score in result.validations.values()), "a likelihood"
+
+
+def test_a_folder_that_is_not_of_results_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(InputError, match="not a folder of results"):
+        run_small(ResultsFolder(tmp_path))
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", json.dumps({"format": "other"})])
+def test_a_damaged_result_is_named(tmp_path: Path, content: str) -> None:
+    run_small(ResultsFolder(tmp_path))
+    file = next((tmp_path / "cells").iterdir())
+    file.write_text(content)
+    with pytest.raises(InputError, match=file.name.split("-")[0]):
+        read_results(tmp_path)

@@ -1,0 +1,71 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuolr.errors import InputError
+from cuolr.experiments.results import ResultsFolder, read_results
+from cuolr.experiments.spec import parse_experiment
+from cuolr.experiments.tune import best_toml, read_spaces, trials_of, tuning
+from tests.experiments.small import SMALL, run_small, small
+
+SPACE: dict[str, Any] = {
+    "naive": {"learner.learning_rate": [1e-4, 1e-2], "training.batch_size": [4, 8]},
+    "dla": {"learner.learning_rate": [1e-3]},
+}
+
+
+def test_every_learner_has_its_trials_and_the_first_is_the_preset() -> None:
+    experiment = tuning(["naive", "dla"], SPACE, trials=3, search="random", seed=1, base=small())
+    assert list(experiment.method) == [
+        "naive, trial 1",
+        "naive, trial 2",
+        "naive, trial 3",
+        "dla, trial 1",
+        "dla, trial 2",
+    ]
+    assert experiment.method["naive, trial 1"].settings == {}
+    tried = [experiment.method[f"naive, trial {number}"].settings for number in (2, 3)]
+    assert tried[0] != tried[1]
+    assert all(settings["learner.learning_rate"] in (1e-4, 1e-2) for settings in tried)
+
+
+def test_the_same_seed_tries_the_same() -> None:
+    one, same, other = (tuning(["naive"], SPACE, 3, "random", seed, small()) for seed in (1, 1, 3))
+    assert one == same
+    assert one != other
+
+
+def test_a_grid_is_all_combinations_or_an_error() -> None:
+    experiment = tuning(["naive"], SPACE, 5, "grid", 1, small())
+    assert len(experiment.method) == 1 + 4
+    with pytest.raises(InputError, match="4 combinations"):
+        tuning(["naive"], SPACE, 4, "grid", 1, small())
+
+
+def test_the_best_trial_is_the_one_with_the_best_mean_over_all_runs(tmp_path: Path) -> None:
+    experiment = tuning(["naive"], SPACE, 3, "random", 1, small(split="vali"))
+    run_small(ResultsFolder(tmp_path), experiment)
+    results = read_results(tmp_path)
+    trials = trials_of(results)
+    by_hand = {
+        name: sum(r.notes["validation"] for cell, r in results.cells.items() if cell.method == name) / 4
+        for name in experiment.method
+    }
+    assert [trial.score for trial in trials] == pytest.approx(sorted(by_hand.values(), reverse=True))
+    best = max(by_hand, key=lambda name: by_hand[name])
+    assert trials[0].settings == experiment.method[best].settings
+    parsed = parse_experiment({**SMALL, "method": {}, "grid": [{"method": ["naive"]}]})
+    assert parsed and best_toml(trials).startswith("[method.naive]")
+
+
+def test_the_packages_own_spaces_are_sound() -> None:
+    spaces = read_spaces()
+    tuning(list(spaces), spaces, 1_000, "random", 1, small())
+
+
+@pytest.mark.parametrize("text", ["[naive]\nrate = 3", "naive = 3", "[naive]\nrate = []"])
+def test_a_space_without_a_list_of_values_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "space.toml").write_text(text)
+    with pytest.raises(InputError, match="expected a list of values"):
+        read_spaces(tmp_path / "space.toml")
