@@ -25,7 +25,7 @@ WALLED = re.compile(r"cuolr\.((learners|encoders|presets)(\..+)?|training|fittin
 # What reads, makes or measures by labels.
 LABELLED = re.compile(
     r"cuolr\.(clicks|commands|experiments)(\..+)?"
-    r"|cuolr\.(cli|estimator|evaluation|measures|oracle|propensity)"
+    r"|cuolr\.(cli|estimator|evaluation|measures|oracle|propensity|trec)"
     r"|cuolr\.data\.(cache|catalog|feature_file|letor|letor_rows|statistics|synthetic)"
     r"|cuolr\.policies\.linear"
 )

@@ -39,6 +39,14 @@ def test_queries_without_a_relevant_document_can_count() -> None:
         assert evaluation.means()["ndcg@10"] == pytest.approx((FIRST + value + 1) / 3)
 
 
+def test_documents_with_equal_scores_are_in_input_order() -> None:
+    features = np.array([[1], [2], [1], [2]], np.float32)
+    candidates = Candidates(features, np.array([0, 4]), np.array(["a"]))
+    evaluation = evaluate(by_first_feature(), RankingDataset(candidates, np.array([0, 0, 0, 1], np.int8), 1), ["mrr@4"])
+    assert evaluation.ranking.tolist() == [[1, 3, 0, 2]]
+    assert evaluation.means() == {"mrr@4": 1 / 2}
+
+
 def test_the_score_is_the_mean_of_one_measure() -> None:
     assert score_on(three_queries())(by_first_feature()) == pytest.approx((FIRST + 1) / 2)
     assert score_on(three_queries(), "ndcg@1")(by_first_feature()) == pytest.approx((1 / 3 + 1) / 2)

@@ -1,4 +1,5 @@
 import itertools
+import shutil
 from math import log2
 
 import ir_measures
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import ndcg_score
+from sklearn.metrics import dcg_score, ndcg_score
 
 from cuolr.clicks.base import click_model
 from cuolr.errors import InputError
@@ -131,6 +132,18 @@ def test_ndcg_equals_scikit_learn_given_exponential_gains(case: tuple[Queries, l
             assert value == pytest.approx(ndcg_score([gains], [scores], k=k))
 
 
+@given(ranked_queries(), st.integers(1, 12))
+def test_dcg_equals_scikit_learn_with_either_gain(case: tuple[Queries, list[list[int]]], k: int) -> None:
+    queries, orders = case
+    for name, gain in (("dcg", lambda grades: np.exp2(grades) - 1), ("dcg-linear", np.array)):
+        values = measure_ranking(dataset_of(queries), padded(orders, 15), f"{name}@{k}", without_relevant="zero")
+        for query, order, value in zip(queries, orders, values, strict=True):
+            if len(query) > 1:  # scikit-learn refuses a single document
+                scores = np.empty(len(query))
+                scores[order] = -np.arange(len(query))
+                assert value == pytest.approx(dcg_score([gain(query)], [scores], k=k))
+
+
 def test_linear_gains_are_the_grades_themselves() -> None:
     dataset, ranking = dataset_of([[1, 3, 0]]), ranking_of([[0, 2, 1]])
     assert measure_ranking(dataset, ranking, "dcg-linear@3") == pytest.approx([1 / log2(2) + 3 / log2(4)])
@@ -206,13 +219,24 @@ def test_measures_equal_their_plain_versions(case: tuple[Queries, list[list[int]
             assert value == pytest.approx(plain_measure(name, [query[i] for i in order], query, k))
 
 
-def test_measures_equal_those_of_trec_eval() -> None:
+def random_lists() -> tuple[Queries, list[list[int]]]:
+    """Queries with a relevant document each, and an order of the documents of each."""
     rng = np.random.default_rng(0)
     queries = [rng.integers(0, 5, rng.integers(2, 16)).tolist() for _ in range(200)]
     queries = [query for query in queries if max(query) > 0]
-    orders = [rng.permutation(len(query)).tolist() for query in queries]
+    return queries, [rng.permutation(len(query)).tolist() for query in queries]
+
+
+def values_of_peer(peer: ir_measures.Measure, queries: Queries, orders: list[list[int]]) -> list[float]:
+    """A value per query by ir-measures."""
     qrels = {str(q): {str(d): grade for d, grade in enumerate(query)} for q, query in enumerate(queries)}
     run = {str(q): {str(d): -float(place) for place, d in enumerate(order)} for q, order in enumerate(orders)}
+    found = {one.query_id: one.value for one in ir_measures.iter_calc([peer], qrels, run)}
+    return [found[str(q)] for q in range(len(queries))]
+
+
+def test_measures_equal_those_of_trec_eval() -> None:
+    queries, orders = random_lists()
     peers = {
         "ndcg-linear@5": ir_measures.nDCG @ 5,
         "ndcg@5": ir_measures.nDCG(gains={grade: 2**grade - 1 for grade in range(5)}) @ 5,
@@ -221,9 +245,17 @@ def test_measures_equal_those_of_trec_eval() -> None:
         "map@15": ir_measures.AP,  # all relevant documents fit, so the divisor is the same
     }
     for name, peer in peers.items():
-        expected = {found.query_id: found.value for found in ir_measures.iter_calc([peer], qrels, run)}
         values = measure_ranking(dataset_of(queries), padded(orders, 15), name)
-        assert values == pytest.approx([expected[str(q)] for q in range(len(queries))]), name
+        assert values == pytest.approx(values_of_peer(peer, queries, orders)), name
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval is a Perl program")
+def test_err_equals_that_of_gdeval() -> None:
+    """TREC's gdeval takes 4 for the highest grade, as here, and writes five decimals."""
+    queries, orders = random_lists()
+    for k in (1, 5, 10):
+        values = measure_ranking(dataset_of(queries, max_grade=4), padded(orders, 15), f"err@{k}")
+        assert values == pytest.approx(values_of_peer(ir_measures.ERR @ k, queries, orders), abs=0.6e-5)
 
 
 @given(ranked_queries(), st.sampled_from(["ndcg", "ndcg-linear", "err", "mrr", "map", "precision"]), st.integers(1, 12))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cuolr.clicks.base import CLICK_MODELS
+from cuolr.clicks.base import CLICK_MODELS, click_model
 from cuolr.clicks.cascade import CascadeModel
 from cuolr.clicks.dcm import DependentClickModel
 from cuolr.clicks.pbm import EYE_TRACKING, PositionBasedModel
@@ -16,7 +16,7 @@ from cuolr.data.propensity_file import Estimate, Propensities
 from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
 from cuolr.policies.uniform import UniformLogger
-from cuolr.propensity import BINS, estimate_propensities, randomise
+from cuolr.propensity import BINS, estimate_propensities, randomise, true_propensities
 from cuolr.types import ClickLog, Doubles, RankingDataset
 from tests.data.small_data import candidates_of, dataset_of, log_of, random_log
 
@@ -255,3 +255,22 @@ def test_a_mean_attractiveness_for_all_documents_would_not_do() -> None:
     one_for_all = (sums[0] / sums[1])[:9] / (1 - (1 - attracted / looked_at) ** below)
     np.testing.assert_allclose(found[:9], EYE_TRACKING[:9], atol=0.02)
     assert np.abs(one_for_all - EYE_TRACKING[:9]).max() > 0.06
+
+
+def test_the_truth_is_known_where_it_depends_on_the_position_alone() -> None:
+    relative = np.array(EYE_TRACKING) / EYE_TRACKING[0]
+    truth = {name: true_propensities(click_model(name), 10) for name in CLICK_MODELS.names()}
+    known = {name: found.examination for name, found in truth.items() if found.examination is not None}
+    assert known.keys() == {"pbm", "trust", "perfect"}
+    assert numbers(known["pbm"]) == pytest.approx(relative)
+    assert numbers(known["perfect"]) == pytest.approx(np.ones(10))
+    continuation = {name: found.continuation["true"] for name, found in truth.items() if found.continuation}
+    assert continuation.keys() == {"dcm", "cascade"}
+    assert numbers(continuation["dcm"]) == pytest.approx(EYE_TRACKING)
+    assert numbers(continuation["cascade"]) == pytest.approx(np.zeros(10))
+
+
+def test_the_truth_goes_with_the_severity_and_the_length_of_the_lists() -> None:
+    truth = true_propensities(PositionBasedModel(eta=2.0, examination=(0.5, 0.4)), k=3)
+    assert numbers(truth.examination) == pytest.approx([1, 0.4**2 / 0.5**2, 0.4**2 / 0.5**2])
+    assert true_propensities(PositionBasedModel(examination=(0.0, 1.0)), k=2) == Propensities()

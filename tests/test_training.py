@@ -107,6 +107,14 @@ def test_the_last_step_is_validated_even_off_the_schedule() -> None:
     assert result.best.step == 12
 
 
+def test_the_last_policy_is_kept_where_that_is_asked_for_whatever_validation_says() -> None:
+    config = TrainingConfig(steps=50, validate_every=10, patience=1, keep="last")
+    result = train(toy(), batches(), scores_in_turn(0.5, 0.4, 0.3, 0.2, 0.1), config)
+    assert result.outcome == "finished"
+    assert result.best is not None
+    assert (result.best.step, result.best.score) == (50, 0.1)
+
+
 def test_training_stops_when_patience_runs_out() -> None:
     scores = scores_in_turn(0.5, 0.4, 0.6, 0.5, 0.6, 0.7)
     result = train(toy(), batches(), scores, TrainingConfig(steps=60, validate_every=10, patience=2))

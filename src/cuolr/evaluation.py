@@ -2,12 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 
+from cuolr.files import atomic_file
 from cuolr.measures import GradedLists, Measure, WithoutRelevant, mean_over_queries
 from cuolr.policies.base import RankingPolicy
-from cuolr.types import Doubles, RankingDataset, Strings
+from cuolr.types import Doubles, Ints, RankingDataset, Strings
+
+PER_QUERY_SUFFIXES = (".csv", ".parquet", ".json")
 
 
 @dataclass(frozen=True)
@@ -19,12 +24,14 @@ class Evaluation:
         per_query: [n_queries] values by measure; NaN for queries that do not count.
         without_relevant: What a query without a relevant document counts.
         n_without_relevant: How many of these there are.
+        ranking: [n_queries, K] the lists that were measured, slots, −1 after the last document.
     """
 
     query_ids: Strings
     per_query: Mapping[str, Doubles]
     without_relevant: WithoutRelevant
     n_without_relevant: int
+    ranking: Ints
 
     def means(self) -> dict[str, float]:
         """Each measure's mean over the queries that count."""
@@ -53,7 +60,28 @@ def evaluate(
         per_query={str(measure): measure.per_query(lists, without_relevant) for measure in parsed},
         without_relevant=without_relevant,
         n_without_relevant=int(np.count_nonzero(lists.relevant == 0)),
+        ranking=ranking,
     )
+
+
+def write_per_query(path: Path, evaluation: Evaluation) -> None:
+    """Write a row per query: query_id and a column per measure, nothing where the query does not count. All or nothing.
+
+    Args:
+        path: Its name says what it is, one of `PER_QUERY_SUFFIXES`; JSON is a list of objects.
+        evaluation: What to write.
+    """
+    suffix = path.suffix.lower()
+    assert suffix in PER_QUERY_SUFFIXES, path
+    table = pl.DataFrame({"query_id": evaluation.query_ids, **evaluation.per_query}).fill_nan(None)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as unfinished:
+        if suffix == ".csv":
+            table.write_csv(unfinished)
+        elif suffix == ".json":
+            table.write_json(unfinished)
+        else:
+            table.write_parquet(unfinished)
 
 
 def score_on(dataset: RankingDataset, measure: str = "ndcg@10") -> Callable[[RankingPolicy], float]:

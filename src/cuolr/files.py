@@ -3,7 +3,7 @@
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,6 +62,12 @@ def refuse_existing(path: Path, overwrite: bool, ours: str | None = None) -> Non
         raise InputError(f"{path}: exists already; give another path, or --overwrite to replace it")
     if ours is not None and not (path / ours).is_file():
         raise InputError(f"{path}: has no {ours}, so it is not replaced; give another path, or remove it yourself")
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a name that does not say what the file is to be."""
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{path}: expected a name that ends in {', '.join(suffixes)}, found '{path.suffix}'")
 
 
 def _put_in_place(unfinished: Path, path: Path, overwrite: bool) -> None:

@@ -4,7 +4,7 @@ A measure is named as it is written everywhere: `ndcg@10` in Python, in the shel
 as in the paper, or the grade itself where the name says `-linear`; a document is relevant if its grade is above 0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeAlias
 
@@ -16,7 +16,9 @@ from cuolr.policies.base import rank_by_score
 from cuolr.registry import Registry
 from cuolr.types import Bools, Doubles, IntegerArray, Ints, RankingDataset
 
+# What a query without a relevant document counts, and how a table says so.
 WithoutRelevant = Literal["skip", "zero", "one"]
+COUNTED: Mapping[WithoutRelevant, str] = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 
 from cuolr.clicks.base import ClickModel
 from cuolr.clicks.simulate import Progress, Simulation
+from cuolr.clicks.top_down import TopDownModel
 from cuolr.data.clicklog import require_sessions
 from cuolr.data.propensity_file import Estimate, Propensities
 from cuolr.policies.uniform import UniformLogger
@@ -80,6 +81,23 @@ def estimate_propensities(blocks: Blocks) -> Propensities:
         continuation={"mle": _most_likely_continuation(counts.later, chances), "paper": counts.paper_continuation()},
         lists=counts.lists,
     )
+
+
+def true_propensities(click_model: ClickModel, k: int) -> Propensities:
+    """What the estimates of `estimate_propensities` are of, where it depends on the position alone.
+
+    That is the examination of position-based users, and the continuation, `true`, of users who read on until a click.
+    """
+    relevance = np.stack([np.zeros(k), np.ones(k)])
+    looked_at = click_model.examination_probability(relevance)
+    continuation = {}
+    if isinstance(click_model, TopDownModel) and click_model.continue_after_skip() == 1:
+        goes_on = np.broadcast_to(click_model.continue_after_click(relevance), relevance.shape)
+        if (goes_on[0] == goes_on[1]).all():
+            continuation["true"] = Estimate(tuple(goes_on[0].tolist()))
+    same_for_all = (looked_at[0] == looked_at[1]).all() and looked_at[0, 0] > 0
+    examination = Estimate(tuple((looked_at[0] / looked_at[0, 0]).tolist())) if same_for_all else None
+    return Propensities(examination, continuation)
 
 
 @dataclass

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 Session = tuple[list[bool], list[bool]]
 
 
@@ -121,11 +123,20 @@ def _ubm(model: Any, relevance: Sequence[float], uniforms: Sequence[tuple[float,
     return clicks, looks
 
 
+def _mixture(model: Any, relevance: Sequence[float], uniforms: Sequence[tuple[float, float]]) -> Session:
+    (for_attraction, for_examination), *others = uniforms
+    scaled = np.float32(for_examination) * np.float32(len(model.models))
+    user = min(int(scaled), len(model.models) - 1)
+    first = (for_attraction, float(scaled - np.float32(user)))
+    return one_session(model.models[user], model.components[user], relevance, [first, *others])
+
+
 RULES: dict[str, Callable[[Any, Sequence[float], Sequence[tuple[float, float]]], Session]] = {
     "cascade": _cascade,
     "ccm": _ccm,
     "dbn": _dbn,
     "dcm": _dcm,
+    "mixture": _mixture,
     "pbm": _pbm,
     "perfect": _perfect,
     "sdbn": _sdbn,

@@ -23,6 +23,7 @@ PAPER_NAMES = {
     "ccm": "ClickChainModel",
     "dbn": "DynamicBayesianModel",
     "dcm": "DependentClickModel",
+    "mixture": "MixtureModel",
     "pbm": "PositionBasedModel",
     "perfect": "PerfectModel",
     "sdbn": "SimplifiedDynamicBayesianModel",

@@ -32,6 +32,8 @@ def unusual(name: str) -> ClickModel:
             return not value
         if isinstance(value, tuple):
             return tuple(other(field, entry) for entry in value)
+        if isinstance(value, str):
+            return {"pbm": "perfect"}.get(value, value)
         return 1.5 if field == "eta" else (value + 0.3) / 2
 
     model: Any = default(name)

@@ -28,6 +28,25 @@ def test_the_table_has_a_line_per_model_and_measure(run: Run, tiny: Path, models
     assert sum(line.count("/svm") for line in result.out.splitlines()) == 2
     assert "against" in result.out
     assert "win/tie/loss" in result.out
+    assert "without a relevant document skipped; p values corrected by Holm's method" in " ".join(result.out.split())
+
+
+def test_a_line_has_the_difference_with_stars_the_interval_both_p_values_and_the_wins(
+    run: Run, tiny: Path, models: list[Path]
+) -> None:
+    arguments = (*models[:2], "--data", tiny, "--without-relevant", "zero")
+    found = json.loads(run("compare", *arguments, "--json").out)["comparisons"][0]
+    table = run("compare", *arguments).out
+    line = next(line for line in table.splitlines() if "/svm" in line)
+    low, high = found["interval"]
+    t_test, permutation = (f"{found[name]:.4f}" for name in ("t_test_holm", "permutation_test_holm"))
+    assert found["t_test_holm"] < 0.01
+    assert f"{found['difference']:+.4f}**" in line
+    assert f"{low:+.4f} to {high:+.4f}" in line
+    assert f" {'< 0.0001' if t_test == '0.0000' else t_test} " in line
+    assert f" {'< 0.0001' if permutation == '0.0000' else permutation} " in line
+    assert f"{found['wins']}/{found['ties']}/{found['losses']}" in line
+    assert "without a relevant document counted as 0" in " ".join(table.split())
 
 
 def test_json_has_the_differences_and_both_p_values(run: Run, tiny: Path, models: list[Path]) -> None:

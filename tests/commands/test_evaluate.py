@@ -1,7 +1,9 @@
 import json
 from pathlib import Path
 
+import ir_measures
 import numpy as np
+import polars as pl
 import pytest
 
 from cuolr.data.catalog import find_source, load_source
@@ -18,6 +20,14 @@ def model(tiny: Path, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
+@pytest.fixture
+def some_queries(tmp_path: Path) -> Path:
+    """Query 1 has a relevant document, query 2 has none."""
+    rows = [f"{grade} qid:{query} " + " ".join(f"{j}:{j}" for j in range(1, 11)) for query, grade in ((1, 2), (2, 0))]
+    (tmp_path / "some.txt").write_text("\n".join(rows) + "\n")
+    return tmp_path / "some.txt"
+
+
 @pytest.mark.parametrize("split", ["train", "vali", "test"])
 def test_json_holds_the_mean_of_each_measure(run: Run, tiny: Path, model: Path, split: str) -> None:
     arguments = ("--split", split, "--measures", "ndcg@10, ndcg@3,dcg@5", "--json")
@@ -32,17 +42,105 @@ def test_json_holds_the_mean_of_each_measure(run: Run, tiny: Path, model: Path, 
     assert (content["split"], content["queries"]) == (split, dataset.candidates.n_queries)
 
 
-def test_the_table_says_what_queries_without_a_relevant_document_count(run: Run, model: Path, tmp_path: Path) -> None:
-    rows = [
-        f"{grade} qid:{query} " + " ".join(f"{j}:{query + j}" for j in range(1, 11))
-        for query, grade in ((1, 2), (2, 0))
-    ]
-    (tmp_path / "some.txt").write_text("\n".join(rows) + "\n")
+def test_the_table_says_what_queries_without_a_relevant_document_count(
+    run: Run, model: Path, some_queries: Path
+) -> None:
     for option, words, mean in (("skip", "skipped", "1.0000"), ("zero", "counted as 0", "0.5000")):
-        result = run("evaluate", model, "--data", tmp_path / "some.txt", "--without-relevant", option)
+        result = run("evaluate", model, "--data", some_queries, "--without-relevant", option)
         assert result.status == 0, result.err
         assert f"2 queries; 1 without a relevant document {words}" in result.out
         assert mean in result.out
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json"])
+def test_a_value_per_query_and_measure_is_written_and_nothing_for_queries_that_do_not_count(
+    run: Run, model: Path, some_queries: Path, tmp_path: Path, suffix: str
+) -> None:
+    out = tmp_path / "new" / f"values{suffix}"
+    measures = ("--measures", "ndcg@10,precision@10")
+    result = run("evaluate", model, "--data", some_queries, *measures, "--per-query", out)
+    assert result.status == 0, result.err
+    assert [file.name for file in out.parent.iterdir()] == [out.name]
+    if suffix == ".csv":
+        assert out.read_text().splitlines() == ["query_id,ndcg@10,precision@10", "1,1.0,0.1", "2,,"]
+    elif suffix == ".json":
+        assert json.loads(out.read_text()) == [
+            {"query_id": "1", "ndcg@10": 1.0, "precision@10": 1 / 10},
+            {"query_id": "2", "ndcg@10": None, "precision@10": None},
+        ]
+    else:
+        assert pl.read_parquet(out).rows() == [("1", 1.0, 1 / 10), ("2", None, None)]
+
+
+def test_the_values_per_query_have_the_mean_that_is_shown(run: Run, tiny: Path, model: Path, tmp_path: Path) -> None:
+    measures = ["ndcg@10", "err@5", "map@10"]
+    arguments = ("--measures", ",".join(measures), "--per-query", tmp_path / "values.parquet", "--json")
+    means = json.loads(run("evaluate", model, "--data", tiny, *arguments).out)["measures"]
+    values = pl.read_parquet(tmp_path / "values.parquet")
+    assert values["query_id"].to_list() == load_source(find_source(tiny))["test"].candidates.query_ids.tolist()
+    assert {measure: values[measure].mean() for measure in measures} == pytest.approx(means)
+
+
+def test_files_are_not_overwritten_unless_asked_for(run: Run, model: Path, some_queries: Path, tmp_path: Path) -> None:
+    for option in ("--per-query", "--trec-run", "--qrels"):
+        out = tmp_path / f"{option}.csv"
+        out.write_text("precious")
+        refused = run("evaluate", model, "--data", some_queries, option, out)
+        assert (refused.status, refused.out) == (2, "")
+        assert out.read_text() == "precious"
+        assert run("evaluate", model, "--data", some_queries, option, out, "--overwrite").status == 0
+        assert out.read_text() != "precious"
+
+
+# trec_eval's gain is the grade unless it is told others, and a query without a relevant document counts 0 there. Its
+# average precision divides by all relevant documents, as ours does where the list holds all documents.
+PEERS = {
+    "ndcg@10": ir_measures.nDCG(gains={grade: 2**grade - 1 for grade in range(5)}) @ 10,
+    "ndcg-linear@10": ir_measures.nDCG @ 10,
+    "map@200": ir_measures.AP(rel=1),
+    "mrr@200": ir_measures.RR(rel=1),
+    "precision@5": ir_measures.P(rel=1) @ 5,
+}
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_trec_eval_finds_the_same_in_the_run_and_the_qrels(
+    run: Run, tiny: Path, model: Path, tmp_path: Path, with_ids: bool
+) -> None:
+    lines = (tiny / "Fold1" / "test.txt").read_text().splitlines()
+    # The first query loses what is relevant in it.
+    first = lines[0].split()[1]
+    lines = [f"0 {line.split(maxsplit=1)[1]}" if line.split()[1] == first else line for line in lines]
+    if with_ids:
+        lines = [f"{line} #docid = D{number:05d}" for number, line in enumerate(lines)]
+    data, run_file, qrels_file = (tmp_path / name for name in ("data.txt", "out.run", "out.qrels"))
+    data.write_text("\n".join(lines) + "\n")
+    files = ("--trec-run", run_file, "--qrels", qrels_file, "--per-query", tmp_path / "values.parquet")
+    measured = ("--measures", ",".join(PEERS), "--without-relevant", "zero", "--json")
+    result = run("evaluate", model, "--data", data, *files, *measured)
+    assert result.status == 0, result.err
+
+    trec_qrels = list(ir_measures.read_trec_qrels(str(qrels_file)))
+    trec_run = list(ir_measures.read_trec_run(str(run_file)))
+    assert len(trec_qrels) == len(trec_run) == len(lines)
+    assert all(line.doc_id.startswith("D") == with_ids for line in trec_qrels)
+    values = pl.read_parquet(tmp_path / "values.parquet")
+    for measure, peer in PEERS.items():
+        found = {one.query_id: one.value for one in ir_measures.iter_calc([peer], trec_qrels, trec_run)}
+        assert found == pytest.approx(dict(values.select("query_id", measure).iter_rows())), measure
+        mean = ir_measures.calc_aggregate([peer], trec_qrels, trec_run)[peer]
+        assert json.loads(result.out)["measures"][measure] == pytest.approx(mean)
+    assert found[first.removeprefix("qid:")] == 0
+
+
+def test_a_run_holds_the_lists_that_were_measured(run: Run, tiny: Path, model: Path, tmp_path: Path) -> None:
+    run("evaluate", model, "--data", tiny, "--measures", "ndcg@3,ndcg@5", "--trec-run", tmp_path / "out.run")
+    rows = [line.split() for line in (tmp_path / "out.run").read_text().splitlines()]
+    test = load_source(find_source(tiny))["test"]
+    ranking = fit_ranksvm(load_source(find_source(tiny))["train"], fraction=0.1).rank(test.candidates, 5)
+    assert len(rows) == (ranking >= 0).sum()
+    assert [row[3:5] for row in rows[:5]] == [["1", "5"], ["2", "4"], ["3", "3"], ["4", "2"], ["5", "1"]]
+    assert [int(row[2]) - 1 for row in rows] == ranking[ranking >= 0].tolist()
 
 
 def test_bad_input_is_one_line(run: Run, tiny: Path, model: Path, tmp_path: Path) -> None:
@@ -50,6 +148,10 @@ def test_bad_input_is_one_line(run: Run, tiny: Path, model: Path, tmp_path: Path
         ((model, "--data", tiny, "--measures", "ndgc@10"), "unknown measure 'ndgc' (did you mean 'ndcg'?)"),
         ((tmp_path / "nothing", "--data", tiny), "expected a saved model"),
         ((model, "--data", tmp_path / "nothing"), "expected the folder of a data set or a LETOR file, found nothing"),
+        (
+            (model, "--data", tiny, "--per-query", tmp_path / "out.txt"),
+            "out.txt: expected a name that ends in .csv, .parquet, .json, found '.txt'",
+        ),
     ):
         result = run("evaluate", *arguments)
         assert result.status == 2

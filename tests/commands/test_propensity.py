@@ -3,7 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.data.propensity_file import read_propensities
+from cuolr.learners.base import LEARNERS
+from cuolr.policies.store import load_policy
 from tests.commands.conftest import Result, Run
 
 
@@ -21,7 +24,7 @@ def log(run: Run, tiny: Path, tmp_path: Path) -> Path:
 
 
 def train(run: Run, log: Path, out: Path, *more: object) -> Result:
-    small = ("--steps", 4, "--batch-size", 8, "--set", "learner.hidden=[8]")
+    small = ("--steps", 4, "--batch-size", 8)
     return run("train", log, "--out", out, *small, *more)
 
 
@@ -72,7 +75,46 @@ def test_the_estimates_are_drawn(run: Run, log: Path, tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes().startswith(start)
     result = run("propensity", log, "--plot", tmp_path / "picture.docx")
     assert result.status == 2
-    assert "expected a file that ends in .png, .svg or .pdf" in result.err
+    assert "expected a name that ends in .png, .svg, .pdf, found '.docx'" in result.err
+
+
+def test_the_same_estimates_give_the_same_picture(run: Run, log: Path, tmp_path: Path) -> None:
+    for kind in ("png", "pdf"):
+        pictures = [tmp_path / f"{number}.{kind}" for number in range(2)]
+        for picture in pictures:
+            assert run("propensity", log, "--plot", picture).status == 0
+        assert pictures[0].read_bytes() == pictures[1].read_bytes()
+
+
+def test_the_truth_of_a_simulated_log_is_shown_beside_the_estimates(run: Run, log: Path, tmp_path: Path) -> None:
+    """The log is of the dependent click model: its continuation depends on the position alone, its examination not."""
+    assert "continuation (true)" in run("propensity", log).out
+    values = json.loads(run("propensity", log, "--json").out)
+    assert values["continuation (true)"] == pytest.approx(EYE_TRACKING)
+    assert "examination (true)" not in values
+    assert len(values["standard_errors"]["continuation (mle)"]) == 10
+    run("propensity", log, "--plot", tmp_path / "with.svg")
+    run("propensity", log / "propensity.json", "--plot", tmp_path / "without.svg")
+    pictures = [(tmp_path / name).read_text() for name in ("with.svg", "without.svg")]
+    assert ["<!-- true -->" in picture for picture in pictures] == [True, False]
+    assert all("<!-- maximum likelihood -->" in picture for picture in pictures)
+
+
+def test_a_log_that_does_not_say_its_click_model_has_no_truth(run: Run, log: Path) -> None:
+    meta = json.loads((log / "meta.json").read_text())
+    for source in ({"table": "clicks.csv"}, None, {"click_model": None}):
+        (log / "meta.json").write_text(json.dumps(meta | {"source": source}))
+        result = run("propensity", log)
+        assert result.status == 0, result.err
+        assert "true" not in result.out
+
+
+def test_values_of_ones_own_are_shown_and_drawn(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_text('{"continuation": [0.7, 0.6, null]}')
+    result = run("propensity", tmp_path / "own.json", "--plot", tmp_path / "own.svg")
+    assert result.status == 0, result.err
+    assert [line.split() for line in result.out.splitlines() if line[:3] == "  3"] == [["3", "unknown"]]
+    assert "<!-- given -->" in (tmp_path / "own.svg").read_text()
 
 
 def test_a_log_in_random_order_gives_an_estimate_for_another(run: Run, tiny: Path, log: Path, tmp_path: Path) -> None:
@@ -124,12 +166,26 @@ def test_other_learners_do_not_take_propensities(run: Run, log: Path, tmp_path: 
     assert "unknown setting 'learner.propensities'" in result.err
 
 
-@pytest.mark.parametrize("learner", ["naive", "dla", "two-tower"])
-def test_other_learners_learn_the_same_whatever_the_estimates_say(
+@pytest.mark.parametrize("learner", [name for name in LEARNERS.names() if name not in ("ipw", "cm-ipw")])
+def test_no_other_learner_notices_that_the_estimates_are_garbage(
     run: Run, log: Path, tmp_path: Path, learner: str
 ) -> None:
+    if learner == "xgboost":
+        pytest.importorskip("xgboost", reason="xgboost is an extra")
     assert train(run, log, tmp_path / "with", "--learner", learner).status == 0
-    (log / "propensity.json").write_text("not even JSON")
-    assert train(run, log, tmp_path / "without", "--learner", learner).status == 0
-    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("with", "without")]
-    assert weights[0] == weights[1]
+    (log / "propensity.json").write_bytes(b"\xff not even JSON")
+    result = train(run, log, tmp_path / "without", "--learner", learner)
+    assert result.status == 0, result.err
+    policies = [load_policy(tmp_path / name) for name in ("with", "without")]
+    assert policies[0].settings() == policies[1].settings()
+    arrays = [{name: array.tobytes() for name, array in policy.arrays().items()} for policy in policies]
+    assert arrays[0] == arrays[1]
+    assert arrays[0] or policies[0].settings()
+
+
+@pytest.mark.parametrize("learner", ["ipw", "cm-ipw"])
+def test_the_two_learners_that_read_the_estimates_do_notice(run: Run, log: Path, tmp_path: Path, learner: str) -> None:
+    (log / "propensity.json").write_bytes(b"\xff not even JSON")
+    result = train(run, log, tmp_path / "model", "--learner", learner)
+    assert result.status == 2
+    assert "propensity.json: not valid JSON" in result.err

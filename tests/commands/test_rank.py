@@ -70,6 +70,25 @@ def test_documents_without_an_id_are_named_by_their_number(run: Run, model: Path
     assert pl.read_csv(tmp_path / "out.csv").rows() == [(7, 1, "named"), (7, 2, "3"), (7, 3, "1")]
 
 
+def test_letor_candidates_are_read_as_told(run: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "zero.txt").write_text("0 qid:7 0:2 # docid = x\n0 qid:7 0:9 # docid = y\n")
+    (tmp_path / "null.txt").write_text(
+        "0 qid:7 1:-2 # docid = x\n0 qid:7 1:NULL # docid = y\n0 qid:7 1:-3 # docid = z\n"
+    )
+    for name, option, expected in (
+        ("zero.txt", ("--zero-based",), ["y", "x"]),
+        ("null.txt", (), ["y", "x", "z"]),
+        ("null.txt", ("--missing", "minimum"), ["x", "y", "z"]),  # y is −3 as z is, and comes first in the file
+    ):
+        result = run(
+            "rank", model, "--candidates", tmp_path / name, "--out", tmp_path / "o.csv", "--overwrite", *option
+        )
+        assert result.status == 0, result.err
+        assert pl.read_csv(tmp_path / "o.csv")["doc_id"].to_list() == expected
+    refused = run("rank", model, "--candidates", tmp_path / "zero.txt", "--out", tmp_path / "other.csv")
+    assert refused.status == 2
+
+
 def test_a_file_is_not_overwritten_unless_asked_for(run: Run, model: Path, letor: Path, tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("precious")
     refused = run("rank", model, "--candidates", letor, "--out", tmp_path / "out.csv")
@@ -84,11 +103,14 @@ def test_bad_input_is_one_line_and_leaves_no_file(run: Run, model: Path, letor: 
     wide.write_text("0 qid:1 1:1 2:2\n")
     spaced = tmp_path / "spaced.parquet"
     pl.DataFrame({"query_id": ["my query"], "doc_id": ["d"], "f": [1.0]}).write_parquet(spaced)
+    twice = tmp_path / "twice.txt"
+    twice.write_text("0 qid:1 1:1 # docid = 2\n0 qid:1 1:2\n")
     for candidates, out, more, message in (
         (letor, "out.txt", (), "expected a name that ends in .parquet, .pq, .csv, .trec, .run, found '.txt'"),
         (letor, "out.csv", ("--top", 0), "--top: expected a whole number from 1 up, found 0"),
         (wide, "out.csv", (), "ranks documents of 1 features, found 2"),
-        (spaced, "out.trec", (), "a TREC run cannot hold spaces, found query_id 'my query'"),
+        (spaced, "out.trec", (), "a TREC file cannot hold spaces, found query_id 'my query'"),
+        (twice, "out.trec", (), "each document of a query once, found '2' of '1' again"),
         (tmp_path / "nothing.txt", "out.csv", (), "nothing.txt: cannot be read"),
     ):
         result = run("rank", model, "--candidates", candidates, "--out", tmp_path / "out" / out, *more)

@@ -10,7 +10,7 @@ from cuolr.commands.data_options import DataOptions
 from cuolr.commands.labelled import labelled_queries
 from cuolr.errors import InputError
 from cuolr.evaluation import Evaluation, evaluate
-from cuolr.measures import WithoutRelevant
+from cuolr.measures import COUNTED, WithoutRelevant
 from cuolr.policies.store import load_policy
 from cuolr.significance import Comparison, holm, stars
 from cuolr.significance import compare as compare_values
@@ -72,7 +72,7 @@ def compare(
     means_of_first = ", ".join(f"{measure} {value:.4f}" for measure, value in evaluations[0].means().items())
     columns = ["model", "measure", "mean", "difference", "95 % interval", "p (t)", "p (permutation)", "win/tie/loss"]
     caption = (
-        f"{comparisons[0].queries:,} queries; those without a relevant document: {without_relevant}; "
+        f"{comparisons[0].queries:,} queries; those without a relevant document {COUNTED[without_relevant]}; "
         "p values corrected by Holm's method over the table; * p < 0.05, ** p < 0.01 (t)"
     )
     show_table(f"against {models[0]} ({means_of_first})", columns, lines, caption, left=(0, 1))
@@ -88,7 +88,11 @@ def _line(
         f"{evaluation.means()[measure]:.4f}",
         f"{comparison.difference:+.4f}{stars(p_t)}",
         f"{low:+.4f} to {high:+.4f}",
-        f"{p_t:.4f}",
-        f"{p_permutation:.4f}",
+        _p_value(p_t),
+        _p_value(p_permutation),
         f"{comparison.wins}/{comparison.ties}/{comparison.losses}",
     ]
+
+
+def _p_value(p: float) -> str:
+    return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"

@@ -7,12 +7,13 @@ import tyro
 
 from cuolr.commands.data_options import DataOptions
 from cuolr.commands.labelled import labelled_queries
+from cuolr.evaluation import PER_QUERY_SUFFIXES, write_per_query
 from cuolr.evaluation import evaluate as measure_policy
-from cuolr.measures import WithoutRelevant
+from cuolr.files import check_suffix, refuse_existing
+from cuolr.measures import COUNTED, WithoutRelevant
 from cuolr.policies.store import load_policy
-from cuolr.terminal import show_json, show_table, show_text
-
-COUNTED = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
+from cuolr.terminal import say, show_json, show_table, show_text
+from cuolr.trec import write_qrels, write_run
 
 
 def evaluate(
@@ -22,7 +23,11 @@ def evaluate(
     measures: str = "ndcg@10",
     without_relevant: WithoutRelevant = "skip",
     data_options: DataOptions = DataOptions(),
+    per_query: Path | None = None,
+    trec_run: Path | None = None,
+    qrels: Path | None = None,
     json: bool = False,
+    overwrite: bool = False,
 ) -> None:
     """Measure how well a model ranks labelled queries.
 
@@ -33,13 +38,31 @@ def evaluate(
         measures: Separated by commas, such as ndcg@5,ndcg@10.
         without_relevant: What a query without a relevant document counts.
         data_options: How to read the data set.
+        per_query: Write each query's values to this file: .csv, .parquet or .json by its name.
+        trec_run: Write the measured lists to this file, as `trec_eval` reads them.
+        qrels: Write the true grades to this file, as `trec_eval` reads them.
         json: Print JSON instead of a table.
+        overwrite: Replace the files if they are there.
     """
+    if per_query is not None:
+        check_suffix(per_query, PER_QUERY_SUFFIXES)
+    for file in (per_query, trec_run, qrels):
+        if file is not None:
+            refuse_existing(file, overwrite)
     policy = load_policy(model)
     queries = labelled_queries(data, data_options, split)
     names = [name.strip() for name in measures.split(",")]
     evaluation = measure_policy(policy, queries, names, without_relevant)
     means = evaluation.means()
+    if per_query is not None:
+        write_per_query(per_query, evaluation)
+        say(f"wrote {per_query}")
+    if trec_run is not None:
+        write_run(trec_run, queries.candidates, evaluation.ranking)
+        say(f"wrote {trec_run}")
+    if qrels is not None:
+        write_qrels(qrels, queries)
+        say(f"wrote {qrels}")
     n_queries, n_without = len(evaluation.query_ids), evaluation.n_without_relevant
     if json:
         show_json(

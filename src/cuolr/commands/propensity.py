@@ -4,12 +4,13 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.data.clicklog import read_click_log
+from cuolr.clicks.base import click_model_from
+from cuolr.data.clicklog import META_FILE, read_click_log, read_meta
 from cuolr.data.propensity_file import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
 from cuolr.errors import InputError
-from cuolr.files import refuse_existing
-from cuolr.propensity import estimate_propensities
-from cuolr.propensity_plot import plot_propensities
+from cuolr.files import check_suffix, refuse_existing
+from cuolr.propensity import estimate_propensities, true_propensities
+from cuolr.propensity_plot import PLOT_SUFFIXES, plot_propensities
 from cuolr.terminal import say, show_json, show_table
 
 
@@ -23,6 +24,8 @@ def propensity(
 ) -> None:
     """Show how users look at positions: what ipw and cm-ipw weight clicks by.
 
+    Where the log was simulated and its click model has them, the true values are shown beside the estimates.
+
     Args:
         source: Folder of a click log with propensity.json in it, or such a file.
         randomised: The source is a log whose lists were shown in random order: estimate from its clicks.
@@ -31,6 +34,8 @@ def propensity(
         json: Print JSON instead of a table.
         overwrite: Replace the files if they are there.
     """
+    if plot is not None:
+        check_suffix(plot, PLOT_SUFFIXES)
     for file in (out, plot):
         if file is not None:
             refuse_existing(file, overwrite)
@@ -38,12 +43,15 @@ def propensity(
     if out is not None:
         save_propensities(found, out)
         say(f"wrote {out}")
+    truth = _truth(source, found)
     if plot is not None:
-        plot_propensities(found, plot)
+        plot_propensities(found, plot, truth)
         say(f"wrote {plot}")
-    columns = _columns(found)
+    columns = _columns(found, truth)
     if json:
-        show_json({"lists": found.lists, **{name: estimate.values for name, estimate in columns.items()}})
+        errors = {name: estimate.standard_errors for name, estimate in columns.items() if estimate.standard_errors}
+        values = {name: estimate.values for name, estimate in columns.items()}
+        show_json({"lists": found.lists, **values, "standard_errors": errors})
         return
     positions = max(len(estimate.values) for estimate in columns.values())
     rows = [[str(place + 1), *(_cell(e, place) for e in columns.values())] for place in range(positions)]
@@ -61,9 +69,21 @@ def _read(source: Path) -> Propensities:
     return read_propensities(file)
 
 
-def _columns(propensities: Propensities) -> dict[str, Estimate]:
-    examination = {} if propensities.examination is None else {"examination": propensities.examination}
-    return examination | {f"continuation ({method})": e for method, e in propensities.continuation.items()}
+def _truth(source: Path, found: Propensities) -> Propensities:
+    """As far as the description of a simulated log gives it away; learners do not see that."""
+    match read_meta(source) if (source / META_FILE).is_file() else {}:
+        case {"source": {"click_model": {"name": _} as described}}:
+            model = click_model_from(described)
+        case _:  # a log of one's own
+            return Propensities()
+    estimates = [*found.continuation.values(), *([found.examination] if found.examination else [])]
+    return true_propensities(model, k=max(len(estimate.values) for estimate in estimates))
+
+
+def _columns(found: Propensities, truth: Propensities) -> dict[str, Estimate]:
+    examination = {"examination": found.examination, "examination (true)": truth.examination}
+    continuation = {f"continuation ({method})": e for method, e in {**found.continuation, **truth.continuation}.items()}
+    return {name: estimate for name, estimate in examination.items() if estimate is not None} | continuation
 
 
 def _cell(estimate: Estimate, place: int) -> str:

@@ -91,7 +91,7 @@ def read_propensities(path: Path) -> Propensities:
         raise InputError(f"{path}: cannot be read ({error.strerror}); expected examination by position") from None
     except ValueError as error:
         raise InputError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(content, dict) or not content.keys() & {"examination", "continuation"}:
+    if not isinstance(content, dict) or all(content.get(name, {}) == {} for name in ("examination", "continuation")):
         raise InputError(f"{path}: expected an object with 'examination', 'continuation' or both")
     if content.get("format", FORMAT) != FORMAT:
         raise InputError(f"{path}: expected format '{FORMAT}', found {content['format']!r}")
