@@ -33,6 +33,7 @@ class TrainingConfig:
         batch_size: Lists in a batch.
         validate_every: Steps from one validation, and checkpoint, to the next.
         patience: Validations in a row without a better score after which training stops; 0 = never.
+        keep: The policy to keep: the best by validation, or the last, whatever validation says (it never stops early).
         seed: Of the batches and of all that is random in the learner.
         normalising: How features are scaled, see `Normaliser`.
         held_out: Share of the log's queries that validation is on, where there is nothing else to validate by.
@@ -43,6 +44,7 @@ class TrainingConfig:
     batch_size: int = 256
     validate_every: int = 100
     patience: int = 0
+    keep: Literal["best", "last"] = "best"
     seed: int = 1
     normalising: str = "log-min-max"
     held_out: float = 0.1
@@ -110,7 +112,7 @@ def train(
         provenance: Where the policy comes from, to be kept with the model.
     """
     learner.begin(batches)
-    run = _Run(learner, validate, folder, dict(provenance or {}))
+    run = _Run(learner, validate, folder, dict(provenance or {}), config.keep)
     if resume:
         assert folder is not None
         run.load_state(folder.resume())
@@ -159,6 +161,7 @@ class _Run:
     validator: Validate
     folder: RunFolder | None
     provenance: dict[str, Any]
+    keep: Literal["best", "last"]
     step: int = 0
     seconds: float = 0.0
     best: Best | None = None
@@ -196,7 +199,7 @@ class _Run:
         if not math.isfinite(score):
             raise self._diverged("validation")
         self.validations[self.step] = score
-        if self.best is None or score > self.best.score:
+        if self.best is None or score > self.best.score or self.keep == "last":
             self.best = Best(self.learner.policy(), score, self.step)
         return {"validation": score, "best": self.best.score}
 

@@ -67,12 +67,21 @@ class Logging:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells: every method under every click model, logging policy and number of sessions."""
+    """Cells: every method under every click model, logging policy and number of sessions.
+
+    Attributes:
+        method: The rows of a table.
+        click_model: Their names.
+        logging: Logging policies.
+        sessions_per_query: On average.
+        title: What it shows, where an experiment has several grids.
+    """
 
     method: tuple[str, ...]
     click_model: tuple[str, ...] = ("pbm",)
     logging: tuple[str, ...] = ("ranksvm",)
     sessions_per_query: tuple[int, ...] = (200,)
+    title: str = ""
 
 
 @dataclass(frozen=True, order=True)

@@ -1,0 +1,54 @@
+"""A mixture: users are not all alike, and each session is one user's."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cuolr.clicks.base import CLICK_MODELS, ClickModel, click_model
+from cuolr.errors import InputError
+from cuolr.types import Bools, Doubles, Floats
+
+
+@CLICK_MODELS.register("mixture")
+@dataclass(frozen=True, kw_only=True)
+class MixtureModel(ClickModel):
+    """Each session is of a user drawn at random from several click models, with equal chances: χ = mean_i χ_i.
+
+    Deviation: the paper has no such users; its claim, whatever the click model, is about them too.
+
+    Attributes:
+        models: Names of click models, taken with their own parameters but for the noise.
+    """
+
+    models: tuple[str, ...] = ("pbm", "cascade", "ubm", "dcm", "ccm")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for model in self.components:
+            if isinstance(model, MixtureModel) or type(model).click_if_examined is not ClickModel.click_if_examined:
+                name = self.models[self.components.index(model)]
+                raise InputError(f"MixtureModel: models: expected models of examination alone, found '{name}'")
+
+    @cached_property
+    def components(self) -> tuple[ClickModel, ...]:
+        """The click models."""
+        return tuple(click_model(name, noise=self.noise) for name in self.models)
+
+    def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
+        """The first digits of a session's first random number say who the user is; the rest is as good as new."""
+        count = len(self.components)
+        scaled = uniforms[:, 0] * count
+        user = np.minimum(scaled.astype(np.int64), count - 1)
+        uniforms = uniforms.copy()
+        uniforms[:, 0] = scaled - user
+        examined = np.empty(relevance.shape, np.bool_)
+        for i, model in enumerate(self.components):
+            rows = user == i
+            examined[rows] = model.examine(relevance[rows], attracted[rows], uniforms[rows])
+        return examined
+
+    def examination_probability(self, relevance: Doubles) -> Doubles:
+        """The mean over the users."""
+        chances: Doubles = np.mean([model.examination_probability(relevance) for model in self.components], axis=0)
+        return chances
