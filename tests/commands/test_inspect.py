@@ -67,3 +67,18 @@ def test_an_incomplete_data_set_gets_a_note(run: Run, shared_data: Path) -> None
     result = run("inspect", shared_data / "mslr-web10k-sample", "--dataset", "mslr-web10k")
     assert result.status == 0
     assert "expected 10,000 queries and 1,200,192 documents in MSLR-WEB10K, found 97 and 11,063" in result.err
+
+
+def test_the_table_of_the_paper_has_a_row_for_each_data_set(run: Run, shared_data: Path, tiny: Path) -> None:
+    rows = json.loads(run("inspect", shared_data / "MQ2008", tiny, "--table", "--json").out)
+    assert rows[str(shared_data / "MQ2008")] == {
+        "name": "LETOR 4.0 MQ2008",
+        "queries": 784,
+        "features": 46,
+        "documents": 15_211,
+        "relevance_levels": 3,
+        "folds": 5,
+    }
+    shown = run("inspect", shared_data / "MQ2008", "--table")
+    assert "15,211" in shown.out
+    assert "relevance levels" in shown.out
