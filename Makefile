@@ -15,11 +15,11 @@ install: $(READY)  ## make .venv with the package and its development tools
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray,xgboost]'
 	touch $@
 
 demo: $(READY)  ## run the main job on a generated data set
-	$(BIN)/cuolr demo --out demo --overwrite
+	$(BIN)/cuolr demo --out demo
 
 check: $(READY)  ## lint, types and the fast tests
 	$(BIN)/ruff format --check .

@@ -1,6 +1,6 @@
 import pytest
 
-from cuolr.terminal import training_bar
+from cuolr.terminal import live_table, progress_bar, say, training_bar
 
 
 def test_without_a_terminal_training_tells_a_line_for_each_validation(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,3 +22,37 @@ def test_in_a_terminal_the_bar_shows_the_latest_values(
         progress(2, {"loss": 1.5, "validation": 0.4})
         progress(3, {"loss": 1.25})
     assert "loss 1.2500, validation 0.4000" in capsys.readouterr().err
+
+
+def test_without_a_terminal_a_table_that_fills_up_is_told_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with live_table("scores", ["", "pbm", "dcm"], ["naive", "IPW"]) as put:
+        put("IPW", ["pbm"], "0.5")
+        put("naive", ["pbm", "dcm"], "0.25")
+    assert capsys.readouterr().err.splitlines() == ["IPW, pbm: 0.5", "naive, pbm, dcm: 0.25"]
+
+
+def test_in_a_terminal_the_table_has_all_that_came_so_far(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with live_table("scores", ["", "pbm"], ["naive", "[IPW]"]) as put:
+        put("naive", ["pbm"], "0.25")
+        put("[IPW]", ["pbm"], "0.5")
+        last = capsys.readouterr().err.rpartition("scores")[2]
+    assert "naive" in last
+    assert "0.25" in last
+    assert "[IPW]" in last
+    assert "0.5" in last
+
+
+def test_what_is_said_while_a_bar_is_shown_is_on_the_bars_own_console(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress_bar("cells", 2) as progress:
+        progress(1)
+        say("halfway")
+    shown = capsys.readouterr().err
+    # The bar is wiped before the message, and drawn again after it.
+    assert "\x1b[2K" in shown.partition("halfway")[0]
+    assert "cells" in shown.partition("halfway")[2]

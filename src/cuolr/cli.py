@@ -23,6 +23,7 @@ from cuolr.commands.optimality import optimality
 from cuolr.commands.oracle import oracle
 from cuolr.commands.propensity import propensity
 from cuolr.commands.rank import rank
+from cuolr.commands.report import report
 from cuolr.commands.simulate import simulate
 from cuolr.commands.train import train
 from cuolr.commands.tune import tune
@@ -43,6 +44,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "oracle": oracle,
     "propensity": propensity,
     "rank": rank,
+    "report": report,
     "simulate": simulate,
     "train": train,
     "tune": tune,

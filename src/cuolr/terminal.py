@@ -3,14 +3,18 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+# The console of the bar or table that is shown now: what is said meanwhile goes above it.
+_showing: list[Console] = []
 
 
 def show_table(
@@ -58,7 +62,18 @@ def show_json(value: Any) -> None:
 
 def say(message: str) -> None:
     """A message beside the results."""
-    Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
+    (_showing[-1] if _showing else Console(stderr=True)).print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _console() -> Iterator[Console]:
+    """The console for what is shown until the end of the block."""
+    console = _showing[-1] if _showing else Console(stderr=True)
+    _showing.append(console)
+    try:
+        yield console
+    finally:
+        _showing.pop()
 
 
 @contextmanager
@@ -66,8 +81,10 @@ def progress_bar(what: str, total: int, in_bytes: bool = False) -> Iterator[Call
     """A bar with the time left; the function that it gives takes the amount done since the last call."""
     count = DownloadColumn() if in_bytes else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(compact=True))
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with (
+        _console() as console,
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+    ):
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)
 
@@ -85,9 +102,11 @@ def training_bar(steps: int) -> Iterator[Callable[[int, Mapping[str, float]], No
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[values]}"),
     )
-    console = Console(stderr=True)
     latest: dict[str, float] = {}
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with (
+        _console() as console,
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+    ):
         task = progress.add_task("", total=steps, values="")
 
         def show(step: int, values: Mapping[str, float]) -> None:
@@ -98,3 +117,41 @@ def training_bar(steps: int) -> Iterator[Callable[[int, Mapping[str, float]], No
                 say(f"step {step} of {steps}: {text}")
 
         yield show
+
+
+@contextmanager
+def live_table(
+    title: str, columns: Sequence[str], rows: Sequence[str]
+) -> Iterator[Callable[[str, Sequence[str], str], None]]:
+    """A table that fills up while it is looked at; lines where there is no terminal.
+
+    The function that it gives takes a row, the columns that the value is for, and the value.
+
+    Args:
+        title: Above it.
+        columns: Heads, the first of which is the rows'.
+        rows: The first cell of each row.
+    """
+    values: dict[tuple[str, str], str] = {}
+
+    def table() -> Table:
+        made = Table(title=escape(title), box=box.SIMPLE_HEAD, title_justify="left")
+        for i, column in enumerate(columns):
+            made.add_column(column, justify="right" if i else "left")
+        for row in rows:
+            made.add_row(escape(row), *(values.get((row, column), "[dim]…[/dim]") for column in columns[1:]))
+        return made
+
+    with _console() as console, ExitStack() as stack:
+        live = None
+        if console.is_terminal:
+            live = stack.enter_context(Live(table(), console=console, auto_refresh=False, transient=True))
+
+        def put(row: str, places: Sequence[str], value: str) -> None:
+            values.update({(row, column): escape(value) for column in places})
+            if live is None:
+                say(f"{row}, {', '.join(places)}: {value}")
+            else:
+                live.update(table(), refresh=True)
+
+        yield put

@@ -1,29 +1,40 @@
-import json
 from pathlib import Path
 
 import pytest
 
-from cuolr.data.clicklog import load_click_log
-from cuolr.policies.store import load_policy
+from cuolr.experiments.results import read_results
 from tests.commands.conftest import Run
+
+SMALL = ("--queries", 30, "--steps", 2)
 
 
 @pytest.mark.thorough
-def test_the_demo_runs_the_whole_pipe_and_keeps_its_results(run: Run, tmp_path: Path) -> None:
+def test_the_demo_compares_all_methods_and_ends_in_a_report(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "demo"
-    result = run("demo", "--out", out, "--queries", 60, "--sessions", 2_000, "--steps", 2)
+    result = run("demo", "--out", out, *SMALL)
     assert result.status == 0, result.err
-    rows = json.loads((out / "results.json").read_text())
-    assert {row["method"] for row in rows} == {"LOGGING", "ORACLE", "CUOLR(SAC)", "CUOLR(CQL)"}
-    assert all(0 <= row["ndcg@10"] <= 1 for row in rows)
-    for row in rows:
-        assert row["method"] in result.out
-    assert load_click_log(out / "log-pbm").sessions == 2_000
-    load_policy(out / "dcm-CUOLR(CQL)")
-    load_policy(out / "ORACLE")
+    methods = {"LOGGING", "ORACLE", "naive", "IPW", "CM-IPW", "DLA", "CUOLR(SAC)", "CUOLR(CQL)"}
+    results = read_results(out)
+    assert {cell.method for cell in results.cells} == methods
+    assert not results.missing
+    assert {
+        (r.settings["training"]["steps"], r.settings["training"]["batch_size"])
+        for r in results.cells.values()
+        if r.settings
+    } == {(2, 64)}
+    for method in methods:
+        assert method in result.out
+        assert f"{method}, pbm" in result.err, "told as it came"
+    page = out / "report" / "report.html"
+    assert str(page) in result.out
+    assert "CUOLR(CQL)" in page.read_text()
+    again = run("demo", "--out", out, *SMALL)
+    assert "14 cells, 14 of them finished" in again.err
 
 
-def test_the_demo_does_not_touch_a_folder_that_is_there(run: Run, tmp_path: Path) -> None:
-    result = run("demo", "--out", tmp_path)
+def test_the_demo_does_not_touch_a_folder_of_something_else(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    result = run("demo", "--out", tmp_path, *SMALL)
     assert result.status == 2
-    assert "exists already" in result.err
+    assert "not a folder of results" in result.err
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]

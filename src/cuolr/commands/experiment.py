@@ -1,7 +1,11 @@
 """`cuolr experiment`: all cells of a table or figure."""
 
 import os
+import shlex
+import sys
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +18,7 @@ from cuolr.terminal import progress_bar, say
 
 if TYPE_CHECKING:
     from cuolr.experiments.spec import Experiment
+    from cuolr.experiments.workers import Finished
 
 
 def experiment(
@@ -25,6 +30,7 @@ def experiment(
     steps: int | None = None,
     seeds: int | None = None,
     jobs: int = os.cpu_count() or 1,
+    ray: str | None = None,
     data_options: DataOptions = DataOptions(),
 ) -> None:
     """Run an experiment: every learner on the same simulated logs, measured on the same test queries.
@@ -41,6 +47,7 @@ def experiment(
         steps: Updates of every learner, instead of what the experiment says.
         seeds: Runs where the data has no folds, instead of what the experiment says.
         jobs: Cells that run at once, each on one core.
+        ray: Run the cells on all cores of the Ray cluster at this address instead; needs `pip install 'cuolr[ray]'`.
         data_options: How to read a data set.
     """
     # These need torch, which takes a second to load.
@@ -51,7 +58,7 @@ def experiment(
         chosen = replace(chosen, training={**chosen.training, "steps": steps})
     if seeds is not None:
         chosen = replace(chosen, seeds=seeds)
-    run_cells(chosen, out, data, queries, only, jobs, data_options)
+    run_cells(chosen, out, data, queries, only, jobs, data_options, ray)
     say(f"look at the results with: cuolr report {out}")
 
 
@@ -63,39 +70,54 @@ def run_cells(
     only: str,
     jobs: int,
     data_options: DataOptions,
+    ray: str | None = None,
+    show: Callable[["Finished"], None] | None = None,
 ) -> None:
-    """Run what is left to do of an experiment, with a bar and a line for each cell."""
+    """Run what is left to do of an experiment; `show` is told of each cell, by default with a bar and a line each."""
     from cuolr.experiments.data import find_data
     from cuolr.experiments.processes import Processes
     from cuolr.experiments.results import ResultsFolder
     from cuolr.experiments.runner import plan, run
     from cuolr.experiments.spec import select
-    from cuolr.experiments.workers import Failure, Finished
+    from cuolr.experiments.workers import Failure, Workers
 
     if jobs < 1:
         raise InputError(f"--jobs: expected a whole number from 1 up, found {jobs}")
     source = find_data(data, queries, lambda folder, fold: replace(data_options, fold=fold).load(folder))
-    planned, folder = plan(experiment, source), ResultsFolder(out)
+    planned, folder = plan(experiment, source, f"cuolr {shlex.join(sys.argv[1:])}"), ResultsFolder(out)
     wanted = select(list(planned.names), experiment, only)
     done = sum(folder.is_finished(planned.names[cell]) for cell in wanted)
-    say(f"{experiment.title}, on {source.name}: {len(wanted)} cells, {done} of them finished, {jobs} at a time")
+    at_once = f"{jobs} at a time" if ray is None else f"on the Ray cluster at {ray}"
+    say(f"{experiment.title}, on {source.name}: {len(wanted)} cells, {done} of them finished, {at_once}")
     if others := folder.strangers(planned.names):
         say(f"note: {others} results of another configuration are in {out}; they are kept, and not shown")
     failures = 0
     start = time.perf_counter()
-    with Processes(experiment, jobs) as workers, progress_bar("cells", len(wanted)) as progress:
-        progress(done)
+    pool: AbstractContextManager[Workers]
+    if ray is None:
+        pool = Processes(experiment, jobs)
+    else:
+        from cuolr.experiments.ray_workers import RayWorkers
 
-        def tell(finished: Finished) -> None:
+        pool = RayWorkers(experiment, ray)
+    bar = progress_bar("cells", len(wanted)) if show is None else nullcontext()
+    with pool as workers, bar as progress:
+        if progress:
+            progress(done)
+
+        def tell(finished: "Finished") -> None:
             nonlocal failures
             cell, result = finished
-            progress(1)
+            if progress:
+                progress(1)
             if isinstance(result, Failure):
                 failures += 1
                 say(f"{cell}: failed: {result.error}")
-            else:
+            elif progress:
                 measure = "ndcg@10" if "ndcg@10" in result.measures else experiment.measures[0]
                 say(f"{cell}: {measure} {result.measures[measure]:.4f}, {result.seconds:.0f} s")
+            if show:
+                show(finished)
 
         run(planned, wanted, folder, workers, tell)
     minutes = (time.perf_counter() - start) / 60

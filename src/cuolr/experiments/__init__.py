@@ -5,5 +5,7 @@ data       the data that an experiment runs on
 cell       one cell: train, rank, measure
 results    the folder of results, a file per cell
 runner     all cells: what is left to do, in which order, by whom
-processes  workers on this machine
+workers    what runs the cells: processes on this machine, or ray_workers on a cluster
+tune       trials of a learner's settings
+report     tables, plots and a page
 """

@@ -34,20 +34,27 @@ class Plan:
         experiment: What to run.
         data: On what.
         names: The file name of each cell's result.
+        command: What the user typed.
     """
 
     experiment: Experiment
     data: ExperimentData
     names: Mapping[Cell, str]
+    command: str
 
 
-def plan(experiment: Experiment, data: ExperimentData) -> Plan:
-    """Name the cells by all that decides their numbers; this reads the data."""
+def plan(experiment: Experiment, data: ExperimentData, command: str = "") -> Plan:
+    """Name the cells by all that decides their numbers; this reads the data.
+
+    Args:
+        experiment: What to run.
+        data: On what.
+        command: What the user typed, to be told in the report.
+    """
     cells = experiment.cells(data.folds)
     digests = {fold: digest(data.load(fold)) for fold in {cell.fold for cell in cells}}
-    return Plan(
-        experiment, data, {cell: name_of(cell, decisive(experiment, cell, digests[cell.fold])) for cell in cells}
-    )
+    names = {cell: name_of(cell, decisive(experiment, cell, digests[cell.fold])) for cell in cells}
+    return Plan(experiment, data, names, command)
 
 
 def decisive(experiment: Experiment, cell: Cell, data: str) -> dict[str, Any]:
@@ -58,6 +65,7 @@ def decisive(experiment: Experiment, cell: Cell, data: str) -> dict[str, Any]:
         "fold": cell.fold,
         "seed": cell.seed,
         "method": method.learner,
+        "settings": {} if config is not None else method.settings,
         "measures": experiment.measures,
         "split": experiment.split,
     }
@@ -193,6 +201,7 @@ def describe_data(plan: Plan) -> dict[str, Any]:
         "paper_name": plan.data.paper_name,
         "folds": list(plan.data.folds),
         "queries": sizes,
+        **({"command": plan.command} if plan.command else {}),
     }
 
 

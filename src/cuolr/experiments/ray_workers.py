@@ -1,0 +1,106 @@
+"""Workers on a Ray cluster, a core for each cell; needs the extra `cuolr[ray]`."""
+
+import logging
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from cuolr.errors import InputError
+from cuolr.experiments.cell import Clicks, run_cell
+from cuolr.experiments.data import Splits
+from cuolr.experiments.processes import ONE_THREAD
+from cuolr.experiments.results import CellResult
+from cuolr.experiments.runner import versions
+from cuolr.experiments.spec import Cell, Experiment
+from cuolr.experiments.workers import Failure, Finished, describe
+
+# So often a cell is started again whose process or node was lost.
+RETRIES = 3
+# Ray itself goes on trying for minutes.
+SECONDS_TO_ANSWER = 5
+
+
+class RayWorkers:
+    """Cells as tasks of a Ray cluster.
+
+    Data and logs are in the object store of the node that this process runs on, so they are there for as long as it
+    is: a node that is lost takes copies of them with it, and the cells that ran on it, which Ray starts again on
+    another one. The same holds for a result that was lost before it arrived.
+    """
+
+    def __init__(self, experiment: Experiment, address: str) -> None:
+        self._ray = _connect(address)
+        self._experiment, self._versions = self._ray.put(experiment), versions()
+        # As in `Processes`, so that sums are taken in the same order and the numbers are the same.
+        environment = {"env_vars": ONE_THREAD}
+        self._run = self._ray.remote(num_cpus=1, max_retries=RETRIES, runtime_env=environment)(_run)
+        self._under_way: dict[Any, Cell] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ray.shutdown()  # cells under way are not waited for
+
+    @property
+    def free(self) -> int:
+        """How many cells can be submitted now; one more than the cluster has cores, so that none waits for work."""
+        return int(self._ray.cluster_resources().get("CPU", 0)) + 1 - len(self._under_way)
+
+    def share(self, thing: Any) -> Any:
+        """Put something where all nodes can have it."""
+        return self._ray.put(thing)
+
+    def forget(self, handle: Any) -> None:
+        """It is not needed any more; Ray sees by itself when nobody has the handle."""
+
+    def submit(self, cell: Cell, splits: Any, clicks: Any | None) -> None:
+        """Run a cell."""
+        self._under_way[self._run.remote(self._experiment, cell, splits, clicks, self._versions)] = cell
+
+    def next_finished(self) -> Iterator[Finished]:
+        """Wait for at least one cell to finish."""
+        done, _ = self._ray.wait(list(self._under_way))
+        for task in done:
+            cell = self._under_way.pop(task)
+            try:
+                yield cell, self._ray.get(task)
+            except self._ray.exceptions.RayError as error:
+                yield cell, Failure(f"lost {RETRIES + 1} times, the last time by {_first_line(error)}")
+
+
+def _connect(address: str) -> Any:
+    """Ray, connected to a cluster; or what to do."""
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise InputError("--ray: Ray is not installed; install it with: pip install 'cuolr[ray]'") from None
+    host, _, port = address.rpartition(":")
+    try:
+        if port.isdigit():
+            socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"--ray: expected the address of a Ray cluster, as `ray start --head` prints it, or auto; found "
+            f"'{address}' ({_first_line(error)})"
+        ) from None
+    return ray
+
+
+def _run(
+    experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks | None, expected: Mapping[str, str]
+) -> CellResult | Failure:
+    """Run a cell, on a node. Its errors are results, told in our own words and not tried again."""
+    try:
+        for name, found in versions().items():
+            if found != expected[name]:
+                raise InputError(f"expected {name} {expected[name]} on every node, found {found} on one; install that")
+        return run_cell(experiment, cell, splits, clicks)
+    except Exception as error:
+        return Failure(describe(error))
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}"

@@ -1,0 +1,152 @@
+"""Plots as inline SVG that takes the page's text colour, and as files."""
+
+import io
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cuolr.experiments.report.colours import INK, Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, HEIGHT = 3.5, 2.5
+# Of a panel that is alone.
+WIDE = 4.4
+_STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "grid.color": INK,
+    "grid.alpha": 0.12,
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    # Text stays text, and the same plot gives the same file.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "cuolr",
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture.
+
+    Attributes:
+        title: Above it.
+        draw: Draws it.
+        height: In inches.
+        width: In inches.
+    """
+
+    title: str
+    draw: "Callable[[Axes], None]"
+    height: float = HEIGHT
+    width: float = WIDTH
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Pictures that belong together.
+
+    Attributes:
+        name: Of its files.
+        title: In a few words.
+        caption: How to read it.
+        panels: Side by side, or one below the other on a narrow page.
+        legend: The series, by what they are called.
+        measure: What it shows; "" where it does not depend on a measure.
+        table: The number of the table that it belongs to, from 1; 0 = it belongs to all.
+    """
+
+    name: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+    legend: Mapping[str, Look] = field(default_factory=dict)
+    measure: str = ""
+    table: int = 0
+
+
+def inline_svg(panel: Panel, prefix: str) -> str:
+    """A panel as SVG to put into a page; `prefix` keeps its ids apart from those of others."""
+    from matplotlib import rc_context
+
+    with rc_context(_STYLE):
+        figure = _figure(panel.width, panel.height)
+        _draw(figure.subplots(), panel)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(
+        r'(<svg[^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1), count=1
+    )
+    svg = re.sub(r'id="', f'id="{prefix}-', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", svg)
+    svg = re.sub(r"font(-family)?: [^;\"]*sans-serif", lambda found: _font(found[0]), svg)
+    return re.sub(r"\n\s*", "\n", svg.replace(INK, "currentColor")).strip()
+
+
+def save(plot: Plot, folder: Path) -> None:
+    """Write a plot with all its panels and its legend, as PNG and SVG on white."""
+    from matplotlib import rc_context
+    from matplotlib.lines import Line2D
+
+    across = min(3, len(plot.panels))
+    down = -(-len(plot.panels) // across)
+    legend_height = 0.25 * -(-len(plot.legend) // (2 * across))
+    with rc_context(_STYLE):
+        figure = _figure(
+            plot.panels[0].width * across, down * max(panel.height for panel in plot.panels) + legend_height
+        )
+        figure.suptitle(plot.title, x=0.01, ha="left", fontsize=10.5)
+        places = figure.subplots(down, across, squeeze=False).ravel()
+        for axes, panel in zip(places, plot.panels, strict=False):
+            _draw(axes, panel)
+        for axes in places[len(plot.panels) :]:
+            axes.axis("off")
+        handles = [Line2D([], [], color=look.colour, marker=look.marker) for look in plot.legend.values()]
+        if handles:
+            figure.legend(handles, list(plot.legend), loc="outside lower center", ncols=min(len(handles), 2 * across))
+        for kind in ("png", "svg"):
+            metadata = {} if kind == "png" else {"Date": None}
+            figure.savefig(folder / f"{plot.name}.{kind}", dpi=150, facecolor="white", metadata=metadata)
+
+
+def _figure(width: float, height: float) -> "Figure":
+    # No pyplot: it would keep every figure, and look for a screen.
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _draw(axes: "Axes", panel: Panel) -> None:
+    panel.draw(axes)
+    if panel.title:
+        axes.set_title(panel.title)
+
+
+def _font(style: str) -> str:
+    """A style with the page's font instead of matplotlib's list of fonts."""
+    if style.startswith("font-family"):
+        return "font-family: inherit"
+    size = re.search(r"[\d.]+px", style)
+    return f"font-size: {size[0] if size else '9px'}"

@@ -1,0 +1,172 @@
+"""The report as one HTML page that needs nothing else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from cuolr.config import to_toml
+from cuolr.experiments.report.colours import Look
+from cuolr.experiments.report.drawing import Plot, inline_svg
+from cuolr.experiments.report.paper import DATASETS
+from cuolr.experiments.report.summary import Summary
+from cuolr.experiments.report.tables import has_gaps
+from cuolr.experiments.report.wording import (
+    NO_VALUE,
+    caption,
+    count,
+    duration,
+    gap_caption,
+    has_paper_gaps,
+    has_paper_numbers,
+    measure_label,
+    number_of_runs,
+    paper_notes,
+    percent,
+    runs_word,
+    setting_labels,
+    state_of,
+    what_was_found,
+    what_was_run,
+    whole_percent,
+)
+from cuolr.experiments.results import Results
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What the runs of a method took."""
+
+    method: str
+    runs: int
+    seconds: float
+    total: float
+    steps: float
+    best_step: float
+
+
+def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], command: str) -> str:
+    """The page.
+
+    Args:
+        summary: All numbers.
+        plots: In their order on the page.
+        files: Names of the files beside the page.
+        command: That makes the results again.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "measure": measure_label,
+        "percent": percent,
+        "whole_percent": whole_percent,
+        "duration": duration,
+        "count": count,
+        "unbroken": lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%"),
+    }
+    results = summary.results
+    return environment.get_template("page.html.jinja").render(
+        summary=summary,
+        experiment=results.experiment,
+        results=results,
+        run=runs_word(summary),
+        runs=number_of_runs(summary),
+        what_was_run=what_was_run(summary),
+        findings={
+            measure: [
+                (t.columns.title, " ".join(found)) for t in summary.tables if (found := what_was_found(t, measure))
+            ]
+            for measure in results.experiment.measures
+        },
+        caption=caption,
+        gap_caption=gap_caption(summary),
+        has_gaps=has_gaps,
+        has_paper_numbers=has_paper_numbers,
+        has_paper_gaps=has_paper_gaps,
+        state_of=state_of,
+        chosen=[(setting_labels(summary)[setting], method) for (_, setting), method in summary.chosen.items()],
+        notes=paper_notes(summary),
+        datasets=DATASETS,
+        no_value=NO_VALUE,
+        plots=[
+            {
+                "plot": plot,
+                "panels": [Markup(inline_svg(p, f"p{i}-{j}")) for j, p in enumerate(plot.panels)],
+                "swatches": {label: Markup(_swatch(look)) for label, look in plot.legend.items()},
+            }
+            for i, plot in enumerate(plots)
+        ],
+        efforts=efforts(results),
+        facts=_facts(summary),
+        configuration=to_toml(results.experiment),
+        files=files,
+        command=command,
+        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        script=Markup((HERE / "page.js").read_text(encoding="utf-8")),
+    )
+
+
+def efforts(results: Results) -> list[Effort]:
+    """The run times of each method, in the order of the experiment."""
+    methods = dict.fromkeys(name for grid in results.experiment.grid for name in grid.method)
+    found = {method: [r for cell, r in results.cells.items() if cell.method == method] for method in methods}
+    return [
+        Effort(
+            method,
+            len(runs),
+            float(np.mean([run.seconds for run in runs])),
+            sum(run.seconds for run in runs),
+            float(np.mean([run.steps for run in runs])),
+            float(np.mean([run.best_step for run in runs])),
+        )
+        for method, runs in found.items()
+        if runs
+    ]
+
+
+def _facts(summary: Summary) -> dict[str, str]:
+    """What was run, in short."""
+    results = summary.results
+    experiment, cells = results.experiment, [*results.cells, *results.failed, *results.missing]
+    folds = sorted({cell.fold for cell in cells} - {0})
+    sizes: Mapping[str, Any] = results.data.get("queries") or {}
+    sessions = sorted({cell.sessions_per_query for cell in cells} - {0})
+    facts = {
+        "data": str(results.data["name"]),
+        "queries": ", ".join(f"{size:,} {name}" for name, size in sizes.items()),
+        "folds": ", ".join(map(str, folds)),
+        "seeds": ", ".join(map(str, sorted({cell.seed for cell in cells}))),
+        "sessions a query": ", ".join(f"{number:,}" for number in sessions),
+        "list length": str(experiment.k),
+        "measured on": f"{experiment.split} queries",
+        "best step by": "the log alone" if experiment.validation == "log" else f"{experiment.validation}, validation",
+        "training": ", ".join(f"{name} {value}" for name, value in experiment.training.items()),
+        "time in all": duration(sum(result.seconds for result in results.cells.values())),
+        **results.versions,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _swatch(look: Look) -> str:
+    """A line with its marker, for a legend."""
+    shapes = {
+        "o": '<circle cx="12" cy="6" r="3.6"/>',
+        "s": '<rect x="8.6" y="2.6" width="6.8" height="6.8"/>',
+        "D": '<path d="M12 1.6 16.4 6 12 10.4 7.6 6Z"/>',
+        "^": '<path d="M12 1.8 16 9.4H8Z"/>',
+        "v": '<path d="M12 10.2 16 2.6H8Z"/>',
+        "P": '<path d="M10.4 1.8h3.2v2.6h2.6v3.2h-2.6v2.6h-3.2V7.6H7.8V4.4h2.6Z"/>',
+        "X": '<path d="M8 3.6 9.6 2 12 4.4 14.4 2 16 3.6 13.6 6 16 8.4 14.4 10 12 7.6 9.6 10 8 8.4 10.4 6Z"/>',
+        "<": '<path d="M7.8 6 15.4 2v8Z"/>',
+        ">": '<path d="M16.2 6 8.6 2v8Z"/>',
+    }
+    line = f'<path d="M1 6h22" stroke="{look.colour}" stroke-width="2" fill="none"/>'
+    drawn = f"{line}{shapes[look.marker]}"
+    return f'<svg class="swatch" viewBox="0 0 24 12" aria-hidden="true" fill="{look.colour}">{drawn}</svg>'

@@ -1,0 +1,270 @@
+"""The plots of a report."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from cuolr.experiments.report.colours import INK, Look, method_looks, setting_looks
+from cuolr.experiments.report.curves import Curve, CurvePanel, curves_of
+from cuolr.experiments.report.drawing import HEIGHT, WIDE, Panel, Plot
+from cuolr.experiments.report.summary import Entry, Score, Summary, Table
+from cuolr.experiments.report.wording import column_words, measure_label, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Limits: TypeAlias = tuple[float, float]
+
+# Unlike those of the methods; white text on them can be read.
+WIN, LOSS = "#2b7a86", "#b5504a"
+PAPER_MARKERS = {"yahoo-set1": 5, "mslr-web10k": 4}  # matplotlib's carets to the right and to the left
+
+
+def all_plots(summary: Summary) -> list[Plot]:
+    """Every plot that the results have something for, those of a measure once for each measure."""
+    experiment = summary.results.experiment
+    methods = list(dict.fromkeys(m for table in summary.tables for m in table.learners))
+    looks = method_looks(experiment, methods)
+    plots: list[Plot] = []
+    for measure in experiment.measures:
+        plots += _curve_plot(summary, measure, looks)
+    for number, table in enumerate(summary.tables, start=1):
+        of_table: list[Plot] = []
+        for measure in experiment.measures:
+            of_table += _gap_plot(table, measure, looks)
+            of_table += _wins_plot(table, measure)
+        of_table += _learning_plot(summary, table, looks)
+        suffix = f"-{number}" if len(summary.tables) > 1 else ""
+        plots += [replace(plot, name=f"{plot.name}{suffix}", table=number) for plot in of_table]
+    return [_widened(plot) for plot in plots + _click_plot(summary)]
+
+
+def _widened(plot: Plot) -> Plot:
+    """A panel that is alone has more room."""
+    return plot if len(plot.panels) > 1 else replace(plot, panels=(replace(plot.panels[0], width=WIDE),))
+
+
+def _gap_plot(table: Table, measure: str, looks: Mapping[str, Look]) -> list[Plot]:
+    panels = []
+    every = [s for (_, _, of), s in table.scores.items() if of == measure and s.gap]
+    if not every:
+        return []
+    low, high = min(0.0, *(s.gap.low for s in every if s.gap)), max(1.0, *(s.gap.high for s in every if s.gap))
+    for setting, label in zip(table.columns.settings, table.columns.labels, strict=True):
+        found = {m: score for m in table.learners if (score := table.scores.get((m, setting, measure)))}
+        if any(score.gap for score in found.values()):
+            draw = _draw_gaps(found, looks, (low - 0.04, high + 0.04))
+            panels.append(Panel(label, draw, height=0.75 + 0.24 * len(found)))
+    beside = any(score.paper_gaps for score in every)
+    caption = "0 % is LOGGING, 100 % is ORACLE; the lines are 95 % bootstrap intervals over queries."
+    caption += " Grey triangles: the paper's numbers, ▸ on Yahoo, ◂ on WEB10K." if beside else ""
+    title = f"Gap closed by each method, {measure_label(measure)}"
+    return [Plot("gap-closed", title, caption, tuple(panels), measure=measure)]
+
+
+def _draw_gaps(
+    scores: Mapping[str, Score], looks: Mapping[str, Look], limits: tuple[float, float]
+) -> "Callable[[Axes], None]":
+    def draw(axes: "Axes") -> None:
+        for line in (0, 1):
+            axes.axvline(line, color=INK, alpha=0.35, linewidth=0.8)
+        for row, (method, score) in enumerate(scores.items()):
+            for dataset, gap in (score.paper_gaps or {}).items():
+                axes.plot([gap], [row - 0.3], marker=PAPER_MARKERS[dataset], color=INK, alpha=0.5, markersize=4)
+            if score.gap:
+                look, gap_closed = looks[method], score.gap
+                axes.plot([gap_closed.low, gap_closed.high], [row, row], color=look.colour, linewidth=2.2, alpha=0.55)
+                axes.plot([gap_closed.value], [row], look.marker, color=look.colour, markersize=5.5)
+        axes.set_yticks(range(len(scores)), list(scores))
+        axes.set_ylim(len(scores) - 0.4, -0.75)
+        halves = range(math.ceil(2 * limits[0]), math.floor(2 * limits[1]) + 1)
+        axes.set_xticks([half / 2 for half in halves], [percent(half / 2) for half in halves])
+        axes.set_xticks([half / 2 + 0.25 for half in halves], minor=True)
+        axes.set_xlim(*limits)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x", which="both")
+
+    return draw
+
+
+def _wins_plot(table: Table, measure: str) -> list[Plot]:
+    """The contender with the highest mean over the columns, of those that are tested, against the best baseline."""
+    tested = {key[0] for key, score in table.scores.items() if key[2] == measure and score.comparison}
+    contenders = [m for m in table.contenders if m in tested]
+    if not contenders:
+        return []
+
+    def mean(method: str) -> float:
+        found = (table.scores.get((method, setting, measure)) for setting in table.columns.settings)
+        return float(np.mean([score.mean for score in found if score and score.mean is not None]))
+
+    best = max(contenders, key=mean)
+    labelled = zip(table.columns.settings, table.columns.labels, strict=True)
+    rows = {label: s for x, label in labelled if (s := table.scores.get((best, x, measure))) and s.comparison}
+    title = f"{best} against the best baseline, query by query, {measure_label(measure)}"
+    caption = (
+        f"Test queries that {best} ranks better (left), as well (middle) and worse (right) than the best baseline of "
+        f"the same {column_words(table).one}."
+    )
+    panel = Panel("", _draw_wins(rows), height=0.5 + 0.36 * len(rows))
+    return [Plot("wins", title, caption, (panel,), measure=measure)]
+
+
+def _draw_wins(rows: Mapping[str, Score]) -> "Callable[[Axes], None]":
+    def draw(axes: "Axes") -> None:
+        for row, score in enumerate(rows.values()):
+            comparison = score.comparison
+            assert comparison is not None
+            start = 0.0
+            parts = ((comparison.wins, WIN, 1.0), (comparison.ties, INK, 0.16), (comparison.losses, LOSS, 1.0))
+            for number, colour, opacity in parts:
+                share = number / comparison.queries
+                axes.barh(row, share, left=start, color=colour, alpha=opacity, height=0.62, linewidth=0)
+                if share > 0.07:
+                    inside = INK if colour == INK else "white"
+                    axes.text(start + share / 2, row, f"{number:,}", ha="center", va="center", color=inside, fontsize=8)
+                start += share
+        labels = [f"{label}\nvs {score.against}" for label, score in rows.items()]
+        axes.set_yticks(range(len(rows)), labels)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_major_formatter(lambda share, _: percent(share))
+        axes.tick_params(axis="y", length=0, labelsize=8)
+        axes.spines["left"].set_visible(False)
+
+    return draw
+
+
+def _learning_plot(summary: Summary, table: Table, looks: Mapping[str, Look]) -> list[Plot]:
+    found: dict[str, dict[str, Curve]] = {}
+    for setting, label in zip(table.columns.settings, table.columns.labels, strict=True):
+        curves = {
+            m: curve
+            for m in table.contenders
+            if (entry := summary.entries.get((m, setting))) and len((curve := _learning_curve(entry)).x) > 1
+        }
+        if curves:
+            found[label] = curves
+    if not found:
+        return []
+    limits = _limits([curve for curves in found.values() for curve in curves.values()])
+    panels = tuple(Panel(label, _draw_curves(curves, looks, "step", limits)) for label, curves in found.items())
+    shown = {m: looks[m] for m in table.contenders if any(m in curves for curves in found.values())}
+    validation = summary.results.experiment.validation
+    by = "by the log alone" if validation == "log" else f"by {measure_label(validation)} on validation queries"
+    caption = f"Validation {by}, mean over runs, as far as all of them went."
+    return [Plot("learning-curves", "Learning curves", caption, panels, shown)]
+
+
+def _learning_curve(entry: Entry) -> Curve:
+    runs = [result.validations for result in entry.results.values() if result.validations]
+    steps = sorted(set.intersection(*(set(run) for run in runs))) if runs else []
+    return Curve(tuple(map(float, steps)), tuple(float(np.mean([run[step] for run in runs])) for step in steps))
+
+
+def _curve_plot(summary: Summary, measure: str, looks: Mapping[str, Look]) -> list[Plot]:
+    panels = curves_of(summary, measure)
+    labels = list(dict.fromkeys(label for panel in panels for label in panel.curves))
+    if not panels:
+        return []
+    known = looks if set(labels) <= set(looks) else setting_looks(labels)
+    limits = _limits(
+        [curve for panel in panels for curve in panel.curves.values()], [h for p in panels for h in p.lines]
+    )
+    height = 3.0 if len(panels) == 1 else HEIGHT
+    drawn = [Panel(panel.title, _draw_curve_panel(panel, known, limits), height) for panel in panels]
+    caption = "Mean over runs; the bars are one standard error to each side."
+    caption += " Dashed: LOGGING below and ORACLE above." if any(panel.lines for panel in panels) else ""
+    title = f"{measure_label(measure)} by {panels[0].axis}"
+    return [Plot("curves", title, caption, tuple(drawn), {label: known[label] for label in labels}, measure)]
+
+
+def _draw_curve_panel(panel: CurvePanel, looks: Mapping[str, Look], limits: Limits) -> "Callable[[Axes], None]":
+    plain = _draw_curves(panel.curves, looks, panel.axis, limits)
+
+    def draw(axes: "Axes") -> None:
+        for height in panel.lines:
+            axes.axhline(height, color=INK, alpha=0.5, linewidth=1, linestyle=(0, (4, 3)))
+        plain(axes)
+        if panel.names:
+            axes.set_xticks(range(len(panel.names)), panel.names)
+            axes.tick_params(axis="x", labelrotation=30 if max(map(len, panel.names)) > 6 else 0)
+            return
+        values = sorted({x for curve in panel.curves.values() for x in curve.x})
+        positive = [x for x in values if x > 0]
+        if len(positive) > 2 and positive[-1] / positive[0] > 20:
+            if values[0] == 0:
+                # Zero has no logarithm: it stands a step to the left of the smallest value.
+                axes.set_xscale("symlog", linthresh=positive[0], linscale=0.8)
+                axes.set_xlim(-0.15 * positive[0], 1.5 * positive[-1])
+            else:
+                axes.set_xscale("log")
+            decades = [10.0**e for e in range(-9, 9) if positive[0] <= 10.0**e <= positive[-1]]
+            ticks = [*(x for x in values if x == 0), *decades]
+            axes.set_xticks(ticks, [f"{tick:,g}" if tick < 1 else f"{tick:,.0f}" for tick in ticks])
+            axes.set_xticks([], minor=True)
+
+    return draw
+
+
+def _draw_curves(
+    curves: Mapping[str, Curve], looks: Mapping[str, Look], axis: str, limits: Limits
+) -> "Callable[[Axes], None]":
+    def draw(axes: "Axes") -> None:
+        for name, curve in curves.items():
+            look = looks[name]
+            marked = len(curve.x) <= 15
+            axes.plot(curve.x, curve.y, color=look.colour, marker=look.marker if marked else None)
+            if curve.error:
+                axes.errorbar(
+                    curve.x, curve.y, curve.error, color=look.colour, linestyle="none", linewidth=1, alpha=0.45
+                )
+            if not marked:
+                every = max(1, len(curve.x) // 5)
+                axes.plot(curve.x[::every], curve.y[::every], look.marker, color=look.colour, linestyle="none")
+        axes.set_xlabel(axis)
+        axes.set_ylim(*limits)
+        axes.grid(axis="y")
+
+    return draw
+
+
+def _click_plot(summary: Summary) -> list[Plot]:
+    """The click rate by position: a panel for each logging policy, a line for each click model."""
+    found: dict[str, dict[str, list[Sequence[float]]]] = {}
+    for (_, setting), entry in summary.entries.items():
+        rates = [r.log["click_rate"] for r in entry.results.values() if r.log.get("click_rate")]
+        label = setting.label(["click_model"])
+        found.setdefault(setting.logging, {}).setdefault(label, []).extend(rates)
+    drawn = {
+        logging: {label: _mean_rates(rates) for label, rates in lines.items() if rates}
+        for logging, lines in found.items()
+    }
+    drawn = {logging: curves for logging, curves in drawn.items() if curves}
+    looks = setting_looks([label for curves in drawn.values() for label in curves])
+    panels = []
+    for logging, curves in drawn.items():
+        draw = _draw_curves(curves, looks, "position", (0.0, _limits(list(curves.values()))[1]))
+        panels.append(Panel(logging if len(drawn) > 1 else "", draw))
+    caption = "Share of the sessions with a click at each position, in the logs that the methods learned from."
+    return [Plot("click-rate", "Click rate by position", caption, tuple(panels), looks)] if panels else []
+
+
+def _limits(curves: Sequence[Curve], heights: Sequence[float] = ()) -> Limits:
+    """The same for all panels, so that they can be compared."""
+    errors = [curve.error or (0.0,) * len(curve.y) for curve in curves]
+    points = [(y, e) for curve, error in zip(curves, errors, strict=True) for y, e in zip(curve.y, error, strict=True)]
+    low = min([*(y - e for y, e in points), *heights])
+    high = max([*(y + e for y, e in points), *heights])
+    room = 0.06 * (high - low) or 0.01
+    return low - room, high + room
+
+
+def _mean_rates(rates: Sequence[Sequence[float]]) -> Curve:
+    shortest = min(map(len, rates))
+    means = np.mean([rate[:shortest] for rate in rates], axis=0)
+    return Curve(tuple(range(1, shortest + 1)), tuple(float(rate) for rate in means))

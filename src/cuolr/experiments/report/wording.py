@@ -1,0 +1,249 @@
+"""The words of a report: names and numbers as people read them, and what was found in a few sentences."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuolr.experiments.report.paper import Note, notes_on
+from cuolr.experiments.report.settings import Setting
+from cuolr.experiments.report.summary import Score, Summary, Table, paper_name
+
+NO_VALUE = "–"
+
+
+@dataclass(frozen=True)
+class ColumnWords:
+    """What columns are called in a sentence."""
+
+    one: str
+    several: str
+    before: str
+
+    def count(self, number: int) -> str:
+        """So many of them."""
+        return f"{number} {self.one if number == 1 else self.several}"
+
+
+_SETTINGS = ColumnWords("setting", "settings", "in")
+_COLUMNS = {
+    "click_model": ColumnWords("click model", "click models", "under"),
+    "logging": ColumnWords("logging policy", "logging policies", "with"),
+    "sessions_per_query": ColumnWords("size of the log", "sizes of the log", "with"),
+}
+
+
+def measure_label(measure: str) -> str:
+    """A measure as the paper writes it.
+
+    >>> measure_label("ndcg@10"), measure_label("err@5"), measure_label("precision@3")
+    ('nDCG@10', 'ERR@5', 'precision@3')
+    """
+    return measure.replace("ndcg", "nDCG").replace("err@", "ERR@").replace("mrr", "MRR").replace("map", "MAP")
+
+
+def percent(share: float) -> str:
+    """A share as people read it.
+
+    >>> percent(0.634), percent(-0.04), percent(-0.001)
+    ('63 %', '−4 %', '0 %')
+    """
+    return f"{whole_percent(share)} %"
+
+
+def whole_percent(share: float) -> str:
+    """The same without the sign, for intervals."""
+    return f"{round(100 * share):d}".replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(41.2), duration(200), duration(9000)
+    ('41 s', '3 min 20 s', '2 h 30 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def enumerate_words(words: Sequence[str]) -> str:
+    """A list in a sentence.
+
+    >>> enumerate_words(["PBM", "UBM", "CCM"])
+    'PBM, UBM and CCM'
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def count(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> count(1, "fold"), count(5, "fold"), count(2, "query")
+    ('1 fold', '5 folds', '2 queries')
+    """
+    plural = thing if number == 1 else f"{thing.removesuffix('y')}ies" if thing.endswith("ry") else f"{thing}s"
+    return f"{number:,} {plural}"
+
+
+def runs_word(summary: Summary) -> str:
+    """What the runs of a cell are: folds or seeds."""
+    results = summary.results
+    return "fold" if any(cell.fold for cell in (*results.cells, *results.failed, *results.missing)) else "seed"
+
+
+def number_of_runs(summary: Summary) -> int:
+    """How many folds or seeds there are."""
+    return max((entry.planned for entry in summary.entries.values()), default=0)
+
+
+def state_of(score: Score, run: str) -> str:
+    """What is to be said of runs that are not there; "" where all are.
+
+    >>> state_of(Score(None, None, finished=0, planned=5, failed=2), "fold")
+    'failed'
+    >>> state_of(Score(0.5, None, finished=3, planned=5, failed=0), "fold")
+    '3 of 5 folds'
+    """
+    if score.finished == score.planned:
+        return ""
+    if score.finished:
+        return f"{score.finished} of {count(score.planned, run)}"
+    return "failed" if score.failed else "missing"
+
+
+def column_words(table: Table) -> ColumnWords:
+    """What the columns of a table are called in a sentence."""
+    return _COLUMNS[table.columns.axes[0]] if len(table.columns.axes) == 1 else _SETTINGS
+
+
+def setting_labels(summary: Summary) -> dict[Setting, str]:
+    """What each setting is called, with the title of its table where there are several."""
+    return {
+        setting: ", ".join(filter(None, (table.columns.title, label)))
+        for table in summary.tables
+        for setting, label in zip(table.columns.settings, table.columns.labels, strict=True)
+    }
+
+
+def caption(summary: Summary, table: Table) -> str:
+    """How to read the numbers of a table."""
+    run, runs = runs_word(summary), number_of_runs(summary)
+    parts = [f"Mean ± standard deviation over {count(runs, run)}" if runs > 1 else f"One {run}"]
+    if len(table.learners) > 1:
+        parts.append("the best learner in bold")
+    return "; ".join(filter(None, (*parts, meaning_of_stars(table)))) + "."
+
+
+def meaning_of_stars(table: Table) -> str:
+    """What the marks of a table say; "" where it has no tests."""
+    if not any(score.comparison for score in table.scores.values()):
+        return ""
+    return (
+        f"* p < 0.05 and ** p < 0.01: better than the best baseline {column_words(table).before} the same "
+        f"{column_words(table).one}, † p < 0.05: worse (paired t-test over queries, Holm's correction over all "
+        "comparisons of the table by the same measure)"
+    )
+
+
+def has_paper_numbers(table: Table) -> bool:
+    """Whether there is a number of the paper to stand beside ours."""
+    return any(score.paper for score in table.scores.values())
+
+
+def has_paper_gaps(table: Table) -> bool:
+    """Whether there is a gap closed by the paper's numbers to stand beside ours."""
+    return any(score.paper_gaps for score in table.scores.values())
+
+
+def gap_caption(summary: Summary) -> str:
+    """How to read the gaps."""
+    several = f"means over {runs_word(summary)}s" if number_of_runs(summary) > 1 else "means"
+    return (
+        f"(method − LOGGING) / (ORACLE − LOGGING), from {several}, with a 95 % bootstrap interval over queries; "
+        f"{NO_VALUE} where ORACLE is not significantly above LOGGING (paired t-test over queries, p < 0.05), or one of "
+        "the three is missing."
+    )
+
+
+def paper_notes(summary: Summary) -> list[Note]:
+    """What should be known of the paper's numbers beside ours."""
+    experiment = summary.results.experiment
+    rows = [method for table in summary.tables for method in (*table.learners, *table.yardsticks)]
+    return notes_on([paper_name(experiment, row) for row in rows]) if experiment.report.paper else []
+
+
+def what_was_run(summary: Summary) -> str:
+    """The experiment in a sentence."""
+    results = summary.results
+    derived = {name for name, _ in summary.chosen}
+    learners = {m for table in summary.tables for m in table.learners} - derived
+    settings = sum(len(table.columns.settings) for table in summary.tables)
+    words = column_words(summary.tables[0]) if len(summary.tables) == 1 else _SETTINGS
+    planned = len(results.cells) + len(results.failed) + len(results.missing)
+    sentence = (
+        f"{count(len(learners), 'method')} {words.before} {words.count(settings)} on {results.data['name']}, "
+        f"{count(number_of_runs(summary), runs_word(summary))}: {count(planned, 'cell')}"
+    )
+    left = [
+        f"{len(cells)} {word}" for cells, word in ((results.failed, "failed"), (results.missing, "missing")) if cells
+    ]
+    return f"{sentence}, of which {enumerate_words(left)}." if left else f"{sentence}, all finished."
+
+
+def what_was_found(table: Table, measure: str) -> list[str]:
+    """Who leads, how significantly, and how much of the gap it closes."""
+    words = column_words(table)
+    labels = dict(zip(table.columns.settings, table.columns.labels, strict=True))
+    led = {setting: leader for setting in labels if (leader := table.leader(setting, measure))}
+    sentences: list[str] = []
+    for method, times in Counter(led.values()).most_common():
+        won = [setting for setting in labels if led.get(setting) == method]
+        if len(labels) == 1:
+            where = ""
+        elif times == len(labels):
+            where = (
+                f" {words.before} both {words.several}" if times == 2 else f" {words.before} all {words.count(times)}"
+            )
+        else:
+            where = f" {words.before} {enumerate_words([labels[setting] for setting in won])}"
+        lead = f"{method} leads{where}" if sentences else f"By {measure_label(measure)}, {method} leads{where}"
+        sentences.append(lead + _significance(table, method, won, measure) + ".")
+        if len(sentences) == 1:
+            sentences += _gaps(table, method, measure)
+    return sentences
+
+
+def _significance(table: Table, method: str, won: Sequence[Setting], measure: str) -> str:
+    scores = [table.scores[method, setting, measure] for setting in won]
+    tested = [score for score in scores if score.comparison]
+    better = sum(score.mark.startswith("*") for score in tested)
+    if not tested:
+        return ""
+    if better == len(tested):
+        return ", significantly better than the best baseline" + (" in each case" if better > 1 else "")
+    if better == 0:
+        return ", not significantly better than the best baseline"
+    return f", significantly better than the best baseline in {better} of {len(tested)} cases"
+
+
+def _gaps(table: Table, method: str, measure: str) -> list[str]:
+    gaps = [
+        (score.gap.value, label)
+        for setting, label in zip(table.columns.settings, table.columns.labels, strict=True)
+        if (score := table.scores.get((method, setting, measure))) and score.gap
+    ]
+    if not gaps:
+        return []
+    mean = percent(float(np.mean([gap for gap, _ in gaps])))
+    if len(gaps) == 1:
+        return [f"It closes {mean} of the gap between LOGGING and ORACLE."]
+    (low, low_label), (high, high_label) = min(gaps), max(gaps)
+    return [
+        f"It closes {mean} of the gap between LOGGING and ORACLE on average, from {percent(low)} ({low_label}) "
+        f"to {percent(high)} ({high_label})."
+    ]

@@ -1,0 +1,104 @@
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from matplotlib.axes import Axes
+
+from cuolr.experiments.report.colours import INK, method_looks
+from cuolr.experiments.report.drawing import Panel, Plot, inline_svg, save
+from cuolr.experiments.report.plots import all_plots
+from cuolr.experiments.report.summary import summarise
+from tests.experiments.made_up import sweep_like, table1_like, write_made_up
+
+
+def line(axes: Axes) -> None:
+    axes.plot([1, 2], [3, 4], marker="o", color="#d55e00")
+
+
+def brightness(colour: str) -> float:
+    """Relative luminance, as the Web Content Accessibility Guidelines define it."""
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(first: str, second: str) -> float:
+    low, high = sorted(map(brightness, (first, second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_all_plots_of_a_table_are_there(tmp_path: Path) -> None:
+    plots = all_plots(summarise(write_made_up(tmp_path, table1_like(measures=["ndcg@10"]), (1, 2), queries=20)))
+    assert [plot.name for plot in plots] == ["gap-closed", "wins", "learning-curves", "click-rate"]
+    assert [len(plot.panels) for plot in plots] == [5, 1, 5, 1]
+
+
+def test_plots_of_a_measure_are_there_for_each_measure(tmp_path: Path) -> None:
+    measures = ["ndcg@10", "err@10"]
+    plots = all_plots(summarise(write_made_up(tmp_path, sweep_like(measures=measures), (1,), queries=20)))
+    assert [plot.measure for plot in plots if plot.name == "curves"] == measures
+
+
+def test_nothing_is_plotted_where_nothing_is_finished(tmp_path: Path) -> None:
+    assert all_plots(summarise(write_made_up(tmp_path, table1_like(), (1,), queries=20, skip=lambda cell: True))) == []
+
+
+def test_the_plot_of_wins_is_of_the_best_method_that_is_tested(tmp_path: Path) -> None:
+    plots = all_plots(summarise(write_made_up(tmp_path, table1_like(measures=["ndcg@10"]), (1, 2), queries=40)))
+    titles = [plot.title for plot in plots if plot.name == "wins"]
+    assert titles == ["CUOLR(CQL) against the best baseline, query by query, nDCG@10"]
+
+
+def test_a_legend_has_what_is_drawn_and_nothing_else(tmp_path: Path) -> None:
+    experiment = table1_like(measures=["ndcg@10"])
+    results = write_made_up(
+        tmp_path, experiment, (1,), queries=20, skip=lambda cell: cell.click_model in ("ubm", "ccm")
+    )
+    legends = {plot.name: list(plot.legend) for plot in all_plots(summarise(results))}
+    assert legends["click-rate"] == ["PBM", "CASCADE", "DCM"]
+    assert legends["learning-curves"] == ["naive", "IPW", "CM-IPW", "DLA", "CUOLR(SAC)", "CUOLR(CQL)"]
+
+
+def test_a_panel_becomes_an_svg_of_the_pages_colour_and_font() -> None:
+    panel = Panel("a <title> & more", line)
+    svg = inline_svg(panel, "p1")
+    root = ElementTree.fromstring(svg)
+    assert set(root.attrib) == {"version", "viewBox"}
+    assert "currentColor" in svg
+    assert INK not in svg
+    assert "DejaVu" not in svg
+    assert "a &lt;title&gt; &amp; more" in svg
+    ids = re.findall(r'id="([^"]*)"', svg)
+    assert all(name.startswith("p1-") for name in ids)
+    used = re.findall(r'(?:href="#|url\(#)([^")]*)', svg)
+    assert used
+    assert set(used) <= set(ids)
+
+
+def test_the_same_panel_gives_the_same_svg() -> None:
+    panel = Panel("x", line)
+    assert inline_svg(panel, "p") == inline_svg(panel, "p")
+
+
+def test_plots_are_saved_as_png_and_svg(tmp_path: Path) -> None:
+    panel = Panel("x", line)
+    save(Plot("name", "title", "caption", (panel,) * 4), tmp_path)
+    assert (tmp_path / "name.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "name.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#1b1f25"])
+def test_every_colour_can_be_seen_on_a_light_and_on_a_dark_page(page: str) -> None:
+    sweep = sweep_like()
+    names = [*table1_like().grid[0].method, "two-tower", "LightGBM", "LightGBM+position"]
+    looks = {**method_looks(sweep, sweep.grid[0].method), **method_looks(table1_like(), names)}
+    assert {name: look.colour for name, look in looks.items() if contrast(look.colour, page) < 3} == {}
+
+
+def test_a_method_has_the_same_colour_in_every_experiment() -> None:
+    alone = method_looks(table1_like(), ["CUOLR(CQL)"])
+    among = method_looks(table1_like(), ["naive", "my own", "CUOLR(CQL)", "IPW"])
+    assert alone["CUOLR(CQL)"].colour == among["CUOLR(CQL)"].colour
+    assert len({look.colour for look in among.values()}) == 4
+    assert len({look.marker for look in among.values()}) == 4

@@ -1,0 +1,172 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuolr.experiments.report.settings import Setting
+from cuolr.experiments.report.summary import Summary, summarise
+from cuolr.experiments.results import Results
+from cuolr.experiments.spec import Cell, Experiment, parse_experiment
+from cuolr.significance import compare, holm
+from tests.experiments.made_up import sweep_like, table1_like, write_made_up
+
+PBM, DCM = (Setting("ranksvm", model, 200) for model in ("pbm", "dcm"))
+LEVELS = {"LOGGING": 0.3, "ORACLE": 0.7, "naive": 0.4, "DLA": 0.45, "CUOLR(CQL)": 0.6}
+
+
+def small(**changes: Any) -> Experiment:
+    methods = {"LOGGING": "logging", "ORACLE": "oracle", "naive": "naive", "DLA": "dla", "CUOLR(CQL)": "cql"}
+    table: dict[str, Any] = {
+        "title": "small",
+        "measures": ["ndcg@10"],
+        "grid": [{"method": list(methods), "click_model": ["pbm", "dcm"]}],
+        "method": {name: {"learner": learner} for name, learner in methods.items()},
+    }
+    return parse_experiment(table | changes)
+
+
+def values(cell: Cell, measure: str, queries: int = 60) -> Any:
+    own = np.random.default_rng([cell.fold, cell.seed, *cell.method.encode(), *cell.click_model.encode()])
+    query = np.random.default_rng(cell.fold).normal(0, 0.05, queries)
+    return LEVELS[cell.method] + query + own.normal(0, 0.03, queries) + 0.01 * cell.fold
+
+
+def made(folder: Path, folds: tuple[int, ...] = (1, 2, 3), **options: Any) -> Results:
+    return write_made_up(folder, options.pop("experiment", small()), folds, per_query=values, **options)
+
+
+def pooled(results: Results, method: str, model: str) -> Any:
+    cells = [cell for cell in results.cells if cell.method == method and cell.click_model in ("", model)]
+    return np.concatenate([results.cells[cell].per_query["ndcg@10"] for cell in sorted(cells)])
+
+
+def score(summary: Summary, method: str, setting: Setting = PBM) -> Any:
+    return summary.tables[0].scores[method, setting, summary.main_measure]
+
+
+def test_mean_and_standard_deviation_are_over_folds(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    means = [results.cells[Cell("DLA", fold, 1, "ranksvm", "pbm", 200)].measures["ndcg@10"] for fold in (1, 2, 3)]
+    found = score(summarise(results), "DLA")
+    assert found.mean == pytest.approx(sum(means) / 3)
+    assert found.deviation == pytest.approx(np.sqrt(sum((m - sum(means) / 3) ** 2 for m in means) / 2))
+    assert (found.finished, found.planned) == (3, 3)
+
+
+def test_yardsticks_are_in_every_column(tmp_path: Path) -> None:
+    summary = summarise(made(tmp_path))
+    assert score(summary, "ORACLE", PBM).mean == score(summary, "ORACLE", DCM).mean
+    assert summary.tables[0].yardsticks == ("LOGGING", "ORACLE")
+    assert summary.tables[0].learners == ("naive", "DLA", "CUOLR(CQL)")
+
+
+def test_queries_of_folds_are_pooled_and_tested_against_the_best_baseline(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    found = score(summarise(results), "CUOLR(CQL)")
+    expected = compare(pooled(results, "CUOLR(CQL)", "pbm"), pooled(results, "DLA", "pbm"), resamples=99)
+    assert found.against == "DLA"
+    assert found.comparison.queries == 3 * 60
+    assert found.comparison.t_test == expected.t_test
+    assert found.comparison.difference == expected.difference
+    assert (found.mark, found.best) == ("**", True)
+
+
+def test_a_query_counts_once_however_many_seeds_it_was_run_with(tmp_path: Path) -> None:
+    results = made(tmp_path, folds=(), experiment=small(seeds=4))
+    found = score(summarise(results), "CUOLR(CQL)")
+    ours, theirs = (pooled(results, name, "pbm").reshape(4, 60).mean(axis=0) for name in ("CUOLR(CQL)", "DLA"))
+    assert found.comparison.queries == 60
+    assert found.comparison.t_test == pytest.approx(compare(ours, theirs, resamples=99).t_test)
+
+
+def test_p_values_are_corrected_over_the_table(tmp_path: Path) -> None:
+    summary = summarise(made(tmp_path))
+    both = [score(summary, "CUOLR(CQL)", setting) for setting in (PBM, DCM)]
+    assert [one.p_value for one in both] == holm([one.comparison.t_test for one in both])
+
+
+def test_baselines_and_yardsticks_are_not_tested(tmp_path: Path) -> None:
+    summary = summarise(made(tmp_path))
+    assert all(score(summary, name).comparison is None for name in ("naive", "DLA", "LOGGING", "ORACLE"))
+
+
+def test_what_is_significantly_worse_is_marked(tmp_path: Path) -> None:
+    summary = summarise(made(tmp_path, experiment=small(report={"baselines": ["CUOLR(CQL)"]})))
+    assert (score(summary, "naive").mark, score(summary, "naive").against) == ("†", "CUOLR(CQL)")
+
+
+def test_the_gap_closed_comes_from_means_over_folds(tmp_path: Path) -> None:
+    summary = summarise(made(tmp_path))
+    logging, oracle, method = (score(summary, name).mean for name in ("LOGGING", "ORACLE", "CUOLR(CQL)"))
+    gap = score(summary, "CUOLR(CQL)").gap
+    assert gap.value == pytest.approx((method - logging) / (oracle - logging), abs=1e-5)
+    assert gap.low < gap.value < gap.high
+
+
+def test_without_an_oracle_there_is_no_gap(tmp_path: Path) -> None:
+    summary = summarise(made(tmp_path, skip=lambda cell: cell.method == "ORACLE"))
+    assert score(summary, "CUOLR(CQL)").gap is None
+    assert score(summary, "ORACLE").mean is None
+
+
+def test_missing_and_failed_cells_are_never_numbers(tmp_path: Path) -> None:
+    def fail(cell: Cell) -> str:
+        return "broken" if cell.method == "naive" and cell.click_model == "pbm" else ""
+
+    found = summarise(made(tmp_path, fail=fail, skip=lambda cell: cell.method == "DLA" and cell.click_model == "dcm"))
+    naive, dla = score(found, "naive", PBM), score(found, "DLA", DCM)
+    assert (naive.mean, naive.failed, naive.finished) == (None, 3, 0)
+    assert (dla.mean, dla.failed, dla.finished) == (None, 0, 0)
+    assert score(found, "CUOLR(CQL)", DCM).against == "naive"
+
+
+def test_a_row_with_fewer_folds_is_neither_best_nor_the_baseline(tmp_path: Path) -> None:
+    found = summarise(made(tmp_path, skip=lambda cell: cell.method == "DLA" and cell.fold == 1))
+    assert score(found, "DLA").finished == 2
+    assert score(found, "CUOLR(CQL)").against == "naive"
+    partial = tmp_path / "partial"
+    found = summarise(made(partial, skip=lambda cell: cell.method == "CUOLR(CQL)" and cell.fold == 1))
+    assert not score(found, "CUOLR(CQL)").best
+    assert score(found, "DLA").best
+    assert score(found, "CUOLR(CQL)").comparison.queries == 2 * 60
+
+
+def test_nothing_finished_is_a_summary_too(tmp_path: Path) -> None:
+    found = summarise(made(tmp_path, skip=lambda cell: True))
+    assert {one.mean for one in found.tables[0].scores.values()} == {None}
+    assert found.tables[0].leader(PBM, "ndcg@10") is None
+
+
+def test_the_papers_number_stands_beside_ours_on_its_own_data_only(tmp_path: Path) -> None:
+    own = summarise(
+        write_made_up(
+            tmp_path / "own", table1_like(measures=["ndcg@10"]), (1,), data={"name": "", "paper_name": "yahoo-set1"}
+        )
+    )
+    other = summarise(write_made_up(tmp_path / "other", table1_like(measures=["ndcg@10"]), (1,)))
+    assert score(own, "IPW").paper.value == 0.748
+    assert score(own, "ORACLE").paper.value == 0.781
+    assert score(own, "naive").paper is None
+    assert score(other, "IPW").paper is None
+    expected = {
+        "yahoo-set1": pytest.approx((0.748 - 0.693) / (0.781 - 0.693)),
+        "mslr-web10k": pytest.approx((0.390 - 0.338) / (0.453 - 0.338)),
+    }
+    assert score(own, "IPW").paper_gaps == score(other, "IPW").paper_gaps == expected
+
+
+def test_the_best_value_of_a_sweep_is_chosen_on_validation(tmp_path: Path) -> None:
+    results = write_made_up(tmp_path, sweep_like(measures=["ndcg@10"]), (1, 2), queries=20)
+    summary = summarise(results)
+    chosen = summary.chosen["CQL(best)", PBM]
+
+    def validation(method: str) -> float:
+        cells = [cell for cell in results.cells if cell.method == method and cell.click_model == "pbm"]
+        return float(np.mean([max(results.cells[cell].validations.values()) for cell in cells]))
+
+    swept = [method for method in summary.tables[0].learners if method.startswith("CQL ")]
+    assert validation(chosen) == max(validation(method) for method in swept)
+    assert score(summary, "CQL(best)").mean == score(summary, chosen).mean
+    assert summary.tables[0].contenders == ("SAC", "CQL(best)")
+    assert summary.tables[0].leader(PBM, "ndcg@10") in ("SAC", "CQL(best)")

@@ -1,0 +1,47 @@
+from pathlib import Path
+
+from cuolr.experiments.report.summary import summarise
+from cuolr.experiments.report.wording import caption, paper_notes, what_was_found, what_was_run
+from tests.experiments.made_up import sessions_like, table1_like, write_made_up
+
+
+def test_the_first_sentence_says_what_was_run_and_what_is_not_there(tmp_path: Path) -> None:
+    results = write_made_up(
+        tmp_path,
+        table1_like(),
+        (1, 2),
+        queries=20,
+        fail=lambda cell: "no" if cell.method == "DLA" and cell.click_model == "pbm" and cell.fold == 1 else "",
+        skip=lambda cell: cell.method == "IPW" and cell.click_model == "ccm",
+    )
+    cells = 2 * (2 + 6 * 5)
+    expected = f"6 methods under 5 click models on MQ2008, 2 folds: {cells} cells, of which 1 failed and 2 missing."
+    assert what_was_run(summarise(results)) == expected
+
+
+def test_findings_name_the_leader_and_the_gap_it_closes(tmp_path: Path) -> None:
+    summary = summarise(write_made_up(tmp_path, sessions_like(), (), queries=60))
+    sentences = what_was_found(summary.tables[0], "ndcg@10")
+    assert sentences[0].startswith("By nDCG@10, CUOLR(CQL) leads with all 4 sizes of the log, significantly better")
+    assert sentences[1].startswith("It closes ")
+    assert "% of the gap between LOGGING and ORACLE on average, from " in sentences[1]
+
+
+def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
+    summary = summarise(write_made_up(tmp_path, sessions_like(), (), queries=20, skip=lambda cell: True))
+    assert what_was_found(summary.tables[0], "ndcg@10") == []
+
+
+def test_the_caption_explains_what_the_table_has(tmp_path: Path) -> None:
+    summary = summarise(write_made_up(tmp_path, table1_like(), (1, 2), queries=20))
+    text = caption(summary, summary.tables[0])
+    assert text.startswith("Mean ± standard deviation over 2 folds; the best learner in bold; * p < 0.05")
+    untested = summarise(write_made_up(tmp_path / "other", table1_like(report={"baselines": []}), (1,), queries=20))
+    assert caption(untested, untested.tables[0]) == "One fold; the best learner in bold."
+
+
+def test_notes_on_the_paper_are_given_only_where_its_numbers_are_shown(tmp_path: Path) -> None:
+    beside = summarise(write_made_up(tmp_path, table1_like(), (1,), queries=20))
+    alone = summarise(write_made_up(tmp_path / "other", table1_like(report={}), (1,), queries=20))
+    assert [note.mark for note in paper_notes(beside)] == ["a", "b"]
+    assert paper_notes(alone) == []
