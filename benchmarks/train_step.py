@@ -67,7 +67,7 @@ def _learner(name: str, precision: str) -> SoftActorCritic:
 
 def _plain_update(learner: SoftActorCritic, batch: SessionBatch) -> None:
     """The same step with the losses written position by position."""
-    learner.descend(plain_losses(learner, batch))
+    learner.descend(plain_losses(learner, batch), batch.where.sum())
     learner.follow_critics()
 
 

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 
 import cuolr
+from cuolr import parallel
 from cuolr.data.aggregate import aggregate
 from cuolr.data.clicklog import require_sessions
 from cuolr.data.normalise import Normaliser
@@ -51,6 +53,8 @@ def fit(
         provenance: Where the log comes from, to be kept with the model.
     """
     training, learner_class = config.training, config.learner_class
+    if parallel.processes() > 1 and not learner_class.takes_parts:
+        raise InputError(f"{config.learner} needs all sessions at once, so one process must do; leave torchrun away")
     if learner_class.needs_sessions:
         require_sessions(log, config.learner)
     if to_be_aggregated(log, learner_class, aggregation):
@@ -74,7 +78,7 @@ def fit(
         fixed = {**settings, "training": {k: v for k, v in settings["training"].items() if k != "steps"}}
         run_folder = RunFolder(folder, {**fixed, "log": batches.fingerprint()})
         if not resume:
-            run_folder.start(overwrite)
+            parallel.from_first(partial(run_folder.start, overwrite))
     described = {**(provenance or {}), "settings": settings, "versions": _versions()}
     return train(learner, batches, validate, training, run_folder, resume, progress, described)
 

@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import torch
 
+from cuolr import parallel
 from cuolr.errors import InputError
 from cuolr.learners.base import Learner, NonFiniteLossError
 from cuolr.learners.batches import Batches
@@ -112,10 +114,10 @@ def train(
         provenance: Where the policy comes from, to be kept with the model.
     """
     learner.begin(batches)
-    run = _Run(learner, validate, folder, dict(provenance or {}), config.keep)
+    run = _Run(learner, validate, folder if parallel.is_first() else None, dict(provenance or {}), config.keep)
     if resume:
         assert folder is not None
-        run.load_state(folder.resume())
+        run.load_state(parallel.from_first(folder.resume))
     run.save()  # so that a run can be resumed from its first moment on
     with _interrupt_noticed() as interrupted:
         while not (outcome := run.outcome(config, interrupted)):
@@ -126,7 +128,7 @@ def train(
             run.note(values, progress)
             if due:
                 run.save()
-    run.save()
+        run.save()
     if outcome != "interrupted" and run.step not in run.validations:
         # After the checkpoint: with more steps, a run that is resumed has not seen this one either.
         run.validate()
@@ -178,11 +180,11 @@ class _Run:
             and len([s for s in self.validations if s > self.best.step]) >= config.patience
         ):
             return "patience"
-        return "interrupted" if interrupted.is_set() else None
+        return "interrupted" if parallel.in_any(interrupted.is_set()) else None
 
     def update(self, batches: Batches) -> dict[str, float]:
         start = time.perf_counter()
-        batch = batches.at(self.step)
+        batch = batches.at(self.step, parallel.part_of(batches.batch_size))
         self.step += 1
         try:
             values = self.learner.update(batch)
@@ -195,7 +197,7 @@ class _Run:
         return values
 
     def validate(self) -> dict[str, float]:
-        score = self.validator(self.learner)
+        score = parallel.from_first(partial(self.validator, self.learner))
         if not math.isfinite(score):
             raise self._diverged("validation")
         self.validations[self.step] = score
@@ -262,10 +264,12 @@ def _interrupt_noticed() -> Iterator[threading.Event]:
         yield interrupted  # signals go to the main thread only
         return
     before = signal.getsignal(signal.SIGINT)
+    # A terminal sends it to all processes, and torchrun does so again; that is no second Ctrl-C.
+    afterwards = before if parallel.processes() == 1 else signal.SIG_IGN
 
     def notice(*_: object) -> None:
         interrupted.set()
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, afterwards)
 
     signal.signal(signal.SIGINT, notice)
     try:

@@ -61,6 +61,16 @@ def test_a_batch_depends_on_the_seed_and_the_step_alone() -> None:
     assert not torch.equal(make(log, seed=2).at(17).features, batches.at(17).features)
 
 
+@settings(max_examples=25, deadline=None)
+@given(batch_size=st.integers(1, 40), cut=st.integers(0, 40), step=st.integers(0, 9), unshown=st.integers(0, 3))
+def test_parts_of_a_batch_make_up_the_whole(batch_size: int, cut: int, step: int, unshown: int) -> None:
+    batches = make(small_log(), batch_size, unshown=unshown)
+    whole, parts = batches.at(step), [batches.at(step, part) for part in (slice(cut), slice(cut, None))]
+    for name, value in vars(whole).items():
+        if value is not None:
+            torch.testing.assert_close(torch.cat([getattr(part, name) for part in parts]), value, rtol=0, atol=0)
+
+
 def test_epochs_have_different_orders() -> None:
     batches = make(counted_log(rows=40), batch_size=40)
     assert not torch.equal(batches.at(0).weight, batches.at(1).weight)

@@ -16,6 +16,7 @@ from cuolr.types import Bools, Candidates, ClickLog, IntegerArray, Ints
 # Rows of the log, or queries, that are looked at together, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
 QUERIES_AT_A_TIME = 512
+WHOLE = slice(None)
 
 
 class Batches:
@@ -72,13 +73,14 @@ class Batches:
         """The number of rows of an epoch."""
         return self._n_rows
 
-    def at(self, step: int) -> SessionBatch:
-        """The batch of a step, counted from 0; it may begin in one epoch and end in the next."""
+    def at(self, step: int, part: slice = WHOLE) -> SessionBatch:
+        """The batch of a step, counted from 0, or a part of its rows; it may begin in one epoch and end in the next."""
         stream = step * self.batch_size + np.arange(self.batch_size)
         epochs, places = np.divmod(stream, self._n_rows)
         parts = [shuffled(places[epochs == e], self._n_rows, self._seed, int(e)) for e in np.unique(epochs)]
         rows = np.concatenate(parts)
-        return self._gather(rows if self._rows is None else self._rows[rows], np.random.default_rng((self._seed, step)))
+        rows = rows if self._rows is None else self._rows[rows]
+        return self._gather(rows, np.random.default_rng((self._seed, step)), part)
 
     def in_order(self) -> Iterator[SessionBatch]:
         """All rows once, in the log's order; the last batch may be smaller."""
@@ -95,8 +97,13 @@ class Batches:
         digest.update(self._features.numpy().data)
         return digest.hexdigest()
 
-    def _gather(self, rows: IntegerArray, rng: np.random.Generator) -> SessionBatch:
+    def _gather(self, rows: IntegerArray, rng: np.random.Generator, part: slice = WHOLE) -> SessionBatch:
         log = self.log
+        if self._unshown:
+            # For all rows, so that what is drawn does not depend on the part.
+            documents, real = self._draw_unshown(log.query[rows], log.ranking[rows], rng)
+            documents, real = documents[part], real[part]
+        rows = rows[part]
         query, ranking = log.query[rows], log.ranking[rows]
         where = ranking >= 0
         weight = log.count[rows] / self._mean_count
@@ -108,7 +115,6 @@ class Batches:
         )
         if not self._unshown:
             return batch
-        documents, real = self._draw_unshown(query, ranking, rng)
         unshown = self._features_of(documents, real)
         return SessionBatch(batch.features, batch.clicks, batch.where, batch.weight, unshown, torch.from_numpy(real))
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cuolr import parallel
 from cuolr.errors import InputError
 from cuolr.learners.base import Learner, NonFiniteLossError
 
@@ -20,6 +21,7 @@ class GradientLearner(Learner):
         max_gradient_norm: The gradient of each network is clipped to this norm; None = as it is.
     """
 
+    takes_parts = True
     networks: nn.ModuleDict
     max_gradient_norm: float | None
 
@@ -33,18 +35,24 @@ class GradientLearner(Learner):
         ]
         self._optimiser = torch.optim.Adam(groups, foreach=True)
 
-    def descend(self, losses: Mapping[str, Tensor]) -> dict[str, float]:
+    def descend(self, losses: Mapping[str, Tensor], size: Tensor) -> dict[str, float]:
         """One step down the gradient of the sum of these losses; returns them, and their sum as `loss`.
+
+        Args:
+            losses: Means over what this process has of the batch.
+            size: [] of how many things they are the mean. The step, and what is returned, is of the mean over all.
 
         Raises:
             NonFiniteLossError: Before anything is changed.
         """
-        values = {name: loss.item() for name, loss in losses.items()}
+        share = parallel.share(size.float())
+        values = dict(zip(losses, parallel.total(torch.stack(list(losses.values())) * share).tolist(), strict=True))
         for name, value in values.items():
             if not math.isfinite(value):
                 raise NonFiniteLossError(name)
         self._optimiser.zero_grad()
-        torch.autograd.backward(list(losses.values()))
+        torch.autograd.backward(list(losses.values()), [share] * len(losses))
+        parallel.add_gradients(self.networks.parameters())
         if self.max_gradient_norm is not None:
             for group in self._optimiser.param_groups:
                 nn.utils.clip_grad_norm_(group["params"], self.max_gradient_norm)

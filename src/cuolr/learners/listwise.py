@@ -56,7 +56,8 @@ class ListwiseLearner(GradientLearner):
 
     def update(self, batch: SessionBatch) -> dict[str, float]:
         """One step on the mean of the losses over sessions."""
-        return self.descend({name: (loss * batch.weight).mean() for name, loss in self.losses(batch).items()})
+        losses = {name: (loss * batch.weight).mean() for name, loss in self.losses(batch).items()}
+        return self.descend(losses, torch.tensor(len(batch.weight)))
 
     @torch.no_grad()
     def held_out_score(self, batch: SessionBatch) -> Tensor:

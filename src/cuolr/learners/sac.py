@@ -92,6 +92,7 @@ class SoftActorCritic(CriticLearner):
                 "entropy_weight": self.entropy.weight.clone(),
             },
             log_likelihood=self.click_likelihood(episodes, q, next_value),
+            weights={"entropy": uniform_entropy(episodes)},
         )
 
     def q_values(self, episodes: Episodes, states: Tensor) -> tuple[list[Tensor], list[Tensor]]:
@@ -141,5 +142,10 @@ class EntropyWeight(nn.Module):
 def share_of_uniform_entropy(policy: Tensor, log_policy: Tensor, episodes: Episodes) -> Tensor:
     """The policy's entropy over that of a uniform choice, both summed over the steps that took place; 1 if none did."""
     entropy = -(policy * log_policy).sum()
-    greatest = episodes.actions.sum(dim=1).clamp(min=1).log().sum()
+    greatest = uniform_entropy(episodes)
     return torch.where(greatest > 0, entropy / greatest, 1.0)
+
+
+def uniform_entropy(episodes: Episodes) -> Tensor:
+    """[] the entropy of a uniform choice, summed over the steps that took place."""
+    return episodes.actions.sum(dim=1).clamp(min=1).log().sum()

@@ -1,12 +1,13 @@
 """What all learners share that place one document after the other: states, a step, and the policy they give."""
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from cuolr import parallel
 from cuolr.data.normalise import Normaliser
 from cuolr.encoders.base import build_encoder
 from cuolr.errors import InputError
@@ -56,11 +57,13 @@ class Losses:
         minimised: Scalars whose sum is minimised.
         watched: Scalars that are plotted only.
         log_likelihood: [K, B] of what the log shows at each step, in the learner's own terms.
+        weights: Of what is watched and is not a mean over steps: what it is divided by.
     """
 
     minimised: dict[str, Tensor]
     watched: dict[str, Tensor]
     log_likelihood: Tensor
+    weights: dict[str, Tensor] = field(default_factory=dict)
 
 
 class SequentialLearner(GradientLearner):
@@ -95,8 +98,9 @@ class SequentialLearner(GradientLearner):
 
     def update(self, batch: SessionBatch) -> dict[str, float]:
         """One step on the losses of a batch."""
-        losses = self._losses(batch)
-        plotted = self.descend(losses.minimised)
+        losses, steps = self._losses(batch), batch.where.sum()
+        plotted = self.descend(losses.minimised, steps)
+        losses = replace(losses, watched=_over_all_processes(losses, steps))
         self.after_step(losses)
         return plotted | {name: value.item() for name, value in losses.watched.items()}
 
@@ -124,3 +128,12 @@ class SequentialLearner(GradientLearner):
 
     def _episodes(self, batch: SessionBatch) -> Episodes:
         return Episodes.of(batch, with_unshown=self.config.candidates == "all")
+
+
+def _over_all_processes(losses: Losses, steps: Tensor) -> dict[str, Tensor]:
+    """What is watched, for the whole batch."""
+    if not losses.watched:
+        return {}
+    weights = torch.stack([losses.weights.get(name, steps).float() for name in losses.watched])
+    values = parallel.total(torch.stack(list(losses.watched.values())) * parallel.share(weights))
+    return dict(zip(losses.watched, values, strict=True))
