@@ -1,3 +1,5 @@
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,72 @@ def test_labelled_queries_choose_the_policy(
     assert cuolr.evaluate(ranker.policy_, splits[1]).means()["ndcg@10"] == pytest.approx(best.score)
 
 
+def test_a_saved_model_says_how_it_was_trained_as_that_of_the_command_does(log: ClickLog, tmp_path: Path) -> None:
+    ranker = cuolr.Ranker("sac", preset="paper", steps=4, batch_size=8, settings=QUICK).fit(log)
+    ranker.save(str(tmp_path / "model"))
+    provenance = json.loads((tmp_path / "model" / "model.json").read_text())["provenance"]
+    assert provenance["preset"] == "paper"
+    assert provenance["settings"]["training"]["steps"] == 4
+    assert {"cuolr", "torch", "numpy", "python"} <= set(provenance["versions"])
+    best = ranker.result_.best
+    assert best is not None
+    assert provenance["training"] == {"step": best.step, "validation": best.score, "steps": 4, "finished": True}
+
+
+def test_a_log_of_features_that_are_not_finite_is_refused_in_words(log: ClickLog) -> None:
+    features = log.candidates.features.copy()
+    features[3, 1] = np.nan
+    broken = replace(log, candidates=replace(log.candidates, features=features))
+    with pytest.raises(
+        InputError, match="features: expected finite numbers, found NaN or an infinite one as feature 2"
+    ):
+        cuolr.Ranker("sac", steps=2, settings=QUICK).fit(broken)
+
+
+def test_validation_queries_of_other_features_are_refused_before_training(
+    log: ClickLog, splits: tuple[RankingDataset, RankingDataset, RankingDataset]
+) -> None:
+    narrow = replace(splits[1].candidates, features=splits[1].candidates.features[:, 1:])
+    found = log.candidates.n_features - 1
+    with pytest.raises(InputError, match=rf"validation: expected documents of {found + 1} features, .* found {found}"):
+        cuolr.Ranker("sac", steps=2, settings=QUICK).fit(log, replace(splits[1], candidates=narrow))
+
+
+def test_rankings_are_drawn_by_a_seed(log: ClickLog) -> None:
+    ranker = cuolr.Ranker("sac", steps=2, batch_size=8, settings=QUICK).fit(log)
+    best, *drawn = (ranker.rank(log.candidates, 5, sample_seed=seed) for seed in (None, 1, 1, 2))
+    np.testing.assert_array_equal(best, ranker.rank(log.candidates, 5))
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert (drawn[0] != drawn[2]).any()
+    assert (drawn[0] != best).any()
+
+
+def test_rankings_that_make_no_sense_are_refused(log: ClickLog) -> None:
+    ranker = cuolr.Ranker("sac", steps=2, batch_size=8, settings=QUICK).fit(log)
+    with pytest.raises(InputError, match="length of the rankings: expected a whole number from 1 up, found -1"):
+        ranker.rank(log.candidates, -1)
+    with pytest.raises(InputError, match="seed to sample by: expected a whole number from 0 up, found -1"):
+        ranker.rank(log.candidates, sample_seed=-1)
+    with pytest.raises(InputError, match="length of the rankings: expected a whole number from 1 up, found 0"):
+        RandomPolicy(1).rank(log.candidates, 0)
+
+
+def test_features_are_found_by_the_names_that_the_log_gives_them(log: ClickLog, tmp_path: Path) -> None:
+    names = np.array([f"f{i}" for i in range(log.candidates.n_features)])
+    named = replace(log, candidates=replace(log.candidates, feature_names=names))
+    cuolr.save_click_log(named, tmp_path / "log")
+    read = cuolr.load_click_log(tmp_path / "log")
+    for learner in ("sac", "naive"):
+        ranker = cuolr.Ranker(learner, steps=2, batch_size=8, settings={"learner.hidden": [8, 8]}).fit(read)
+        ranker.save(tmp_path / learner)
+        policy = cuolr.load_policy(tmp_path / learner)
+        expected = policy.rank(log.candidates, 5)  # without names: as they stand
+        turned = replace(log.candidates, features=log.candidates.features[:, ::-1], feature_names=names[::-1])
+        np.testing.assert_array_equal(policy.rank(turned, 5), expected)
+        with pytest.raises(InputError, match="feature 'f0' is missing"):
+            policy.rank(replace(turned, feature_names=np.char.replace(names[::-1], "f0", "g")), 5)
+
+
 def test_fitting_again_starts_anew(log: ClickLog) -> None:
     ranker = cuolr.Ranker("sac", steps=4, batch_size=8, seed=3, settings=QUICK)
     once, again = (ranker.fit(log).policy_.arrays() for _ in range(2))
@@ -62,3 +130,9 @@ def test_settings_are_checked_at_once() -> None:
 def test_ranking_before_fitting_says_what_to_do(log: ClickLog) -> None:
     with pytest.raises(InputError, match=r"nothing is learned yet; call fit\(log\) first"):
         cuolr.Ranker().rank(log.candidates)
+
+
+@pytest.mark.parametrize("learner", ["ipw", "cm-ipw"])
+def test_a_learner_that_needs_propensities_says_how_to_give_them(log: ClickLog, learner: str) -> None:
+    with pytest.raises(InputError, match=r"in Python, settings=\{'learner.propensities': FILE\}"):
+        cuolr.Ranker(learner, steps=2).fit(log)

@@ -52,6 +52,17 @@ def test_the_score_is_the_mean_of_one_measure() -> None:
     assert score_on(three_queries(), "ndcg@1")(by_first_feature()) == pytest.approx((1 / 3 + 1) / 2)
 
 
+def test_a_measure_has_one_name_however_it_is_written() -> None:
+    evaluation = evaluate(by_first_feature(), three_queries(), ["ndcg@010", "ndcg@10", "ndcg@1"])
+    assert list(evaluation.per_query) == ["ndcg@10", "ndcg@1"]
+    assert score_on(three_queries(), "ndcg@010")(by_first_feature()) == evaluation.means()["ndcg@10"]
+
+
+def test_lists_are_not_longer_than_the_longest_query() -> None:
+    evaluation = evaluate(by_first_feature(), three_queries(), [f"ndcg@{10**12}"])
+    assert evaluation.ranking.shape[1] == three_queries().candidates.sizes.max()
+
+
 def test_a_bad_measure_is_noticed_before_any_training() -> None:
     with pytest.raises(InputError, match="unknown measure 'ndgc'"):
         score_on(three_queries(), "ndgc@10")

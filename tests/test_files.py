@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from cuolr.errors import InputError
-from cuolr.files import atomic_file, atomic_folder
+from cuolr.files import atomic_file, atomic_folder, check_files
 
 
 def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path: Path) -> None:
@@ -41,3 +41,20 @@ def test_a_folder_is_replaced_only_when_told(tmp_path: Path) -> None:
         (unfinished / "new").write_text("")
     assert [entry.name for entry in target.iterdir()] == ["new"]
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
+
+
+def test_several_files_are_checked_before_any_is_written(tmp_path: Path) -> None:
+    there, folder = tmp_path / "there", tmp_path / "folder"
+    there.write_text("precious")
+    folder.mkdir()
+    check_files((tmp_path / "a", None, tmp_path / "new" / "b"), overwrite=False)
+    for files, overwrite, problem in (
+        ((tmp_path / "a", tmp_path / "folder" / ".." / "a"), True, "found the same one twice"),
+        ((tmp_path / "a", there), False, "there: exists already"),
+        ((tmp_path / "a", folder), True, "folder: expected the name of a file, found a folder"),
+        ((tmp_path / "a", there / "new" / "b"), True, "expected a folder to write it to, found the file"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            check_files(files, overwrite)
+    check_files((there,), overwrite=True)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder", "there"]

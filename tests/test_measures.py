@@ -11,7 +11,16 @@ from sklearn.metrics import dcg_score, ndcg_score
 
 from cuolr.clicks.base import click_model
 from cuolr.errors import InputError
-from cuolr.measures import MEASURES, GradedLists, Measure, expected_clicks, mean_over_queries, measure_ranking
+from cuolr.measures import (
+    MEASURES,
+    GradedLists,
+    Measure,
+    WithoutRelevant,
+    expected_clicks,
+    mean_over_queries,
+    measure_ranking,
+    what_counts,
+)
 from cuolr.policies.base import rank_by_score
 from cuolr.types import Candidates, RankingDataset
 
@@ -65,6 +74,14 @@ def test_empty_positions_gain_nothing() -> None:
     assert measure_ranking(dataset, ranking_of([[-1, -1], [2, -1]]), "dcg@2") == pytest.approx([0, 1 / log2(2)])
 
 
+@pytest.mark.parametrize("measure", [*MEASURES.names(), "clicks:ubm"])
+def test_a_cutoff_beyond_all_documents_costs_no_memory(measure: str) -> None:
+    dataset = dataset_of([[0, 1, 3], [2]])
+    ranking = ranking_of([[0, 1, 2], [0, -1, -1]])
+    far, near = (measure_ranking(dataset, ranking, f"{measure}@{k}") for k in (10**12, 3))
+    assert far == pytest.approx(near * 3 / 10**12 if measure == "precision" else near)
+
+
 def test_a_short_query_is_complete_whatever_the_cutoff() -> None:
     assert measure_ranking(dataset_of([[0, 1]]), ranking_of([[0, 1]]), "ndcg@10") == pytest.approx([1 / log2(3)])
 
@@ -77,8 +94,24 @@ def test_a_query_without_a_relevant_document_counts_what_the_option_says(
     dataset = dataset_of([[0, 0], [0, 1], []])
     lists = GradedLists.of(dataset, ranking_of([[0, 1], [1, 0], [-1, -1]]))
     values = Measure(measure, 2).per_query(lists, option)  # type: ignore[arg-type]
+    if measure in ("dcg", "dcg-linear") and option == "one":
+        value = 0.0  # a sum of no gains
     np.testing.assert_equal(values[[0, 2]], [value, value])
     assert values[1] > 0
+
+
+@pytest.mark.parametrize("option", ["zero", "one", "skip"])
+def test_a_query_without_a_relevant_document_always_has_its_own_clicks(option: WithoutRelevant) -> None:
+    lists = GradedLists.of(dataset_of([[0, 0], [0, 4], []]), ranking_of([[0, 1], [1, 0], [-1, -1]]))
+    values = Measure.parse("clicks:pbm@2").per_query(lists, option)
+    assert values == pytest.approx([(0.68 + 0.61) * 0.1, 0.68 * 1 + 0.61 * 0.1, 0], rel=1e-6)
+
+
+def test_words_name_the_measures_that_the_option_does_not_touch() -> None:
+    assert what_counts("skip", ["ndcg@10", "dcg@10"]) == "skipped"
+    assert what_counts("skip", ["ndcg@10", "clicks:pbm@5"]) == "skipped (clicks:pbm@5: their own value)"
+    assert what_counts("one", ["dcg@1", "dcg-linear@2"]) == "counted as 1 (dcg@1, dcg-linear@2: 0)"
+    assert what_counts("zero", ["dcg@1"]) == "counted as 0"
 
 
 def test_the_mean_leaves_out_skipped_queries() -> None:
@@ -99,12 +132,14 @@ def test_a_list_shorter_than_the_cutoff_is_refused() -> None:
     ("text", "message"),
     [
         ("ndgc@10", r"unknown measure 'ndgc' \(did you mean 'ndcg'\?\)"),
-        ("ndcg", "expected '@' and a whole number above 0 after 'ndcg', found nothing"),
+        ("ndcg", r"expected '@' and a whole number from 1 to 10\^18 − 1 after 'ndcg', found nothing"),
         ("ndcg@", "found ''"),
         ("ndcg@0", "found '0'"),
         ("ndcg@-1", "found '-1'"),
         ("ndcg@ten", "found 'ten'"),
         ("ndcg@²", "found '²'"),
+        ("ndcg@" + "9" * 19, "found '9999999999999999999'"),
+        ("ndcg@" + "9" * 5_000, "from 1 to"),
         ("", "unknown measure ''"),
     ],
 )

@@ -37,9 +37,16 @@ def test_the_paper_preset_of_the_baselines_is_as_in_the_paper(name: str) -> None
         assert learner.estimate == "paper"
 
 
+@pytest.mark.parametrize("name", ["naive", "ipw", "cm-ipw", "dla"])
+def test_what_the_paper_preset_adds_to_the_paper_is_told(name: str) -> None:
+    text, config = PRESETS["paper"].read_text(), configure(name, "paper").learner_config
+    assert f"max_gradient_norm, {config.max_gradient_norm}" in text
+    assert name == "naive" or f"max_weight, {config.max_weight:g}" in text
+
+
 def test_the_two_presets_differ_only_where_the_default_says_so() -> None:
     text = PRESETS["default"].read_text()
-    for learner in ("sac", "cql"):
+    for learner in LEARNERS.names():
         paper, default = (configure(learner, preset).as_dict() for preset in ("paper", "default"))
         for section in ("learner", "training"):
             for name in {*paper[section], *default[section]}:
@@ -134,3 +141,29 @@ def test_values_are_written_as_in_toml_or_as_plain_text() -> None:
     for bad in ("steps", "=3"):
         with pytest.raises(InputError, match="expected <name>=<value>"):
             parse_settings([bad])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learner.encoder": "atention"}, r"unknown encoder 'atention' \(did you mean 'attention'\?\); known: "),
+        (
+            {"learner.encoder_settings.head": 4},
+            "unknown setting 'learner.encoder_settings.head' .*; known: learner.encoder_settings.document_size",
+        ),
+        (
+            {"learner.encoder_settings.heads": 0},
+            "setting 'learner.encoder_settings.heads': expected a whole number from 1 up, found 0",
+        ),
+        (
+            {"learner.encoder": "lstm", "learner.encoder_settings.size": 2.5},
+            "setting 'learner.encoder_settings.size': expected a whole number, found 2.5",
+        ),
+        ({"training.normalising": "max"}, "setting 'training.normalising': expected one of 'min-max', 'log-min-max'"),
+        ({"training.held_out": 1.5}, "setting 'training.held_out': expected above 0 and below 1, found 1.5"),
+        ({"training.seed": 10**20}, "setting 'training.seed': expected at most 2147483647, found 1000000"),
+    ],
+)
+def test_settings_are_checked_before_anything_starts(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        configure("sac", settings=settings)

@@ -261,13 +261,20 @@ def test_the_truth_is_known_where_it_depends_on_the_position_alone() -> None:
     relative = np.array(EYE_TRACKING) / EYE_TRACKING[0]
     truth = {name: true_propensities(click_model(name), 10) for name in CLICK_MODELS.names()}
     known = {name: found.examination for name, found in truth.items() if found.examination is not None}
-    assert known.keys() == {"pbm", "trust", "perfect"}
+    assert known.keys() == {"pbm", "perfect"}
     assert numbers(known["pbm"]) == pytest.approx(relative)
     assert numbers(known["perfect"]) == pytest.approx(np.ones(10))
     continuation = {name: found.continuation["true"] for name, found in truth.items() if found.continuation}
     assert continuation.keys() == {"dcm", "cascade"}
     assert numbers(continuation["dcm"]) == pytest.approx(EYE_TRACKING)
     assert numbers(continuation["cascade"]) == pytest.approx(np.zeros(10))
+
+
+def test_under_trust_bias_the_ratio_of_clicks_is_not_that_of_examination() -> None:
+    model = click_model("trust")
+    clicks = model.click_probability(np.ones((1, 10), np.float32), np.ones((1, 10), np.bool_))[0]
+    assert abs(clicks[9] / clicks[0] - EYE_TRACKING[9] / EYE_TRACKING[0]) > 0.005
+    assert true_propensities(model, 10) == Propensities()
 
 
 def test_the_truth_goes_with_the_severity_and_the_length_of_the_lists() -> None:

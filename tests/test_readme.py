@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cuolr.cli import COMMANDS
+from cuolr.learners.base import LEARNERS
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
 
@@ -43,3 +44,9 @@ def test_every_make_target_and_link_exists() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
     for link in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (root / link).exists(), link
+
+
+@pytest.mark.parametrize("learner", LEARNERS.names())
+def test_every_learner_has_a_page(learner: str) -> None:
+    page = Path(__file__).resolve().parents[1] / "docs" / "learners" / f"{learner}.md"
+    assert page.read_text().startswith(f"# {learner}\n")

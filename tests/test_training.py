@@ -69,6 +69,11 @@ def metrics(folder: Path) -> list[dict[str, float]]:
     return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
 
 
+def arrays_of(folder: Path) -> bytes:
+    (file,) = folder.glob("model-*.safetensors")
+    return file.read_bytes()
+
+
 def weights_of(policy: object) -> list[float]:
     assert isinstance(policy, LinearPolicy)
     weights: list[float] = policy.weights.tolist()
@@ -107,6 +112,53 @@ def test_the_last_step_is_validated_even_off_the_schedule() -> None:
     assert result.best.step == 12
 
 
+def test_the_last_validation_is_noted_even_off_the_schedule(tmp_path: Path) -> None:
+    heard: dict[int, Mapping[str, float]] = {}
+    result = finish(tmp_path / "run", steps=12, progress=lambda step, values: heard.update({step: values}))
+    lines = metrics(tmp_path / "run")
+    assert [line["step"] for line in lines] == list(range(1, 13))
+    assert lines[-1]["validation"] == heard[12]["validation"] == result.validations[12]
+
+
+def interrupting_at(number: int, presses: int) -> Callable[[Learner], float]:
+    """A validation in which Ctrl-C is pressed so often, when it is called for the n-th time."""
+    calls = []
+
+    def validate(learner: Learner) -> float:
+        calls.append(learner)
+        for _ in range(presses if len(calls) == number else 0):
+            os.kill(os.getpid(), signal.SIGINT)
+        return by_own_score(learner)
+
+    return validate
+
+
+def test_ctrl_c_in_the_last_validation_lets_the_run_finish(tmp_path: Path) -> None:
+    config, validate = TrainingConfig(steps=12, validate_every=5), interrupting_at(3, presses=1)
+    result = train(toy(), batches(), validate, config, started(tmp_path / "run"))
+    assert (result.outcome, set(result.validations)) == ("finished", {5, 10, 12})
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_twice_in_the_last_validation_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
+    config, validate = TrainingConfig(steps=12, validate_every=5), interrupting_at(3, presses=2)
+    with pytest.raises(KeyboardInterrupt):
+        train(toy(), batches(), validate, config, started(tmp_path / "run"))
+    resumed = train(toy(9), batches(), by_own_score, config, run_folder(tmp_path / "run"), resume=True)
+    whole = train(toy(), batches(), by_own_score, config)
+    assert resumed.validations == whole.validations
+    assert resumed.best is not None
+    assert whole.best is not None
+    assert weights_of(resumed.best.policy) == weights_of(whole.best.policy)
+
+
+def test_fewer_steps_than_were_made_are_refused(tmp_path: Path) -> None:
+    finish(tmp_path / "run", steps=25)
+    with pytest.raises(InputError, match=r"run: 25 steps are made already; give --steps 25 or more"):
+        finish(tmp_path / "run", steps=24, resume=True)
+    assert finish(tmp_path / "run", steps=25, resume=True).validations.keys() == {10, 20, 25}
+
+
 def test_the_last_policy_is_kept_where_that_is_asked_for_whatever_validation_says() -> None:
     config = TrainingConfig(steps=50, validate_every=10, patience=1, keep="last")
     result = train(toy(), batches(), scores_in_turn(0.5, 0.4, 0.3, 0.2, 0.1), config)
@@ -139,7 +191,7 @@ def test_a_run_that_was_interrupted_and_resumed_ends_like_one_that_was_not(step:
     resumed = finish(tmp_path / "parts", resume=True)
     assert (resumed.outcome, resumed.steps) == ("finished", 47)
     assert resumed.validations == whole.validations
-    models = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("whole", "parts")]
+    models = [arrays_of(tmp_path / run) for run in ("whole", "parts")]
     assert models[0] == models[1]
     states = [load_checkpoint(tmp_path / run / "checkpoint.safetensors")["state"] for run in ("whole", "parts")]
     torch.testing.assert_close(states[0]["learner"], states[1]["learner"], rtol=0, atol=0)
@@ -151,7 +203,7 @@ def test_a_finished_run_can_be_given_more_steps(tmp_path: Path) -> None:
     finish(tmp_path / "parts", steps=25)  # whose last validation is off the schedule
     resumed = finish(tmp_path / "parts", steps=47, resume=True)
     assert resumed.validations == whole.validations
-    models = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("whole", "parts")]
+    models = [arrays_of(tmp_path / run) for run in ("whole", "parts")]
     assert models[0] == models[1]
 
 
@@ -256,8 +308,10 @@ def test_a_folder_is_not_overwritten_unless_asked_for(tmp_path: Path) -> None:
     finish(tmp_path / "run")
     with pytest.raises(InputError, match="run: exists already; give --resume to go on, or --overwrite"):
         run_folder(tmp_path / "run").start()
+    before = weights_of(load_policy(tmp_path / "run"))
     run_folder(tmp_path / "run").start(overwrite=True)
-    assert not any((tmp_path / "run").iterdir())
+    assert weights_of(load_policy(tmp_path / "run")) == before  # until there is another
+    assert len(list((tmp_path / "run").iterdir())) == 2
     (tmp_path / "run" / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match="run: exists and is not a model"):
         run_folder(tmp_path / "run").start(overwrite=True)
@@ -266,7 +320,8 @@ def test_a_folder_is_not_overwritten_unless_asked_for(tmp_path: Path) -> None:
 def test_the_folder_holds_the_model_a_checkpoint_and_a_line_for_each_step(tmp_path: Path) -> None:
     result = finish(tmp_path / "run", provenance={"log": "small"})
     names = {file.name for file in (tmp_path / "run").iterdir()}
-    assert names == {"model.json", "model.safetensors", "checkpoint.safetensors", "metrics.jsonl"}
+    (arrays,) = (tmp_path / "run").glob("model-*.safetensors")
+    assert names == {"model.json", arrays.name, "checkpoint.safetensors", "metrics.jsonl"}
     lines = metrics(tmp_path / "run")
     assert [line["step"] for line in lines] == list(range(1, 48))
     assert {line["step"]: line["validation"] for line in lines if "validation" in line}.items() <= (
@@ -297,8 +352,10 @@ def test_held_out_sessions_count_by_their_weight() -> None:
 
 def test_all_bad_settings_are_named_together() -> None:
     with pytest.raises(InputError) as error:
-        TrainingConfig(steps=0, batch_size=-1)
+        TrainingConfig(steps=0, batch_size=-1, seed=99999999999999999999, held_out=1.0)
     assert [problem.split(":")[0] for problem in error.value.problems] == [
         "setting 'training.steps'",
         "setting 'training.batch_size'",
+        "setting 'training.seed'",
+        "setting 'training.held_out'",
     ]

@@ -1,6 +1,7 @@
 """What goes wrong through no fault of ours, said in words that a user can act on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class InputError(Exception):
@@ -15,6 +16,15 @@ class InputError(Exception):
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)
         super().__init__("\n".join(self.problems))
+
+
+@contextmanager
+def problems_in(place: object) -> Iterator[None]:
+    """Say of each problem that is met inside where it is, such as the file."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError([f"{place}: {problem}" for problem in error.problems]) from None
 
 
 class InputWarning(UserWarning):

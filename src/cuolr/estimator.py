@@ -18,6 +18,7 @@ class Ranker:
     """Learns to rank from a click log.
 
     Attributes:
+        preset: Where settings come from that are not given.
         config: All settings of the run.
         result_: How training went, once fitted.
     """
@@ -43,6 +44,7 @@ class Ranker:
         """
         given = {"training.steps": steps, "training.batch_size": batch_size, "training.seed": seed}
         given = {name: value for name, value in given.items() if value is not None}
+        self.preset = preset
         self.config = configure(learner, preset, {**given, **(settings or {})})
 
     def fit(self, log: ClickLog, validation: RankingDataset | None = None, progress: Progress | None = None) -> Self:
@@ -53,8 +55,14 @@ class Ranker:
             validation: Labelled queries by which the best policy is chosen; None = by sessions of held-out queries.
             progress: Called after each step with its number and what was measured.
         """
-        validate = None if validation is None else policy_validation(score_on(validation))
-        result = fit(log, self.config, validate, progress=progress)
+        validate, validated_by = None, None
+        if validation is not None:
+            expected, found = log.candidates.n_features, validation.candidates.n_features
+            if found != expected:
+                raise InputError(f"validation: expected documents of {expected} features, as in the log, found {found}")
+            validate, validated_by = policy_validation(score_on(validation)), {"measure": "ndcg@10"}
+        provenance = {"preset": self.preset}
+        result = fit(log, self.config, validate, validated_by, progress=progress, provenance=provenance)
         if result.outcome == "interrupted":
             raise KeyboardInterrupt
         self.result_: TrainingResult = result
@@ -68,10 +76,17 @@ class Ranker:
         assert self.result_.best is not None, "a run that ends by itself has been validated"
         return self.result_.best.policy
 
-    def rank(self, candidates: Candidates, k: int = 10) -> Ints:
-        """[n_queries, k] the slots of the best documents of each query, −1 after the last one."""
-        return self.policy_.rank(candidates, k)
+    def rank(self, candidates: Candidates, k: int = 10, sample_seed: int | None = None) -> Ints:
+        """[n_queries, k] the slots of the best documents of each query, −1 after the last one.
+
+        Args:
+            candidates: What to rank.
+            k: Length of the lists.
+            sample_seed: Draw each document from the policy instead of taking the best; None = the best.
+        """
+        policy = self.policy_ if sample_seed is None else self.policy_.sampled(sample_seed)
+        return policy.rank(candidates, k)
 
     def save(self, folder: Path | str) -> None:
         """Write the policy to a folder; `cuolr.load_policy` reads it, and so do `cuolr rank` and `cuolr evaluate`."""
-        save_policy(self.policy_, Path(folder), self.config.as_dict())
+        save_policy(self.policy_, folder, self.result_.provenance)

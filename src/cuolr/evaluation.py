@@ -21,7 +21,7 @@ class Evaluation:
 
     Attributes:
         query_ids: [n_queries].
-        per_query: [n_queries] values by measure; NaN for queries that do not count.
+        per_query: [n_queries] values by measure, named as `ndcg@10`; NaN for queries that do not count.
         without_relevant: What a query without a relevant document counts.
         n_without_relevant: How many of these there are.
         ranking: [n_queries, K] the lists that were measured, slots, −1 after the last document.
@@ -53,7 +53,8 @@ def evaluate(
         without_relevant: What a query without a relevant document counts; `skip` = nothing.
     """
     parsed = [Measure.parse(measure) for measure in measures]
-    ranking = policy.rank(dataset.candidates, max(measure.cutoff for measure in parsed))
+    longest = int(dataset.candidates.sizes.max(initial=1))
+    ranking = policy.rank(dataset.candidates, min(longest, max(measure.cutoff for measure in parsed)))
     lists = GradedLists.of(dataset, ranking)
     return Evaluation(
         query_ids=dataset.candidates.query_ids,
@@ -86,5 +87,5 @@ def write_per_query(path: Path, evaluation: Evaluation) -> None:
 
 def score_on(dataset: RankingDataset, measure: str = "ndcg@10") -> Callable[[RankingPolicy], float]:
     """What gives a policy's mean of a measure on a data set; for validation."""
-    Measure.parse(measure)
-    return lambda policy: evaluate(policy, dataset, [measure]).means()[measure]
+    name = str(Measure.parse(measure))
+    return lambda policy: evaluate(policy, dataset, [name]).means()[name]

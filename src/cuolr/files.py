@@ -3,11 +3,14 @@
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from cuolr.errors import InputError
+
+# The names of what is being written, or of what a kill has left of it.
+UNFINISHED = ".*.unfinished"
 
 
 @contextmanager
@@ -64,6 +67,25 @@ def refuse_existing(path: Path, overwrite: bool, ours: str | None = None) -> Non
         raise InputError(f"{path}: has no {ours}, so it is not replaced; give another path, or remove it yourself")
 
 
+def check_files(paths: Iterable[Path | None], overwrite: bool) -> None:
+    """Stop before any work where one of several files could not be written, or two are the same.
+
+    Args:
+        paths: Where they are to be; None = not asked for.
+        overwrite: Whether files that are there may be replaced.
+    """
+    files = [path for path in paths if path is not None]
+    for number, file in enumerate(files):
+        if file.resolve() in [other.resolve() for other in files[:number]]:
+            raise InputError(f"{file}: expected a file of its own for each output, found the same one twice")
+        refuse_existing(file, overwrite)
+        if file.is_dir():
+            raise InputError(f"{file}: expected the name of a file, found a folder")
+        there = next(folder for folder in file.absolute().parents if folder.exists())
+        if not there.is_dir():
+            raise InputError(f"{file}: expected a folder to write it to, found the file {there}")
+
+
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
     """Refuse a name that does not say what the file is to be."""
     if path.suffix.lower() not in suffixes:
@@ -85,4 +107,4 @@ def _put_in_place(unfinished: Path, path: Path, overwrite: bool) -> None:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.unfinished")
+    return path.with_name(UNFINISHED.replace("*", f"{path.name}.{uuid.uuid4().hex[:12]}"))

@@ -16,7 +16,7 @@ from cuolr.data.clicklog import require_sessions
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.base import Learner
-from cuolr.learners.batches import Batches, split_by_query
+from cuolr.learners.batches import Batches, fingerprint, split_by_query
 from cuolr.presets import RunConfig
 from cuolr.run_folder import RunFolder
 from cuolr.training import Progress, TrainingConfig, TrainingResult, Validate, held_out_validation, train
@@ -76,7 +76,7 @@ def fit(
     run_folder = None
     if folder is not None:
         fixed = {**settings, "training": {k: v for k, v in settings["training"].items() if k != "steps"}}
-        run_folder = RunFolder(folder, {**fixed, "log": batches.fingerprint()})
+        run_folder = RunFolder(folder, {**fixed, "log": fingerprint(log)})
         if not resume:
             parallel.from_first(partial(run_folder.start, overwrite))
     described = {**(provenance or {}), "settings": settings, "versions": _versions()}

@@ -4,7 +4,7 @@ A measure is named as it is written everywhere: `ndcg@10` in Python, in the shel
 as in the paper, or the grade itself where the name says `-linear`; a document is relevant if its grade is above 0.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeAlias
 
@@ -19,6 +19,8 @@ from cuolr.types import Bools, Doubles, IntegerArray, Ints, RankingDataset
 # What a query without a relevant document counts, and how a table says so.
 WithoutRelevant = Literal["skip", "zero", "one"]
 COUNTED: Mapping[WithoutRelevant, str] = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
+# Sums of gains, of which there are none in such a query: 0 is their value, and 1 would make no sense.
+SUMS_OF_GAINS = ("dcg", "dcg-linear")
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class GradedLists:
         relevant: [B] how many documents of the query have a grade above 0.
         documents: [B] how many documents the query has.
         max_grade: The highest grade of the data set's scale.
+        k: Positions that count; more than K only where no query has more than K documents.
     """
 
     shown: IntegerArray
@@ -40,6 +43,7 @@ class GradedLists:
     relevant: Ints
     documents: Ints
     max_grade: int
+    k: int
 
     @classmethod
     def of(cls, dataset: RankingDataset, ranking: Ints) -> Self:
@@ -62,20 +66,15 @@ class GradedLists:
             relevant=np.bincount(query[dataset.relevance > 0], minlength=len(sizes)),
             documents=sizes,
             max_grade=dataset.max_grade,
+            k=ranking.shape[1],
         )
 
     def top(self, k: int) -> "GradedLists":
-        """The lists with just `k` positions; empty ones are added where no query has so many documents."""
+        """The lists of the first `k` positions; they are shorter where no query has so many documents."""
         width = self.shown.shape[1]
         if k > width and (self.documents > width).any():
             raise InputError(f"a measure at {k} needs lists of {k} documents, found {width}; rank at least {k}")
-        more = ((0, 0), (0, max(0, k - width)))
-        return replace(
-            self,
-            shown=np.pad(self.shown[:, :k], more),
-            where=np.pad(self.where[:, :k], more),
-            ideal=np.pad(self.ideal[:, :k], more),
-        )
+        return replace(self, shown=self.shown[:, :k], where=self.where[:, :k], ideal=self.ideal[:, :k], k=k)
 
 
 def _grades_at(dataset: RankingDataset, ranking: Ints) -> IntegerArray:
@@ -88,6 +87,10 @@ def _grades_at(dataset: RankingDataset, ranking: Ints) -> IntegerArray:
 
 MeasureFunction: TypeAlias = Callable[[GradedLists], Doubles]
 MEASURES: Registry[MeasureFunction] = Registry("measure", package=None)
+# What the name of a measure of expected clicks begins with; the click model's follows.
+CLICKS = "clicks:"
+# Of a cutoff: what 64 bits can hold.
+MAX_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -112,13 +115,25 @@ class Measure:
         """Read a measure as it is written: `ndcg@10`."""
         name, at, cutoff = text.partition("@")
         _function_of(name)
-        if not (at and cutoff.isascii() and cutoff.isdigit() and int(cutoff) > 0):
+        digits = cutoff.lstrip("0")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS):
             found = f"'{cutoff}'" if at else "nothing"
-            raise InputError(f"measure '{text}': expected '@' and a whole number above 0 after '{name}', found {found}")
-        return cls(name, int(cutoff))
+            wanted = f"a whole number from 1 to 10^{MAX_DIGITS} − 1"
+            raise InputError(f"measure '{text}': expected '@' and {wanted} after '{name}', found {found}")
+        return cls(name, int(digits))
 
     def __str__(self) -> str:
         return f"{self.name}@{self.cutoff}"
+
+    @property
+    def is_of_clicks(self) -> bool:
+        """Whether it is of clicks, which a query without a relevant document has as well as any other."""
+        return self.name.startswith(CLICKS)
+
+    @property
+    def needs_scale(self) -> bool:
+        """Whether it depends on the highest grade of the data set's scale."""
+        return self.name == "err" or self.is_of_clicks
 
     def per_query(self, lists: GradedLists, without_relevant: WithoutRelevant = "skip") -> Doubles:
         """The measure of each list.
@@ -127,13 +142,17 @@ class Measure:
 
         Args:
             lists: At least as long as the cutoff.
-            without_relevant: What a query without a relevant document counts: `zero`, `one`, or NaN, for `skip`.
+            without_relevant: What a query without a relevant document counts: `zero`, `one`, or NaN, for `skip`. It
+                always has its expected clicks; and 0, not 1, for DCG.
 
         Returns:
             [n_queries].
         """
         values = _function_of(self.name)(lists.top(self.cutoff))
-        return np.where(lists.relevant > 0, values, {"skip": np.nan, "zero": 0.0, "one": 1.0}[without_relevant])
+        if self.is_of_clicks:
+            return values
+        one = 0.0 if self.name in SUMS_OF_GAINS else 1.0
+        return np.where(lists.relevant > 0, values, {"skip": np.nan, "zero": 0.0, "one": one}[without_relevant])
 
 
 def measure_ranking(
@@ -151,6 +170,19 @@ def measure_ranking(
         [n_queries], NaN for the queries to skip.
     """
     return Measure.parse(measure).per_query(GradedLists.of(dataset, ranking), without_relevant)
+
+
+def what_counts(without_relevant: WithoutRelevant, measures: Iterable[str]) -> str:
+    """How a table of these measures says what queries without a relevant document count.
+
+    >>> what_counts("one", ["ndcg@10", "dcg@5", "clicks:pbm@10"])
+    'counted as 1 (dcg@5: 0; clicks:pbm@10: their own value)'
+    """
+    parsed = [Measure.parse(measure) for measure in measures]
+    sums = ", ".join(str(measure) for measure in parsed if measure.name in SUMS_OF_GAINS and without_relevant == "one")
+    clicks = ", ".join(str(measure) for measure in parsed if measure.is_of_clicks)
+    exceptions = [f"{sums}: 0"] * bool(sums) + [f"{clicks}: their own value"] * bool(clicks)
+    return COUNTED[without_relevant] + (f" ({'; '.join(exceptions)})" if exceptions else "")
 
 
 def mean_over_queries(values: Doubles) -> float:
@@ -209,7 +241,7 @@ def mrr(lists: GradedLists) -> Doubles:
 @MEASURES.register("precision")
 def precision(lists: GradedLists) -> Doubles:
     """Share of the positions that hold a relevant document; a list that ends early has the rest wrong."""
-    share: Doubles = (lists.shown > 0).mean(axis=1)
+    share: Doubles = (lists.shown > 0).sum(axis=1) / lists.k
     return share
 
 
@@ -222,7 +254,7 @@ def average_precision(lists: GradedLists) -> Doubles:
     """
     relevant = lists.shown > 0
     precisions = np.cumsum(relevant, axis=1) / _positions(lists.shown)
-    possible = np.minimum(lists.relevant, lists.shown.shape[1])
+    possible = np.minimum(lists.relevant, lists.k)
     total: Doubles = (relevant * precisions).sum(axis=1) / _positive(possible)
     return total
 
@@ -239,9 +271,8 @@ def expected_clicks(lists: GradedLists, model: ClickModel, discount: float = 1.0
 
 def _function_of(name: str) -> MeasureFunction:
     """The measure of that name."""
-    kind, colon, model_name = name.partition(":")
-    if kind == "clicks" and colon:
-        model = click_model(model_name)
+    if name.startswith(CLICKS):
+        model = click_model(name.removeprefix(CLICKS))
         return lambda lists: expected_clicks(lists, model)
     return MEASURES.get(name)
 

@@ -87,8 +87,13 @@ def true_propensities(click_model: ClickModel, k: int) -> Propensities:
     """What the estimates of `estimate_propensities` are of, where it depends on the position alone.
 
     That is the examination of position-based users, and the continuation, `true`, of users who read on until a click.
+    Where what is looked at is clicked more at one position than at another, as under trust bias, the ratio of clicks is
+    not that of examination, and there is nothing to show.
     """
     relevance = np.stack([np.zeros(k), np.ones(k)])
+    clicked = click_model.click_if_examined(relevance)
+    if (clicked != clicked[:, :1]).any():
+        return Propensities()
     looked_at = click_model.examination_probability(relevance)
     continuation = {}
     if isinstance(click_model, TopDownModel) and click_model.continue_after_skip() == 1:

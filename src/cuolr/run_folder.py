@@ -1,26 +1,24 @@
 """The folder that a run of training fills: a model at any time after the first validation, and all it takes to go on.
 
-model.json, model.safetensors   the best policy so far, see `policies.store`
-checkpoint.safetensors          the state of the run, see `checkpoints`
-metrics.jsonl                   what was measured, a line for each step
+model.json, model-….safetensors   the best policy so far, see `policies.store`
+checkpoint.safetensors            the state of the run, see `checkpoints`
+metrics.jsonl                     what was measured, a line for each step
 """
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from cuolr.checkpoints import load_checkpoint, save_checkpoint
 from cuolr.errors import InputError
-from cuolr.files import atomic_file
+from cuolr.files import UNFINISHED, atomic_file
 from cuolr.policies.base import RankingPolicy
-from cuolr.policies.store import ARRAYS_FILE, SETTINGS_FILE, save_policy
+from cuolr.policies.store import ARRAYS_PATTERN, SETTINGS_FILE, put_policy
 
 CHECKPOINT_FILE, METRICS_FILE = "checkpoint.safetensors", "metrics.jsonl"
-FILES = (SETTINGS_FILE, ARRAYS_FILE, CHECKPOINT_FILE, METRICS_FILE)
+FILES = (SETTINGS_FILE, ARRAYS_PATTERN, CHECKPOINT_FILE, METRICS_FILE)
 
 
 class RunFolder:
@@ -37,10 +35,15 @@ class RunFolder:
         self.settings = json.loads(json.dumps(settings))
 
     def start(self, overwrite: bool = False) -> None:
-        """Make the folder; one that is there already is replaced if asked for, and if it is of a run."""
+        """Make the folder; one that is there already is taken if asked for, and if it is of a run.
+
+        The model of that run stays until there is a new one.
+        """
         check_place(self.path, overwrite)
-        shutil.rmtree(self.path, ignore_errors=True)
-        self.path.mkdir(parents=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+        for name in (CHECKPOINT_FILE, METRICS_FILE):
+            (self.path / name).unlink(missing_ok=True)
+        self._remove_unfinished()
 
     def resume(self) -> dict[str, Any]:
         """The state that was saved last; later lines of the metrics are cut off."""
@@ -53,6 +56,7 @@ class RunFolder:
             raise InputError(
                 [f"{checkpoint}: cannot be resumed with other settings: {problem}" for problem in problems]
             )
+        self._remove_unfinished()
         self._cut_metrics(saved["state"]["step"])
         state: dict[str, Any] = saved["state"]
         return state
@@ -68,26 +72,38 @@ class RunFolder:
 
     def publish(self, policy: RankingPolicy, provenance: Mapping[str, Any]) -> None:
         """Make `policy` the model of this folder."""
-        with tempfile.TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent) as place:
-            save_policy(policy, Path(place) / "model", provenance)
-            for name in (ARRAYS_FILE, SETTINGS_FILE):
-                os.replace(Path(place) / "model" / name, self.path / name)
+        put_policy(policy, self.path, provenance)
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a kill in the middle of writing has left."""
+        for file in self.path.glob(UNFINISHED):
+            file.unlink()
 
     def _cut_metrics(self, step: int) -> None:
         """Leave the lines up to `step`; a crash may have left later ones, or half a line."""
         path = self.path / METRICS_FILE
         lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        kept = [line for number, line in enumerate(lines, start=1) if _step_of(line, f"{path}:{number}") <= step]
         with atomic_file(path) as unfinished:
-            unfinished.write_text("".join(f"{line}\n" for line in lines if json.loads(line)["step"] <= step))
+            unfinished.write_text("".join(f"{line}\n" for line in kept))
+
+
+def _step_of(line: str, where: str) -> int:
+    """The step that a line of the metrics is of."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, TypeError, LookupError):
+        raise InputError(f"{where}: expected a step and its values, found {line[:80]!r}; remove the line") from None
 
 
 def check_place(path: Path, overwrite: bool) -> None:
     """Refuse a place where no run can be started."""
     if not path.exists():
         return
-    if not path.is_dir() or {file.name for file in path.iterdir()} - set(FILES):
+    names = [file.name for file in path.iterdir() if not file.match(UNFINISHED)] if path.is_dir() else [""]
+    if not all(any(fnmatch(name, pattern) for pattern in FILES) for name in names):
         raise InputError(f"{path}: exists and is not a model; choose another place or remove it")
-    if any(path.iterdir()) and not overwrite:
+    if names and not overwrite:
         raise InputError(f"{path}: exists already; give --resume to go on, or --overwrite to start anew")
 
 

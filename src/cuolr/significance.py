@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from cuolr.errors import InputError
 from cuolr.types import Doubles
@@ -92,14 +92,14 @@ def _paired_t_test(differences: Doubles) -> float:
         return 1.0
     if np.ptp(differences) == 0:
         return 0.0  # the same difference every time: infinitely many standard errors from 0
-    return float(stats.ttest_1samp(differences, 0.0).pvalue)
+    return float(scipy.stats.ttest_1samp(differences, 0.0).pvalue)
 
 
 def _permutation_test(differences: Doubles, seed: int, resamples: int) -> float:
     """Which of the two rankers a value is of is as good as random, if both are equally good."""
     if not differences.any():
         return 1.0
-    result = stats.permutation_test(
+    result = scipy.stats.permutation_test(
         (differences,),
         np.mean,
         permutation_type="samples",
@@ -114,7 +114,7 @@ def _permutation_test(differences: Doubles, seed: int, resamples: int) -> float:
 def _bootstrap_interval(differences: Doubles, seed: int, resamples: int) -> tuple[float, float]:
     if np.ptp(differences) == 0:
         return float(differences[0]), float(differences[0])
-    result = stats.bootstrap(
+    result = scipy.stats.bootstrap(
         (differences,),
         np.mean,
         n_resamples=resamples,

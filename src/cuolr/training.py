@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 
 from cuolr import parallel
+from cuolr.data.normalise import Normalising
 from cuolr.errors import InputError
 from cuolr.learners.base import Learner, NonFiniteLossError
 from cuolr.learners.batches import Batches
@@ -24,6 +25,8 @@ Validate: TypeAlias = Callable[[Learner], float]
 # Told after each step its number, from 1, and what was measured.
 Progress: TypeAlias = Callable[[int, Mapping[str, float]], None]
 Outcome = Literal["finished", "patience", "interrupted"]
+# What every library that draws can be seeded with.
+MAX_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class TrainingConfig:
     patience: int = 0
     keep: Literal["best", "last"] = "best"
     seed: int = 1
-    normalising: str = "log-min-max"
+    normalising: Normalising = "log-min-max"
     held_out: float = 0.1
     max_held_out: int = 10_000
 
@@ -59,6 +62,10 @@ class TrainingConfig:
             for name, minimum in least.items()
             if getattr(self, name) < minimum
         ]
+        if self.seed > MAX_SEED:
+            problems.append(f"setting 'training.seed': expected at most {MAX_SEED}, found {self.seed}")
+        if not 0 < self.held_out < 1:
+            problems.append(f"setting 'training.held_out': expected above 0 and below 1, found {self.held_out}")
         if problems:
             raise InputError(problems)
 
@@ -81,12 +88,14 @@ class TrainingResult:
         steps: Updates made.
         outcome: Why it ended.
         validations: The score at each step that was validated.
+        provenance: Where the best policy comes from, to be kept with it.
     """
 
     best: Best | None
     steps: int
     outcome: Outcome
     validations: Mapping[int, float]
+    provenance: Mapping[str, Any]
 
 
 def train(
@@ -118,22 +127,26 @@ def train(
     if resume:
         assert folder is not None
         run.load_state(parallel.from_first(folder.resume))
+        if run.step > config.steps:
+            raise InputError(f"{folder.path}: {run.step} steps are made already; give --steps {run.step} or more")
     run.save()  # so that a run can be resumed from its first moment on
     with _interrupt_noticed() as interrupted:
         while not (outcome := run.outcome(config, interrupted)):
             values = run.update(batches)
-            due = run.step % config.validate_every == 0
-            if due:
+            scheduled = run.step % config.validate_every == 0
+            if run.step == config.steps and not scheduled:
+                run.save()  # before the last validation: with more steps, a run that is resumed must not know of it
+            if scheduled or run.step == config.steps:
                 values |= run.validate()
             run.note(values, progress)
-            if due:
+            if scheduled:
                 run.save()
         run.save()
-    if outcome != "interrupted" and run.step not in run.validations:
-        # After the checkpoint: with more steps, a run that is resumed has not seen this one either.
-        run.validate()
-    run.publish(finished=outcome != "interrupted")
-    return TrainingResult(run.best, run.step, outcome, run.validations)
+        if outcome == "finished" and run.step not in run.validations:
+            run.validate()  # resumed at its end
+    finished = outcome != "interrupted"
+    run.publish(finished)
+    return TrainingResult(run.best, run.step, outcome, run.validations, run.description(finished))
 
 
 def held_out_validation(batches: Batches) -> Validate:
@@ -220,10 +233,12 @@ class _Run:
             self.publish(finished=False)
 
     def publish(self, finished: bool) -> None:
-        if self.folder is None or self.best is None:
-            return
-        result = {"step": self.best.step, "validation": self.best.score, "steps": self.step, "finished": finished}
-        self.folder.publish(self.best.policy, {**self.provenance, "training": result})
+        if self.folder is not None and self.best is not None:
+            self.folder.publish(self.best.policy, self.description(finished))
+
+    def description(self, finished: bool) -> dict[str, Any]:
+        best = {} if self.best is None else {"step": self.best.step, "validation": self.best.score}
+        return {**self.provenance, "training": {**best, "steps": self.step, "finished": finished}}
 
     def state(self) -> dict[str, Any]:
         best = self.best and {

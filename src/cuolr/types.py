@@ -27,12 +27,14 @@ class Candidates:
         offsets: [n_queries + 1] where each query's rows begin; the last entry is n_documents.
         query_ids: [n_queries] as in the file.
         document_ids: [n_documents] where the source gives them, else None.
+        feature_names: [F] where the source gives them, else None.
     """
 
     features: Floats
     offsets: Ints
     query_ids: Strings
     document_ids: Strings | None = None
+    feature_names: Strings | None = None
 
     def __post_init__(self) -> None:
         assert self.features.ndim == 2, self.features.shape
@@ -40,6 +42,7 @@ class Candidates:
         assert self.offsets[0] == 0, self.offsets[0]
         assert self.offsets[-1] == len(self.features), (self.offsets[-1], len(self.features))
         assert self.document_ids is None or len(self.document_ids) == len(self.features)
+        assert self.feature_names is None or self.feature_names.shape == self.features.shape[1:]
 
     @property
     def n_queries(self) -> int:
@@ -92,6 +95,7 @@ class Candidates:
             offsets=np.concatenate([[0], np.cumsum(self.sizes[queries])]),
             query_ids=self.query_ids[queries],
             document_ids=None if self.document_ids is None else self.document_ids[rows],
+            feature_names=self.feature_names,
         )
 
 

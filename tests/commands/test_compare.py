@@ -28,6 +28,7 @@ def test_the_table_has_a_line_per_model_and_measure(run: Run, tiny: Path, models
     assert sum(line.count("/svm") for line in result.out.splitlines()) == 2
     assert "against" in result.out
     assert "win/tie/loss" in result.out
+    assert "20 queries; " in " ".join(result.out.split())
     assert "without a relevant document skipped; p values corrected by Holm's method" in " ".join(result.out.split())
 
 
@@ -66,3 +67,16 @@ def test_json_has_the_differences_and_both_p_values(run: Run, tiny: Path, models
 def test_one_model_cannot_be_compared(run: Run, tiny: Path, models: list[Path]) -> None:
     result = run("compare", models[0], "--data", tiny)
     assert (result.status, result.err) == (2, "error: expected two models or more to compare, found 1\n")
+
+
+def test_a_measure_is_compared_once_however_it_is_written(run: Run, tiny: Path, models: list[Path]) -> None:
+    result = run("compare", *models[:2], "--data", tiny, "--measures", "ndcg@010,ndcg@10,clicks:pbm@5", "--json")
+    assert result.status == 0, result.err
+    assert [line["measure"] for line in json.loads(result.out)["comparisons"]] == ["ndcg@10", "clicks:pbm@5"]
+
+
+def test_the_caption_names_what_the_option_does_not_touch(run: Run, tiny: Path, models: list[Path]) -> None:
+    arguments = ("--measures", "ndcg@5,dcg@5,clicks:pbm@5", "--without-relevant", "one")
+    result = run("compare", *models[:2], "--data", tiny, *arguments)
+    assert result.status == 0, result.err
+    assert "counted as 1 (dcg@5: 0; clicks:pbm@5: their own value)" in " ".join(result.out.split())

@@ -40,6 +40,7 @@ def test_json_holds_the_mean_of_each_measure(run: Run, tiny: Path, model: Path, 
     expected = {m: np.nanmean(measure_ranking(dataset, ranking, m)) for m in ("ndcg@10", "ndcg@3", "dcg@5")}
     assert content["measures"] == pytest.approx(expected)
     assert (content["split"], content["queries"]) == (split, dataset.candidates.n_queries)
+    assert content["fold"] == 1
 
 
 def test_the_table_says_what_queries_without_a_relevant_document_count(
@@ -79,6 +80,89 @@ def test_the_values_per_query_have_the_mean_that_is_shown(run: Run, tiny: Path, 
     values = pl.read_parquet(tmp_path / "values.parquet")
     assert values["query_id"].to_list() == load_source(find_source(tiny))["test"].candidates.query_ids.tolist()
     assert {measure: values[measure].mean() for measure in measures} == pytest.approx(means)
+
+
+def test_queries_without_a_relevant_document_have_clicks(run: Run, model: Path, some_queries: Path) -> None:
+    for option in ("skip", "zero", "one"):
+        arguments = ("--measures", "ndcg@1,clicks:pbm@1", "--without-relevant", option, "--max-grade", 2)
+        result = run("evaluate", model, "--data", some_queries, *arguments, "--json")
+        assert result.status == 0, result.err
+        # Grades 2 of 2, and 0: attractiveness 1, and the noise 0.1.
+        assert json.loads(result.out)["measures"]["clicks:pbm@1"] == pytest.approx(0.68 * (1 + 0.1) / 2)
+        table = run("evaluate", model, "--data", some_queries, *arguments).out
+        assert "(clicks:pbm@1: their own value)" in table
+
+
+@pytest.mark.parametrize(
+    ("options", "scale"),
+    [
+        ((), 2),
+        (("--dataset", "mq2008"), 2),
+        (("--dataset", "mslr-web10k"), 4),
+        (("--max-grade", 3), 3),
+        (("--max-grade", 3, "--dataset", "mslr-web10k"), 3),
+    ],
+)
+def test_the_scale_of_a_file_is_that_of_the_data_set_or_the_one_given_or_told(
+    run: Run, model: Path, some_queries: Path, options: tuple[object, ...], scale: int
+) -> None:
+    result = run("evaluate", model, "--data", some_queries, "--measures", "ndcg@1,err@1", *options, "--json")
+    assert result.status == 0, result.err
+    assert json.loads(result.out)["measures"]["err@1"] == (2**2 - 1) / 2**scale
+    assert ("does not say its scale of grades; err@1: 2, the highest grade that occurs" in result.err) == (not options)
+    assert json.loads(result.out)["fold"] is None
+
+
+def test_the_scale_is_not_told_where_it_does_not_matter_or_is_known(
+    run: Run, tiny: Path, model: Path, some_queries: Path
+) -> None:
+    for arguments in ((some_queries, "--measures", "ndcg@10"), (tiny, "--measures", "err@10,clicks:pbm@3")):
+        assert run("evaluate", model, "--data", *arguments).err == ""
+    (tiny / "generated.json").unlink()
+    assert "clicks:pbm@3: " in run("evaluate", model, "--data", tiny, "--measures", "clicks:pbm@3").err
+    given = json.loads(run("evaluate", model, "--data", tiny, "--measures", "err@1", "--max-grade", 9, "--json").out)
+    known = json.loads(run("evaluate", model, "--data", tiny, "--measures", "err@1", "--json").out)
+    occurs = load_source(find_source(tiny))["test"].max_grade
+    assert given["measures"]["err@1"] * 2**9 == pytest.approx(known["measures"]["err@1"] * 2**occurs)
+
+
+def test_grades_beyond_the_scale_are_refused(run: Run, tiny: Path, model: Path, some_queries: Path) -> None:
+    for data in (some_queries, tiny):
+        result = run("evaluate", model, "--data", data, "--max-grade", 1)
+        assert result.status == 2
+        assert "expected grades from 0 to 1, found 2; say another with --max-grade" in result.err
+    for grade in (0, -1, 31):
+        result = run("evaluate", model, "--data", tiny, "--max-grade", grade)
+        assert result.status == 2
+        assert f"--max-grade: expected a whole number from 1 to 30, found {grade}" in result.err
+
+
+def test_one_file_cannot_hold_two_outputs(run: Run, tmp_path: Path) -> None:
+    """Found out before the model or the data is looked for."""
+    out = tmp_path / "out.csv"
+    for first, second in (("--trec-run", "--qrels"), ("--per-query", "--qrels"), ("--trec-run", "--per-query")):
+        result = run("evaluate", tmp_path / "model", "--data", tmp_path, first, out, second, out)
+        assert (result.status, len(result.err.splitlines())) == (2, 1)
+        assert "out.csv: expected a file of its own for each output, found the same one twice" in result.err
+
+
+def test_nothing_is_written_where_one_of_the_outputs_cannot_be(run: Run, model: Path, tmp_path: Path) -> None:
+    features = " ".join(f"{j}:{j}" for j in range(1, 11))
+    (tmp_path / "twice.txt").write_text(f"1 qid:1 {features} # a\n0 qid:1 {features} # a\n")
+    files = [tmp_path / name for name in ("values.csv", "out.run", "out.qrels")]
+    options = [part for pair in zip(("--per-query", "--trec-run", "--qrels"), files, strict=True) for part in pair]
+    for given in (options, options[:4]):
+        result = run("evaluate", model, "--data", tmp_path / "twice.txt", *given)
+        assert result.status == 2
+        assert "a TREC file holds each document of a query once" in result.err
+        assert not any(file.exists() for file in files)
+
+
+def test_a_cutoff_beyond_all_documents_is_no_burden(run: Run, tiny: Path, model: Path) -> None:
+    measures = "ndcg@1000000000000,ndcg@1000"
+    result = run("evaluate", model, "--data", tiny, "--measures", measures, "--json")
+    assert result.status == 0, result.err
+    assert len(set(json.loads(result.out)["measures"].values())) == 1
 
 
 def test_files_are_not_overwritten_unless_asked_for(run: Run, model: Path, some_queries: Path, tmp_path: Path) -> None:

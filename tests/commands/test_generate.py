@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from cuolr.data.catalog import find_source, load_source
 from cuolr.data.letor import read_letor
 from cuolr.data.synthetic import generate
 from tests.commands.conftest import Run
@@ -50,3 +51,11 @@ def test_an_unknown_preset_lists_the_known_ones(run: Run, tmp_path: Path) -> Non
     assert result.status == 2
     assert "did you mean 'tiny'?" in result.err
     assert not list(tmp_path.glob("*x*"))
+
+
+def test_the_scale_of_grades_survives_where_the_highest_grade_does_not_occur(run: Run, tmp_path: Path) -> None:
+    few = ("--train", 1, "--vali", 1, "--test", 1, "--seed", 3)
+    assert run("generate", "web10k-like", "--out", tmp_path / "few", *few).status == 0
+    splits = load_source(find_source(tmp_path / "few"))
+    assert max(int(split.relevance.max()) for split in splits.values()) < 4
+    assert {split.max_grade for split in splits.values()} == {generate("web10k-like", 1, seed=1).max_grade} == {4}

@@ -21,8 +21,10 @@ def test_it_writes_a_model_that_can_be_evaluated(run: Run, tiny: Path, tmp_path:
     result = run("oracle", "--data", tiny, "--out", tmp_path / "model", "--threads", 1)
     assert result.status == 0, result.err
     assert "lambdamart, ndcg@10 0." in result.err
+    assert "on vali, queries without a relevant document skipped" in result.err
     assert isinstance(load_policy(tmp_path / "model"), LambdaMartPolicy)
-    assert provenance(tmp_path / "model")["oracle"] == "lambdamart"
+    described = provenance(tmp_path / "model")
+    assert (described["oracle"], described["fold"]) == ("lambdamart", 1)
     evaluated = json.loads(run("evaluate", tmp_path / "model", "--data", tiny, "--json").out)
     assert 0 < evaluated["measures"]["ndcg@10"] <= 1
 

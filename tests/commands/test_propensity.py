@@ -52,6 +52,23 @@ def test_without_randomised_lists_there_is_no_estimate(run: Run, tiny: Path, tmp
     assert not (tmp_path / "other").exists()
 
 
+def test_too_few_random_lists_are_told_and_what_they_say_can_be_read(run: Run, tiny: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    result = simulate(run, tiny, log, "--randomised-lists", 1, "--seed", 3)
+    assert result.status == 0, result.err
+    assert (
+        "note: --randomised-lists 1: too few to know examination at position 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
+        in result.err
+    )
+    shown = run("propensity", log, "--plot", tmp_path / "few.png")
+    assert shown.status == 0, shown.err
+    refused = train(run, log, tmp_path / "model", "--learner", "ipw")
+    assert refused.status == 2
+    assert "examination is needed for 10 positions, but not known for position 1" in refused.err
+    enough = simulate(run, tiny, tmp_path / "enough", "--randomised-lists", 5_000)
+    assert "too few" not in enough.err
+
+
 def test_the_randomised_lists_do_not_change_the_log(run: Run, tiny: Path, log: Path, tmp_path: Path) -> None:
     simulate(run, tiny, tmp_path / "without", "--randomised-lists", 0)
     logs = [(folder / "sessions.parquet").read_bytes() for folder in (log, tmp_path / "without")]
@@ -128,6 +145,27 @@ def test_a_log_in_random_order_gives_an_estimate_for_another(run: Run, tiny: Pat
     assert settings(tmp_path / "model")["propensities"] == str(tmp_path / "own.json")
 
 
+def test_a_log_that_is_not_in_random_order_is_refused(run: Run, tiny: Path, tmp_path: Path) -> None:
+    for name, logging in (("svm", "ranksvm"), ("fixed", "random")):
+        simulate(run, tiny, tmp_path / name, "--logging", logging, "--randomised-lists", 0)
+        result = run("propensity", tmp_path / name, "--randomised", "--out", tmp_path / "own.json")
+        assert (result.status, len(result.err.splitlines())) == (2, 1)
+        assert "expected lists in a new random order in each session" in result.err
+        assert "no: each document was always shown at the same position" in result.err
+        assert not (tmp_path / "own.json").exists()
+
+
+def test_the_outputs_are_checked_before_any_work_and_their_folder_is_made(run: Run, log: Path, tmp_path: Path) -> None:
+    out, plot = tmp_path / "new" / "x.json", tmp_path / "newer" / "x.svg"
+    assert run("propensity", log, "--out", out, "--plot", plot).status == 0
+    assert (out.is_file(), plot.is_file()) == (True, True)
+    twice = run("propensity", tmp_path / "nothing", "--out", plot, "--plot", plot, "--overwrite")
+    assert "found the same one twice" in twice.err
+    (log / "meta.json").write_text("{")
+    assert run("propensity", log, "--out", tmp_path / "other.json").status == 2
+    assert not (tmp_path / "other.json").exists()
+
+
 def test_a_folder_without_estimates_is_one_line_that_says_how_to_get_them(run: Run, tmp_path: Path) -> None:
     result = run("propensity", tmp_path)
     assert result.status == 2
@@ -170,8 +208,6 @@ def test_other_learners_do_not_take_propensities(run: Run, log: Path, tmp_path: 
 def test_no_other_learner_notices_that_the_estimates_are_garbage(
     run: Run, log: Path, tmp_path: Path, learner: str
 ) -> None:
-    if learner == "xgboost":
-        pytest.importorskip("xgboost", reason="xgboost is an extra")
     assert train(run, log, tmp_path / "with", "--learner", learner).status == 0
     (log / "propensity.json").write_bytes(b"\xff not even JSON")
     result = train(run, log, tmp_path / "without", "--learner", learner)

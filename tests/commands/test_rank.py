@@ -10,6 +10,7 @@ from cuolr.policies.linear import LinearPolicy
 from cuolr.policies.store import save_policy
 from cuolr.types import Candidates, RankingDataset
 from tests.commands.conftest import Run
+from tests.learners.lists import N_FEATURES, build
 
 # Query a ranks its documents x3, x1, x2; query b has only y1, y2, best first y2.
 FEATURES = np.array([[2.0], [1.0], [3.0], [0.0], [5.0]], np.float32)
@@ -108,7 +109,7 @@ def test_bad_input_is_one_line_and_leaves_no_file(run: Run, model: Path, letor: 
     for candidates, out, more, message in (
         (letor, "out.txt", (), "expected a name that ends in .parquet, .pq, .csv, .trec, .run, found '.txt'"),
         (letor, "out.csv", ("--top", 0), "--top: expected a whole number from 1 up, found 0"),
-        (wide, "out.csv", (), "ranks documents of 1 features, found 2"),
+        (wide, "out.csv", (), "expected at most the 1 features of the model, found 2"),
         (spaced, "out.trec", (), "a TREC file cannot hold spaces, found query_id 'my query'"),
         (twice, "out.trec", (), "each document of a query once, found '2' of '1' again"),
         (tmp_path / "nothing.txt", "out.csv", (), "nothing.txt: cannot be read"),
@@ -117,3 +118,79 @@ def test_bad_input_is_one_line_and_leaves_no_file(run: Run, model: Path, letor: 
         assert result.status == 2
         assert message in result.err.replace("\n", " ")
         assert not list((tmp_path / "out").glob("*"))
+
+
+def ranked(run: Run, model: Path, candidates: Path, *more: object) -> list[str]:
+    out = candidates.with_name("ranked.csv")
+    result = run("rank", model, "--candidates", candidates, "--out", out, "--overwrite", *more)
+    assert result.status == 0, result.err
+    return pl.read_csv(out, schema_overrides={"doc_id": pl.String})["doc_id"].to_list()
+
+
+def by_last_feature(folder: Path, names: list[str] | None = None) -> Path:
+    """A model that ranks by the last of three features."""
+    known = None if names is None else np.array(names)
+    normaliser = Normaliser("none", np.empty(0), np.empty(0), known)
+    save_policy(LinearPolicy(np.array([0, 0, 1], np.float32), normaliser), folder)
+    return folder
+
+
+def test_features_that_letor_leaves_out_are_zero(run: Run, tmp_path: Path) -> None:
+    model, file = by_last_feature(tmp_path / "model"), tmp_path / "sparse.txt"
+    file.write_text("0 qid:1 1:5 # docid = x\n0 qid:1 2:1 # docid = y\n")
+    result = run("rank", model, "--candidates", file, "--out", tmp_path / "out.csv")
+    assert result.status == 0, result.err
+    assert "sparse.txt: has 2 features, the model 3; those that do not occur are taken as 0" in result.err
+    assert pl.read_csv(tmp_path / "out.csv")["doc_id"].to_list() == ["x", "y"]
+    file.write_text("0 qid:1 1:5 # docid = x\n0 qid:1 4:1 # docid = y\n")
+    refused = run("rank", model, "--candidates", file, "--out", tmp_path / "other.csv")
+    assert refused.status == 2
+    assert "sparse.txt: expected at most the 3 features of the model, found 4" in refused.err
+
+
+def test_parquet_features_are_found_by_name_whatever_their_order(run: Run, tmp_path: Path) -> None:
+    model = by_last_feature(tmp_path / "model", ["price", "age", "fit"])
+    columns = {"query_id": ["q", "q"], "doc_id": ["x", "y"], "fit": [1.0, 2.0], "price": [9.0, 0.0], "age": [0, 0]}
+    file = tmp_path / "documents.parquet"
+    pl.DataFrame(columns).write_parquet(file)
+    assert ranked(run, model, file) == ["y", "x"]
+    pl.DataFrame(columns).rename({"fit": "fat"}).write_parquet(file)
+    refused = run("rank", model, "--candidates", file, "--out", tmp_path / "other.csv")
+    assert refused.status == 2
+    problems = refused.err.replace("\n", " ")
+    assert "documents.parquet: feature 'fit' is missing" in problems
+    assert "documents.parquet: feature 'fat' was not there in training" in problems
+
+
+def test_a_list_of_another_length_is_refused_with_the_name_of_the_file(run: Run, tmp_path: Path) -> None:
+    model, file = by_last_feature(tmp_path / "model"), tmp_path / "documents.parquet"
+    pl.DataFrame({"query_id": ["q"], "doc_id": ["x"], "features": [[1.0, 2.0]]}).write_parquet(file)
+    refused = run("rank", model, "--candidates", file, "--out", tmp_path / "out.csv")
+    assert refused.status == 2
+    assert "documents.parquet: expected documents of 3 features, as in training, found 2" in refused.err
+
+
+def test_rankings_are_drawn_by_a_seed(run: Run, tmp_path: Path) -> None:
+    save_policy(build("sac").policy(), tmp_path / "model")
+    features = np.random.default_rng(0).uniform(-1, 1, (8, N_FEATURES)).astype(np.float32)
+    ids = np.array([f"d{i}" for i in range(8)])
+    dataset = RankingDataset(Candidates(features, np.array([0, 8]), np.array(["q"]), ids), np.zeros(8, np.int8), 1)
+    write_letor(dataset, tmp_path / "documents.txt")
+    best, *drawn = (
+        ranked(run, tmp_path / "model", tmp_path / "documents.txt", *more)
+        for more in ((), ("--sample", 1), ("--sample", 1), ("--sample", 2))
+    )
+    assert drawn[0] == drawn[1]
+    assert len({tuple(best), tuple(drawn[0]), tuple(drawn[2])}) == 3
+    assert all(sorted(ranking) == sorted(ids) for ranking in drawn)
+
+
+def test_what_cannot_be_drawn_is_refused(run: Run, model: Path, letor: Path, tmp_path: Path) -> None:
+    arguments = ("--candidates", letor, "--out", tmp_path / "out.csv", "--sample")
+    result = run("rank", model, *arguments, 3)
+    assert result.status == 2
+    assert "--sample: this model gives one ranking and has no distribution to draw from" in result.err
+    save_policy(build("sac").policy(), model)
+    result = run("rank", model, *arguments, -1)
+    assert result.status == 2
+    assert "--sample: seed to sample by: expected a whole number from 0 up, found -1" in result.err

@@ -7,7 +7,7 @@ import pytest
 from cuolr.data.clicklog import load_click_log, read_meta
 from cuolr.data.synthetic import generate
 from cuolr.policies.linear import fit_ranksvm
-from cuolr.policies.store import save_policy
+from cuolr.policies.store import load_policy, save_policy
 from tests.commands.conftest import Run
 
 
@@ -50,6 +50,33 @@ def test_a_saved_model_and_a_random_order_can_log(run: Run, tiny: Path, tmp_path
     log = load_click_log(tmp_path / "log")
     assert np.array_equal(log.ranking, policy.rank(log.candidates, 10)[log.query])
     assert not np.array_equal(log.ranking, load_click_log(tmp_path / "random").ranking)
+
+
+def test_the_logging_policy_is_saved_as_a_model_that_can_be_evaluated(run: Run, tiny: Path, tmp_path: Path) -> None:
+    simulate(run, tiny, tmp_path / "log", "--save-logging", tmp_path / "logging", "--fraction", 0.1)
+    log = load_click_log(tmp_path / "log")
+    assert np.array_equal(log.ranking, load_policy(tmp_path / "logging").rank(log.candidates, 10)[log.query])
+    provenance = json.loads((tmp_path / "logging" / "model.json").read_text())["provenance"]
+    assert (provenance["fold"], provenance["logging"]["fraction"]) == (1, 0.1)
+    assert run("evaluate", tmp_path / "logging", "--data", tiny).status == 0
+    simulate(run, tiny, tmp_path / "drawn", "--save-logging", tmp_path / "random", "--logging", "random", "--k", 3)
+    simulate(run, tiny, tmp_path / "drawn", "--logging", tmp_path / "random", "--temperature", 1, "--overwrite")
+
+
+def test_the_logging_policy_is_saved_outside_of_the_log_and_over_nothing(run: Run, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    arguments = ("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 9, "--out", tmp_path / "a" / "log")
+    for place, problem in (
+        (tmp_path / "a" / "log", "--save-logging: expected a folder outside of the log"),
+        (tmp_path / "a" / "log" / "model", "--save-logging: expected a folder outside of the log"),
+        (tmp_path / "a", "--save-logging: expected a folder outside of the log"),
+        (tmp_path / "precious", "precious: has no model.json, so it is not replaced"),
+    ):
+        result = run(*arguments, "--save-logging", place, "--overwrite")
+        assert (result.status, len(result.err.splitlines())) == (2, 1)
+        assert problem in result.err
+    assert "exists already" in run(*arguments, "--save-logging", tmp_path / "precious").err
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_click_model_can_come_from_a_file(run: Run, tiny: Path, tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ def train(run: Run, log: Path, out: Path, *more: object) -> Result:
 
 
 def weights(folder: Path) -> bytes:
-    return (folder / "model.safetensors").read_bytes()
+    (file,) = folder.glob("model-*.safetensors")
+    return file.read_bytes()
 
 
 def description(folder: Path) -> dict[str, Any]:
@@ -70,11 +71,41 @@ def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny:
     result = train(run, log, tmp_path / "model", "--validate", tiny, "--measure", "ndcg@5")
     assert result.status == 0, result.err
     provenance = description(tmp_path / "model")["provenance"]
-    assert provenance["settings"]["validated_by"] == {"data": str(tiny), "fold": None, "measure": "ndcg@5"}
+    assert provenance["settings"]["validated_by"] == {"data": str(tiny), "fold": 1, "measure": "ndcg@5"}
+    assert "validating by ndcg@5, queries without a relevant document skipped" in result.err
     score, step = provenance["training"]["validation"], provenance["training"]["step"]
     assert f"ndcg@5 {score:.4f} at step {step} of 6" in result.err
     evaluated = run("evaluate", tmp_path / "model", "--data", tiny, "--split", "vali", "--measures", "ndcg@5", "--json")
     assert json.loads(evaluated.out)["measures"]["ndcg@5"] == pytest.approx(score)
+
+
+def test_a_measure_is_the_same_however_it_is_written(run: Run, log: Path, tiny: Path, tmp_path: Path) -> None:
+    result = train(run, log, tmp_path / "model", "--validate", tiny, "--measure", "ndcg@010")
+    assert result.status == 0, result.err
+    assert description(tmp_path / "model")["provenance"]["settings"]["validated_by"]["measure"] == "ndcg@10"
+
+
+def test_what_a_preset_cannot_make_as_in_the_paper_is_told(run: Run, log: Path, tiny: Path, tmp_path: Path) -> None:
+    # Without a list behind them, the values were given.
+    for lists in (9_999_999, 10_000_000, 0):
+        content = {"lists": lists, "examination": [1] * 10}
+        (tmp_path / f"{lists}.json").write_text(json.dumps(content))
+
+    def notes(*more: object) -> list[str]:
+        result = train(run, log, tmp_path / "model", "--learner", "ipw", "--overwrite", *more)
+        assert result.status == 0, result.err
+        return [line for line in result.err.splitlines() if line.startswith("note: not as in the paper")]
+
+    paper, few, enough, given = ("--preset", "paper"), *(tmp_path / f"{n}.json" for n in (9_999_999, 10_000_000, 0))
+    labels = ("--validate", tiny)
+    assert notes("--propensities", few) == []
+    assert notes(*paper, *labels, "--propensities", enough) == notes(*paper, *labels, "--propensities", given) == []
+    (of_lists,) = notes(*paper, *labels, "--propensities", few)
+    assert of_lists.endswith("the propensities are from 9,999,999 random lists, there from 10,000,000")
+    (of_choice,) = notes(*paper, "--propensities", enough)
+    assert of_choice.endswith("the model is chosen by held-out sessions, without --validate, there by ndcg@10")
+    (of_measure,) = notes(*paper, *labels, "--measure", "err@10", "--propensities", enough)
+    assert of_measure.endswith("the model is chosen by err@10, there by ndcg@10")
 
 
 def test_the_model_says_where_it_comes_from(run: Run, log: Path, tmp_path: Path) -> None:
@@ -165,6 +196,20 @@ def test_lists_that_were_drawn_at_random_are_left_as_they_are(run: Run, tiny: Pa
     assert "300 sessions in 300 rows" in train(run, tmp_path / "log", tmp_path / "a").err
     rows = len(aggregate(load_click_log(tmp_path / "log")))
     assert f"300 sessions in {rows} rows" in train(run, tmp_path / "log", tmp_path / "b", "--aggregate", "yes").err
+
+
+def test_naive_and_its_kind_always_learn_from_one_row_for_each_list(run: Run, tiny: Path, tmp_path: Path) -> None:
+    arguments = ("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 300, "--temperature", 0.01)
+    run(*arguments, "--randomised-lists", 1_000, "--out", tmp_path / "log")
+    rows = len(aggregate(load_click_log(tmp_path / "log")))
+    assert rows < 300
+    for learner in ("naive", "ipw", "cm-ipw"):
+        result = train(run, tmp_path / "log", tmp_path / learner, "--learner", learner, "--aggregate", "no")
+        assert (result.status, len(result.err.splitlines())) == (2, 1)
+        assert f"--aggregate no: {learner} always learns from one row for each list; leave it away" in result.err
+        read = 300 if learner == "cm-ipw" else rows
+        told = train(run, tmp_path / "log", tmp_path / learner, "--learner", learner).err
+        assert f"300 sessions in {read} rows" in told
 
 
 def test_a_learner_that_needs_sessions_gets_them(

@@ -177,3 +177,26 @@ def test_the_mslr_sample_reads_as_any_folder_and_by_name(shared_data: Path) -> N
     assert find_source(folder).info.name == "folder"
     splits = load_source(find_source(folder, name="mslr-web10k"))
     assert [split.candidates.n_documents for split in splits.values()] == [5_000, 1_063, 5_000]
+
+
+def test_a_generated_data_set_says_its_scale(tmp_path: Path) -> None:
+    for split in ("train.txt", "vali.txt", "test.txt"):
+        make_split(tmp_path / "Fold1", split, 3)
+    assert find_source(tmp_path).info.max_grade is None
+    (tmp_path / "generated.json").write_text('{"max_grade": 7}')
+    source = find_source(tmp_path)
+    assert source.info.max_grade == 7
+    assert {split.max_grade for split in load_source(source).values()} == {7}
+    assert find_source(tmp_path, name="folder").info.max_grade == 7
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [("{", "not valid JSON"), ("[" * 100_000, "not valid JSON"), ('{"max_grade": "4"}', "expected a whole number")],
+)
+def test_a_damaged_description_of_a_data_set_is_refused(tmp_path: Path, content: str, problem: str) -> None:
+    for split in ("train.txt", "vali.txt", "test.txt"):
+        make_split(tmp_path / "Fold1", split, 3)
+    (tmp_path / "generated.json").write_text(content)
+    with pytest.raises(InputError, match=f"generated.json: .*{problem}"):
+        find_source(tmp_path)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cuolr.data.feature_file import read_candidates
 from cuolr.data.letor import LetorOptions, write_letor
-from cuolr.errors import InputError
+from cuolr.errors import InputError, InputWarning
 from cuolr.types import Candidates
 from tests.data.small_data import candidates_of, dataset_of
 
@@ -36,6 +36,26 @@ def test_documents_come_back_from_a_table(lists: bool, tmp_path: Path) -> None:
     candidates = candidates_of(3, 1, 4)
     table_of(candidates, lists).write_parquet(tmp_path / "features.parquet")
     assert_same_candidates(read_candidates(tmp_path / "features.parquet"), candidates)
+
+
+def test_columns_have_names_and_lists_have_none(tmp_path: Path) -> None:
+    for lists, expected in ((False, ["feature 0", "feature 1"]), (True, None)):
+        candidates = candidates_of(3, n_features=2)
+        table_of(candidates, lists).write_parquet(tmp_path / "features.parquet")
+        names = read_candidates(str(tmp_path / "features.parquet")).feature_names
+        assert (names if names is None else names.tolist()) == expected
+
+
+def test_letor_is_filled_up_to_the_features_of_a_model(tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_text("1 qid:1 1:5 #a\n0 qid:1 2:3 #b\n")
+    with pytest.warns(
+        InputWarning, match=r"f.txt: has 2 features, the model 4; those that do not occur are taken as 0"
+    ):
+        candidates = read_candidates(str(tmp_path / "f.txt"), n_features=4)
+    assert candidates.features.tolist() == [[5, 0, 0, 0], [0, 3, 0, 0]]
+    assert read_candidates(tmp_path / "f.txt", n_features=2).features.tolist() == [[5, 0], [0, 3]]
+    with pytest.raises(InputError, match=r"f.txt: expected at most the 1 features of the model, found 2"):
+        read_candidates(tmp_path / "f.txt", n_features=1)
 
 
 def test_documents_come_back_from_letor_without_their_labels(tmp_path: Path) -> None:

@@ -66,7 +66,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         save_array("query_ids.npy", np.array([print, 1, 2], object), allow_pickle=True),
         "query_ids.npy: expected texts",
     ),
-    "too few document ids": (save_array("document_ids.npy", np.array(["d"])), "expected 16 ids, found 1"),
+    "too few document ids": (save_array("document_ids.npy", np.array(["d"])), "expected 16 texts, found 1"),
+    "too many feature names": (
+        save_array("feature_names.npy", np.array(["f"] * 9)),
+        "feature_names.npy: expected 3 texts",
+    ),
     "too many offsets": (save_array("offsets.npy", np.arange(9)), "expected 4 offsets, found 9"),
     "falling offsets": (save_array("offsets.npy", np.array([0, 9, 2, 16])), "offsets that rise from 0 to 16"),
     "meta is no JSON": (write("meta.json", b"{"), "meta.json: not valid JSON"),

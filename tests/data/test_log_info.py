@@ -70,6 +70,7 @@ def test_a_logger_that_never_moves_a_document_leaves_it_to_the_features() -> Non
     assert info.share_at_several_positions == 0
     assert info.groups_of_positions == 10
     assert info.identifiable.startswith("no: each document was always shown at the same position")
+    assert not info.tells_apart
 
 
 def test_a_logger_that_moves_documents_everywhere_tells_examination_and_relevance_apart() -> None:
@@ -78,6 +79,7 @@ def test_a_logger_that_moves_documents_everywhere_tells_examination_and_relevanc
     assert info.share_at_several_positions > 0.5
     assert info.groups_of_positions == 1
     assert info.identifiable.startswith("yes: ")
+    assert info.tells_apart
     assert "of the documents were seen at more than one position" in info.identifiable
 
 
@@ -88,6 +90,7 @@ def test_documents_that_move_within_the_top_only_join_only_the_top() -> None:
     assert info.groups_of_positions == 3
     assert info.identifiable.startswith("in part: 50.0% of the documents were seen at more than one position, but ")
     assert "3 groups" in info.identifiable
+    assert not info.tells_apart
 
 
 def test_positions_are_joined_by_way_of_others() -> None:
@@ -98,6 +101,7 @@ def test_positions_are_joined_by_way_of_others() -> None:
 def test_one_position_leaves_nothing_to_tell_apart() -> None:
     log = log_of(candidates_of(2), [0, 0], [[0], [1]], [[1], [0]])
     assert describe_log(log).identifiable.startswith("there is nothing to tell apart")
+    assert not describe_log(log).tells_apart
 
 
 def test_the_lists_are_counted_without_regard_to_propensities() -> None:

@@ -1,4 +1,5 @@
 import warnings
+from dataclasses import replace
 from math import log1p
 from pathlib import Path
 from typing import get_args
@@ -118,3 +119,45 @@ def test_raw_mslr_features_use_the_range_after_the_logarithm(shared_data: Path) 
     # Feature 128 goes up to 1e8: as it is, nearly every document lands on the lowest value.
     assert np.median(plain[:, 127]) < -0.99
     assert -0.9 < np.median(logs[:, 127]) < 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_features_that_are_not_finite_are_named(kind: str, value: float) -> None:
+    with pytest.raises(
+        InputError, match="features: expected finite numbers, found NaN or an infinite one as feature 2"
+    ):
+        Normaliser.fit(kind, candidates_of([[0, 1], [1, value]]))
+
+
+def named(features: list[list[float]], *names: str) -> Candidates:
+    return replace(candidates_of(features), feature_names=np.array(names))
+
+
+def test_features_are_put_in_the_order_of_training_by_name() -> None:
+    normaliser = Normaliser.fit("none", named([[1, 2]], "a", "b"))
+    assert normaliser.as_fitted(named([[8, 7]], "b", "a"), 2).features.tolist() == [[7, 8]]
+    assert normaliser.as_fitted(named([[7, 8]], "a", "b"), 2).features.tolist() == [[7, 8]]
+    assert normaliser.as_fitted(candidates_of([[7, 8]]), 2).features.tolist() == [[7, 8]]  # no names: as they stand
+
+
+def test_every_feature_that_is_missing_or_unknown_is_named() -> None:
+    normaliser = Normaliser.fit("none", named([[1, 2, 3]], "a", "b", "c"))
+    with pytest.raises(InputError) as error:
+        normaliser.as_fitted(named([[1, 2]], "b", "d"), 3)
+    assert error.value.problems == [
+        "feature 'a' is missing",
+        "feature 'c' is missing",
+        "feature 'd' was not there in training",
+    ]
+    with pytest.raises(InputError, match="expected documents of 3 features, as in training, found 2"):
+        normaliser.as_fitted(candidates_of([[1, 2]]), 3)
+
+
+@pytest.mark.parametrize("train", [candidates_of([[1, 2]]), named([[1, 2]], "a", "b")])
+def test_a_normaliser_can_be_taken_apart_and_put_together(train: Candidates) -> None:
+    normaliser = Normaliser.fit("min-max", train)
+    again = Normaliser.from_parts(normaliser.arrays(), normaliser.settings())
+    assert again.settings() == normaliser.settings()
+    np.testing.assert_array_equal(again.low, normaliser.low)
+    np.testing.assert_array_equal(again.high, normaliser.high)

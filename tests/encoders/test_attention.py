@@ -84,7 +84,8 @@ def test_layer_norm_gives_states_of_mean_zero_and_variance_one() -> None:
     torch.testing.assert_close(states.var(dim=2, unbiased=False), torch.ones(3, 3), rtol=1e-2, atol=1e-2)
 
 
-@pytest.mark.parametrize("settings", [{"heads": 0}, {"document_size": -1}])
-def test_sizes_that_make_no_sense_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="encoder 'attention': expected at least 1 head and a document size from 0 up"):
-        built(4, **settings)
+@pytest.mark.parametrize(("name", "value", "least"), [("heads", 0, 1), ("document_size", -1, 0)])
+def test_sizes_that_make_no_sense_are_refused(name: str, value: int, least: int) -> None:
+    expected = f"setting 'learner.encoder_settings.{name}': expected a whole number from {least} up, found {value}"
+    with pytest.raises(InputError, match=expected):
+        built(4, **{name: value})

@@ -79,5 +79,5 @@ def test_lists_do_not_see_each_other(name: str) -> None:
 
 @every_encoder
 def test_an_unknown_setting_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=r"unknown setting 'encoder_settings\.colour'"):
+    with pytest.raises(InputError, match=r"unknown setting 'learner\.encoder_settings\.colour'"):
         built(name, colour="blue")

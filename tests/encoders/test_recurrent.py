@@ -22,5 +22,7 @@ def test_states_are_those_of_a_cell_that_reads_zeros_and_then_one_document_after
 
 
 def test_a_memory_of_no_size_is_refused() -> None:
-    with pytest.raises(InputError, match="encoder 'lstm': expected a size of at least 1, found 0"):
+    with pytest.raises(
+        InputError, match=r"setting 'learner\.encoder_settings\.size': expected a whole number from 1 up"
+    ):
         build_encoder("lstm", {"size": 0}, n_features=3, k=4)

@@ -1,7 +1,7 @@
 """Each correction beats `naive` where its assumption holds, and each baseline beats the policy that logged.
 
 Over five folds or seeds, paired over the queries of all of them. About nine minutes on two cores: a subset of the
-baselines and of the click models on each data set; docs/learners/results.md has all of them.
+baselines and of the click models on each data set.
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,4 @@
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,14 +114,7 @@ def test_an_address_where_no_cluster_is_gives_one_line(address: str, reason: str
     assert "\n" not in problem
 
 
-def test_without_ray_it_is_said_how_to_install_it(tmp_path: Path) -> None:
-    program = (
-        "import sys; sys.modules['ray'] = None\n"
-        "from cuolr.cli import main\n"
-        f"main(['experiment', 'table1', '--out', r'{tmp_path}', '--data', 'tiny', '--queries', '30', '--ray', 'auto'])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert (
-        done.stderr.splitlines()[-1] == "error: --ray: Ray is not installed; install it with: pip install 'cuolr[ray]'"
-    )
+def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"^--ray: Ray is not installed; install it with: pip install 'cuolr\[ray\]'$"):
+        RayWorkers(small(), "auto")

@@ -14,6 +14,7 @@ from cuolr.data.propensity_file import save_propensities
 from cuolr.errors import InputError
 from cuolr.fitting import fit
 from cuolr.learners.cm_ipw import click_weights
+from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.presets import configure
 from cuolr.propensity import randomise
@@ -29,8 +30,10 @@ def own_file(tmp_path: Path, content: Mapping[str, object]) -> str:
     return str(tmp_path / "own.json")
 
 
-def simulated(model: ClickModel, sessions: int = 5_000) -> ClickLog:
-    return simulate(DATASET, RandomPolicy(), model, sessions, k=6)
+def simulated(model: ClickModel, sessions: int = 5_000, stochastic: bool = False) -> ClickLog:
+    """Lists in one order, or drawn around it: some of them again and again, some once."""
+    logger = StochasticLogger(RandomPolicy(), 0.05) if stochastic else RandomPolicy()
+    return simulate(DATASET, logger, model, sessions, k=6)
 
 
 def trained(learner: str, log: ClickLog, **settings: object) -> dict[str, Floats]:
@@ -86,11 +89,16 @@ def test_weighted_clicks_are_the_clicks_of_users_who_read_to_the_end(tmp_path: P
     assert (naive[3:] < 0.8 * attractiveness.mean(axis=0)[3:]).all()
 
 
+@pytest.mark.parametrize("stochastic", [False, True])
 @pytest.mark.parametrize("estimate", ["mle", "paper"])
-def test_under_the_cascade_model_it_equals_naive_number_for_number(tmp_path: Path, estimate: str) -> None:
+def test_under_the_cascade_model_it_equals_naive_number_for_number(
+    tmp_path: Path, estimate: str, stochastic: bool
+) -> None:
     model = CascadeModel()
     save_propensities(randomise(DATASET, model, 10_000, k=6), tmp_path / "propensity.json")
-    log, file = simulated(model), str(tmp_path / "propensity.json")
+    log, file = simulated(model, stochastic=stochastic), str(tmp_path / "propensity.json")
+    assert (log.logging_propensity is not None) == stochastic
+    assert len(aggregate(log)) < len(log)
     assert_same_log(build("cm-ipw", k=6, propensities=file, estimate=estimate).prepare(log), aggregate(log))
     naive, weighted = trained("naive", log), trained("cm-ipw", log, propensities=file, estimate=estimate)
     assert naive.keys() == weighted.keys()
@@ -138,3 +146,15 @@ def test_without_a_file_it_says_how_to_get_one() -> None:
     (problem,) = raised.value.problems
     assert "--randomised-lists" in problem
     assert "--propensities" in problem
+    assert "settings={'learner.propensities': FILE}" in problem
+
+
+def test_a_file_that_is_not_there_is_said_to_be_of_continuation(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected examination or continuation by position"):
+        build("cm-ipw", propensities=str(tmp_path / "none.json")).prepare(random_log(candidates_of(4), 5, 4))
+
+
+def test_it_does_not_mind_that_examination_is_not_known(tmp_path: Path) -> None:
+    file = own_file(tmp_path, {"examination": [None, None], "continuation": [0.5]})
+    log = log_of(candidates_of(2), [0], [[0, 1]], [[1, 1]])
+    assert build("cm-ipw", propensities=file).prepare(log).clicks.tolist() == [[1, 1 / 0.5]]

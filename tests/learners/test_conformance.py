@@ -246,8 +246,14 @@ def test_raw_features_are_scaled_as_in_training(name: str) -> None:
 
 @every_learner
 def test_a_setting_out_of_range_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="setting 'max_gradient_norm': expected 0 to inf, found -1"):
-        build(name, max_gradient_norm=-1.0)
+    for norm in (-1.0, 0.0, float("inf")):
+        expected = f"setting 'learner.max_gradient_norm': expected a finite number from 1e-12 up, found {norm}"
+        with pytest.raises(InputError, match=expected):
+            build(name, max_gradient_norm=norm)
+    with pytest.raises(
+        InputError, match=r"setting 'learner.hidden': expected layers of at least 1 unit, found \[4, 0\]"
+    ):
+        build(name, hidden=[4, 0])
 
 
 @pytest.mark.parametrize("name", SEQUENTIAL)
@@ -270,5 +276,26 @@ def test_bfloat16_gives_about_the_same_losses(name: str) -> None:
 def test_an_unknown_encoder_or_encoder_setting_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=r"unknown encoder 'atention' \(did you mean 'attention'\?\)"):
         build(name, encoder="atention")
-    with pytest.raises(InputError, match=r"unknown setting 'encoder_settings.head' \(did you mean 'encoder_settings"):
+    with pytest.raises(InputError, match=r"unknown setting 'learner.encoder_settings.head' \(did you mean 'learner"):
         build(name, encoder_settings={"head": 4})
+
+
+@every_case
+def test_lists_of_one_position_are_learned_from(name: str, encoder: str) -> None:
+    batch = random_batch(lengths=(1, 0, 1), k=1, n_unshown=3)
+    for settings in ({"candidates": "shown"}, {"candidates": "all"}) if encoder else ({},):
+        learner = built(name, encoder, k=1, **settings)
+        for _ in range(2):
+            assert all(np.isfinite(value) for value in learner.update(batch).values())
+        assert all(values.isfinite().all() for values in weights(learner).values())
+        assert learner.held_out_score(batch).isfinite().all()
+        assert (learner.policy().rank(some_candidates(), 1) >= 0).all()
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS.names() if name not in GRADIENT])
+def test_learners_of_trees_take_lists_of_one_position(name: str) -> None:
+    if name == "xgboost":
+        pytest.importorskip("xgboost")
+    learner = build(name, k=1, threads=1)
+    learner.update(random_batch(lengths=(1,) * 80, k=1))
+    assert (learner.policy().rank(some_candidates(), 1) >= 0).all()

@@ -68,7 +68,9 @@ def test_examination_in_the_log_is_used_where_there_is_no_file() -> None:
 
 def test_a_log_in_which_nobody_looks_at_the_first_position_is_refused() -> None:
     log = replace(random_log(candidates_of(4), sessions=5, k=4), examination=np.zeros((5, 4), np.uint8))
-    with pytest.raises(InputError, match="nobody looks at position 1"):
+    with pytest.raises(
+        InputError, match="the log: examination of position 1: ipw takes the others relative to it, found 0"
+    ):
         prepare(log)
 
 
@@ -91,6 +93,7 @@ def test_without_a_file_and_without_examination_it_says_how_to_get_one() -> None
     (problem,) = raised.value.problems
     assert "--randomised-lists" in problem
     assert "--propensities" in problem
+    assert "settings={'learner.propensities': FILE}" in problem
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,11 @@ def test_without_a_file_and_without_examination_it_says_how_to_get_one() -> None
         ({"continuation": [0.5, 0.5]}, "expected 'examination', found none; ipw needs it"),
         ({"examination": [1, 0.5]}, "examination is needed for 4 positions, but not known for position 3, 4"),
         ({"examination": [1, 0.5, None, 0.1]}, "not known for position 3"),
+        ({"examination": [None, 0.5, 0.2, 0.1]}, "not known for position 1"),
+        (
+            {"examination": [0, 0.5, 0.2, 0.1]},
+            "own.json: examination of position 1: ipw takes the others relative to it",
+        ),
     ],
 )
 def test_a_file_that_does_not_say_enough_is_refused(tmp_path: Path, content: object, problem: str) -> None:

@@ -1,9 +1,10 @@
 import pytest
 import torch
 
+from cuolr.data.aggregate import aggregate
 from cuolr.learners.listwise import softmax_loss
 from cuolr.learners.naive import Naive
-from tests.data.small_data import candidates_of, random_log
+from tests.data.small_data import assert_same_log, candidates_of, random_log
 from tests.learners.lists import build, random_batch
 
 
@@ -15,9 +16,11 @@ def test_the_loss_is_the_softmax_loss_on_clicks_weighted_by_sessions() -> None:
     assert learner.update(batch)["ranking_loss"] == pytest.approx(expected)
 
 
-def test_the_log_is_taken_as_it_is() -> None:
+def test_the_log_is_aggregated_once() -> None:
     log = random_log(candidates_of(4, 2, 7), sessions=20, k=4)
-    assert build("naive").prepare(log) is log
+    prepared = build("naive").prepare(log)
+    assert_same_log(prepared, aggregate(log))
+    assert build("naive").prepare(prepared) is prepared
 
 
 def test_the_learned_scores_are_the_logarithm_of_clicks() -> None:

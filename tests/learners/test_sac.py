@@ -1,5 +1,5 @@
 from dataclasses import replace
-from math import log
+from math import inf, log, nan
 from typing import Any
 
 import pytest
@@ -53,7 +53,18 @@ def test_entropy_is_measured_against_a_uniform_choice_of_what_is_left() -> None:
     # half and half at the first step of the list of three, certain elsewhere
     policy, log_policy = torch.zeros(3, 3, 2), torch.zeros(3, 3, 2)
     policy[0, :2, 0], log_policy[0, :2, 0] = 0.5, log(0.5)
-    expected = log(2) / (log(3) + log(2) + log(2))
+    first, second = episodes.weight.tolist()
+    expected = first * log(2) / (first * (log(3) + log(2)) + second * log(2))
+    assert share_of_uniform_entropy(policy, log_policy, episodes).item() == pytest.approx(expected)
+
+
+def test_entropy_counts_each_list_as_often_as_the_losses_do() -> None:
+    batch = replace(random_batch(lengths=(3, 3), k=3), weight=torch.tensor([3.0, 1.0]))
+    episodes = Episodes.of(batch, with_unshown=False)
+    # half and half at the first step of the first list, which is three times as frequent; certain elsewhere
+    policy, log_policy = torch.zeros(3, 3, 2), torch.zeros(3, 3, 2)
+    policy[0, :2, 0], log_policy[0, :2, 0] = 0.5, log(0.5)
+    expected = 3 * log(2) / ((3 + 1) * (log(3) + log(2)))
     assert share_of_uniform_entropy(policy, log_policy, episodes).item() == pytest.approx(expected)
 
 
@@ -133,12 +144,15 @@ def test_an_impossible_click_costs_no_more_than_the_clip() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"discount": 1.5}, "setting 'discount': expected 0 to 1, found 1.5"),
-        ({"entropy_weight": -1.0}, "setting 'entropy_weight': expected 0 to inf, found -1.0"),
+        ({"discount": 1.5}, "setting 'learner.discount': expected 0 to 1, found 1.5"),
+        ({"entropy_weight": -1.0}, "setting 'learner.entropy_weight': expected a finite number from 0 up, found -1.0"),
+        ({"entropy_weight": inf}, "setting 'learner.entropy_weight': expected a finite number from 0 up, found inf"),
+        ({"discount": nan}, "setting 'learner.discount': expected 0 to 1, found nan"),
         ({"entropy_weight": "auto"}, "setting 'entropy_weight': expected a number or one of 'automatic', found 'auto'"),
-        ({"hidden": [16, 0]}, r"setting 'hidden': expected layers of at least 1 unit, found \[16, 0\]"),
+        ({"hidden": [16, 0]}, r"setting 'learner.hidden': expected layers of at least 1 unit, found \[16, 0\]"),
         ({"candidates": "some"}, "setting 'candidates': expected one of 'shown', 'all', found 'some'"),
-        ({"encoder_settings": {"heads": 1.5}}, "setting 'encoder_settings.heads': expected a whole number, found 1.5"),
+        ({"encoder_settings": {"heads": 1.5}}, "setting 'learner.encoder_settings.heads': expected a whole number"),
+        ({"encoder": "atention"}, "unknown encoder 'atention'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-from importlib.util import find_spec
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,19 +8,17 @@ from cuolr.errors import InputError
 from cuolr.learners.batches import Batches
 from cuolr.policies import xgboost_trees
 from cuolr.policies.store import load_policy, save_policy
+from cuolr.presets import configure
 from tests.learners.lists import build, no_scaling, random_batch
 from tests.small_log import small_log
 
-installed = pytest.mark.skipif(find_spec("xgboost") is None, reason="XGBoost is not installed: cuolr[xgboost]")
 
-
-@pytest.mark.skipif(find_spec("xgboost") is not None, reason="XGBoost is installed")
-def test_without_xgboost_it_says_how_to_install_it() -> None:
+def test_without_xgboost_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(InputError, match=r"XGBoost is not installed; install it with: pip install 'cuolr\[xgboost\]'"):
         build("xgboost")
 
 
-@installed
 @pytest.mark.parametrize("position_bias", [False, True])
 def test_it_learns_saves_and_resumes(tmp_path: Path, position_bias: bool) -> None:
     log = small_log(300)
@@ -43,3 +41,11 @@ def test_it_learns_saves_and_resumes(tmp_path: Path, position_bias: bool) -> Non
         load_policy(tmp_path / "model").rank(log.candidates, 5), policy.rank(log.candidates, 5)
     )
     assert learner.held_out_score(random_batch(lengths=(4, 0), n_features=4)).isfinite().all()
+
+
+def test_position_bias_is_corrected_by_default_and_in_lightgbm_when_asked_for() -> None:
+    """So say the pages of the two."""
+    pages = Path(__file__).resolve().parents[2] / "docs" / "learners"
+    for name, default, word in (("xgboost", True, "on"), ("lightgbm", False, "off")):
+        assert configure(name).learner_config.position_bias is default
+        assert f"`position_bias` is **{word}** by default" in (pages / f"{name}.md").read_text()

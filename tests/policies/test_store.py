@@ -1,5 +1,6 @@
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,12 @@ import pytest
 import cuolr
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.policies.base import RankingPolicy
 from cuolr.policies.linear import LinearPolicy
-from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.store import load_policy, put_policy, save_policy
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.types import Candidates
+from tests.learners.lists import build
 
 
 def linear_policy(seed: int = 0) -> LinearPolicy:
@@ -76,23 +79,64 @@ def test_a_missing_model_is_refused(tmp_path: Path) -> None:
         load_policy(tmp_path / "nothing")
 
 
+def arrays_file(folder: Path) -> Path:
+    (file,) = folder.glob("model-*.safetensors")
+    return file
+
+
+def test_a_folder_may_be_given_as_text(tmp_path: Path) -> None:
+    save_policy(RandomPolicy(3), str(tmp_path / "model"))
+    assert load_policy(str(tmp_path / "model")) == RandomPolicy(3)
+
+
 @pytest.mark.parametrize("cut", [0, 7, -1])
 def test_truncated_arrays_are_refused(tmp_path: Path, cut: int) -> None:
     save_policy(linear_policy(), tmp_path / "model")
-    path = tmp_path / "model" / "model.safetensors"
+    path = arrays_file(tmp_path / "model")
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(InputError, match=r"model.safetensors: damaged"):
+    with pytest.raises(InputError, match=r"model: damaged"):
         load_policy(tmp_path / "model")
 
 
 def test_a_single_changed_bit_is_noticed(tmp_path: Path) -> None:
     save_policy(linear_policy(), tmp_path / "model")
-    path = tmp_path / "model" / "model.safetensors"
+    path = arrays_file(tmp_path / "model")
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"model.safetensors: damaged"):
+    with pytest.raises(InputError, match=r"model: damaged"):
         load_policy(tmp_path / "model")
+
+
+def test_the_arrays_of_another_model_are_refused(tmp_path: Path) -> None:
+    save_policy(linear_policy(0), tmp_path / "one")
+    save_policy(linear_policy(1), tmp_path / "other")
+    arrays_file(tmp_path / "one").write_bytes(arrays_file(tmp_path / "other").read_bytes())
+    with pytest.raises(InputError, match=r"one: damaged"):
+        load_policy(tmp_path / "one")
+
+
+@pytest.mark.parametrize("step", ["the arrays", "the description"])
+def test_a_kill_while_putting_a_model_in_place_leaves_one_that_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    save_policy(linear_policy(0), tmp_path / "model")
+    replace = os.replace
+
+    def kill_after(path: Path, target: Path) -> None:
+        replace(path, target)
+        if (target.name == "model.json") == (step == "the description"):
+            raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", kill_after)
+        with pytest.raises(SystemExit):
+            put_policy(linear_policy(1), tmp_path / "model")
+    expected = linear_policy(0 if step == "the arrays" else 1)
+    np.testing.assert_array_equal(load_policy(tmp_path / "model").arrays()["weights"], expected.weights)
+    put_policy(linear_policy(2), tmp_path / "model")
+    np.testing.assert_array_equal(load_policy(tmp_path / "model").arrays()["weights"], linear_policy(2).weights)
+    assert len(list((tmp_path / "model").iterdir())) == 2  # the description and its own arrays
 
 
 @pytest.mark.parametrize(
@@ -102,6 +146,7 @@ def test_a_single_changed_bit_is_noticed(tmp_path: Path) -> None:
         ("[]", "not a model of this version of cuolr"),
         ('{"weights": 3}', "not a model of this version of cuolr"),
         (b"\xff\xfe\x00", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
     ],
 )
 def test_a_foreign_description_is_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
@@ -114,9 +159,12 @@ def test_a_foreign_description_is_refused(tmp_path: Path, text: str | bytes, mes
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"policy": "ranksvn"}, r"unknown policy 'ranksvn' \(did you mean 'ranksvm'\?\)"),
-        ({"policy": "random"}, "does not hold a 'random' policy: KeyError"),
-        ({"settings": None}, "does not hold a 'ranksvm' policy: TypeError"),
+        ({"policy": "random"}, "model: damaged"),
+        ({"settings": None}, "model: damaged"),
+        ({"provenance": {"data": "another"}}, "model: damaged"),
+        ({"sha256": "0" * 64}, r"model-0{16}.safetensors: cannot be read"),
+        ({"sha256": "../" * 8 + "0" * 40}, "model.json: damaged: expected 'sha256' to be a hash"),
+        ({"sha256": 3}, "model.json: damaged: expected 'sha256' to be a hash"),
     ],
 )
 def test_a_description_that_does_not_fit_is_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
@@ -124,4 +172,50 @@ def test_a_description_that_does_not_fit_is_refused(tmp_path: Path, change: dict
     path = tmp_path / "model" / "model.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(InputError, match=message):
+        load_policy(tmp_path / "model")
+
+
+def sequential_policy() -> RankingPolicy:
+    return build("sac").policy()
+
+
+def scorer_policy() -> RankingPolicy:
+    return build("naive").policy()
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "message"),
+    [
+        (linear_policy, {"normalising": "max-min"}, "unknown normalising 'max-min'; known: log-min-max, min"),
+        (linear_policy, {"normalising": None}, "unknown normalising 'None'"),
+        (linear_policy, {"feature_names": 7}, "does not hold a 'ranksvm' policy"),
+        (scorer_policy, {"hidden": [-3, 2]}, "does not hold a 'scorer' policy: RuntimeError"),
+        (scorer_policy, {"n_features": "many"}, "does not hold a 'scorer' policy: ValueError"),
+        (sequential_policy, {"hidden": [16]}, "does not hold a 'sequential' policy: IndexError"),
+        (sequential_policy, {"hidden": [16, 13]}, "does not hold a 'sequential' policy: ValueError"),
+        (sequential_policy, {"n_features": -6}, "does not hold a 'sequential' policy"),
+        (sequential_policy, {"encoder": "atention"}, r"unknown encoder 'atention' \(did you mean 'attention'\?\)"),
+        (sequential_policy, {"encoder_settings": {"head": 2}}, "unknown setting 'learner.encoder_settings.head'"),
+    ],
+)
+def test_settings_that_no_policy_has_are_refused_in_one_line(
+    tmp_path: Path, make: Callable[[], RankingPolicy], change: dict[str, object], message: str
+) -> None:
+    policy = make()
+    settings = policy.settings() | change
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(policy), "settings", lambda _: settings)
+        save_policy(policy, tmp_path / "model")
+    with pytest.raises(InputError, match=message) as error:
+        load_policy(tmp_path / "model")
+    (problem,) = error.value.problems
+    assert problem.startswith(f"{tmp_path / 'model'}: ")
+    assert "\n" not in problem
+
+
+def test_a_changed_setting_is_noticed(tmp_path: Path) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    path.write_text(path.read_text().replace('"min-max"', '"log-min-max"'))
+    with pytest.raises(InputError, match=r"model: damaged: settings and arrays are not what was saved"):
         load_policy(tmp_path / "model")

@@ -7,10 +7,10 @@ from typing import Literal
 import tyro
 
 from cuolr.commands.data_options import DataOptions
-from cuolr.commands.labelled import labelled_queries
+from cuolr.commands.labelled import as_model_takes, labelled_queries
 from cuolr.errors import InputError
 from cuolr.evaluation import Evaluation, evaluate
-from cuolr.measures import COUNTED, WithoutRelevant
+from cuolr.measures import WithoutRelevant, what_counts
 from cuolr.policies.store import load_policy
 from cuolr.significance import Comparison, holm, stars
 from cuolr.significance import compare as compare_values
@@ -37,7 +37,7 @@ def compare(
         data: Folder of a labelled data set, or one LETOR file.
         split: Which part of a data set.
         measures: Separated by commas, such as ndcg@10,err@10.
-        without_relevant: What a query without a relevant document counts.
+        without_relevant: What a query without a relevant document counts; clicks:MODEL@k have their value always.
         seed: Of the permutation test and the bootstrap.
         data_options: How to read the data set.
         json: Print JSON instead of a table.
@@ -45,11 +45,16 @@ def compare(
     if len(models) < 2:
         raise InputError(f"expected two models or more to compare, found {len(models)}")
     names = [name.strip() for name in measures.split(",")]
-    queries = labelled_queries(data, data_options, split)
-    evaluations = [evaluate(load_policy(model), queries, names, without_relevant) for model in models]
-    pairs = [(measure, other) for measure in names for other in range(1, len(models))]
+    queries = labelled_queries(data, data_options, split, names)
+    policies = [load_policy(model) for model in models]
+    evaluations = [
+        evaluate(policy, as_model_takes(queries, policy.n_features, data), names, without_relevant)
+        for policy in policies
+    ]
+    first = evaluations[0]
+    pairs = [(measure, other) for measure in first.per_query for other in range(1, len(models))]
     comparisons = [
-        compare_values(evaluations[other].per_query[measure], evaluations[0].per_query[measure], seed)
+        compare_values(evaluations[other].per_query[measure], first.per_query[measure], seed)
         for measure, other in pairs
     ]
     corrected_t = holm([comparison.t_test for comparison in comparisons])
@@ -69,10 +74,11 @@ def compare(
         _line(measure, models[other], evaluations[other], comparison, p_t, p_permutation)
         for (measure, other), comparison, p_t, p_permutation in rows
     ]
-    means_of_first = ", ".join(f"{measure} {value:.4f}" for measure, value in evaluations[0].means().items())
+    means_of_first = ", ".join(f"{measure} {value:.4f}" for measure, value in first.means().items())
     columns = ["model", "measure", "mean", "difference", "95 % interval", "p (t)", "p (permutation)", "win/tie/loss"]
+    counted = what_counts(without_relevant, first.per_query)
     caption = (
-        f"{comparisons[0].queries:,} queries; those without a relevant document {COUNTED[without_relevant]}; "
+        f"{len(first.query_ids):,} queries; {first.n_without_relevant:,} without a relevant document {counted}; "
         "p values corrected by Holm's method over the table; * p < 0.05, ** p < 0.01 (t)"
     )
     show_table(f"against {models[0]} ({means_of_first})", columns, lines, caption, left=(0, 1))

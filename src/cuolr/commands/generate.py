@@ -5,12 +5,11 @@ from pathlib import Path
 
 import tyro
 
+from cuolr.data.catalog import DESCRIPTION_FILE
 from cuolr.data.letor import write_letor
 from cuolr.data.synthetic import generate_splits
 from cuolr.files import atomic_folder
 from cuolr.terminal import progress_bar, say
-
-DESCRIPTION = "generated.json"
 
 
 def generate_folder(
@@ -34,12 +33,14 @@ def generate_folder(
         seed: The same seed gives the same data.
         overwrite: Replace the folder if it is there.
     """
-    with atomic_folder(out, overwrite, ours=DESCRIPTION) as folder, progress_bar("generating", 4) as progress:
+    with atomic_folder(out, overwrite, ours=DESCRIPTION_FILE) as folder, progress_bar("generating", 4) as progress:
         splits = dict(zip(("train", "vali", "test"), generate_splits(preset, train, vali, test, seed), strict=True))
         progress(1)
         (folder / "Fold1").mkdir()
         described = {"preset": preset, "train": train, "vali": vali, "test": test, "seed": seed}
-        (folder / DESCRIPTION).write_text(json.dumps(described, indent=2) + "\n")
+        # Not every split has a document of the highest grade, so the scale is written down.
+        described["max_grade"] = splits["train"].max_grade
+        (folder / DESCRIPTION_FILE).write_text(json.dumps(described, indent=2) + "\n")
         for split, dataset in splits.items():
             write_letor(dataset, folder / "Fold1" / f"{split}.txt")
             progress(1)

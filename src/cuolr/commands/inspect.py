@@ -47,7 +47,7 @@ def inspect(
 
 
 def _statistics(path: Path, options: DataOptions) -> dict[str, DatasetStatistics]:
-    splits = {path.name: options.read_file(path).as_dataset()} if path.is_file() else options.load(path)
+    splits = {path.name: options.load_file(path)} if path.is_file() else options.load(path)
     return {name: describe(split) for name, split in splits.items()}
 
 

@@ -27,7 +27,7 @@ def list_names(json: bool = False) -> None:
         "learners": LEARNERS.names(),
         "encoders": ENCODERS.names(),
         "presets of training": sorted(TRAINING_PRESETS),
-        "measures": MEASURES.names(),
+        "measures": [f"{name}@k" for name in (*MEASURES.names(), "clicks:<model>")],
     }
     if json:
         show_json(names)

@@ -9,6 +9,8 @@ from cuolr.oracle import LambdaMartSettings, fit_best, fit_lambdamart
 from cuolr.policies.store import save_policy
 from cuolr.terminal import say
 
+ON_VALIDATION = "on vali, queries without a relevant document skipped"
+
 
 def oracle(
     data: Path,
@@ -34,14 +36,14 @@ def oracle(
     refuse_existing(out, overwrite)
     splits = data_options.load(data)
     train, validation = splits["train"], splits["vali"]
-    provenance = {"data": str(data), "fold": data_options.fold, "seed": seed}
+    provenance = {"data": str(data), "fold": data_options.fold_of(data), "seed": seed}
     if best:
         found = fit_best(train, validation, seed, threads, lambda name, score: say(f"{name}: ndcg@10 {score:.4f}"))
         save_policy(
             found.policy, out, {"oracle": "best", "chosen": found.name, "tried": found.validation, **provenance}
         )
-        say(f"wrote {out}: {found.name}, ndcg@10 {found.validation[found.name]:.4f} on vali")
+        say(f"wrote {out}: {found.name}, ndcg@10 {found.validation[found.name]:.4f} {ON_VALIDATION}")
         return
     policy = fit_lambdamart(train, validation, LambdaMartSettings(seed=seed, threads=threads))
     save_policy(policy, out, {"oracle": "lambdamart", **provenance})
-    say(f"wrote {out}: lambdamart, ndcg@10 {score_on(validation)(policy):.4f} on vali")
+    say(f"wrote {out}: lambdamart, ndcg@10 {score_on(validation)(policy):.4f} {ON_VALIDATION}")

@@ -6,9 +6,10 @@ import tyro
 
 from cuolr.clicks.base import click_model_from
 from cuolr.data.clicklog import META_FILE, read_click_log, read_meta
+from cuolr.data.log_info import describe_folder
 from cuolr.data.propensity_file import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
 from cuolr.errors import InputError
-from cuolr.files import check_suffix, refuse_existing
+from cuolr.files import check_files, check_suffix
 from cuolr.propensity import estimate_propensities, true_propensities
 from cuolr.propensity_plot import PLOT_SUFFIXES, plot_propensities
 from cuolr.terminal import say, show_json, show_table
@@ -36,14 +37,12 @@ def propensity(
     """
     if plot is not None:
         check_suffix(plot, PLOT_SUFFIXES)
-    for file in (out, plot):
-        if file is not None:
-            refuse_existing(file, overwrite)
-    found = estimate_propensities(lambda: read_click_log(source)) if randomised else _read(source)
+    check_files((out, plot), overwrite)
+    found = _estimate(source) if randomised else _read(source)
+    truth = _truth(source, found)
     if out is not None:
         save_propensities(found, out)
         say(f"wrote {out}")
-    truth = _truth(source, found)
     if plot is not None:
         plot_propensities(found, plot, truth)
         say(f"wrote {plot}")
@@ -57,6 +56,16 @@ def propensity(
     rows = [[str(place + 1), *(_cell(e, place) for e in columns.values())] for place in range(positions)]
     behind = f"from {found.lists:,} lists in random order, ± two standard errors" if found.lists else "as given"
     show_table(f"how users look at positions, {behind}", ["position", *columns], rows)
+
+
+def _estimate(log: Path) -> Propensities:
+    info = describe_folder(log)
+    if not info.tells_apart:
+        raise InputError(
+            f"{log}: expected lists in a new random order in each session, from which examination and relevance can be "
+            f"told apart; {info.identifiable}"
+        )
+    return estimate_propensities(lambda: read_click_log(log))
 
 
 def _read(source: Path) -> Propensities:

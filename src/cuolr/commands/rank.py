@@ -7,7 +7,7 @@ import tyro
 
 from cuolr.data.feature_file import read_candidates
 from cuolr.data.letor import LetorOptions
-from cuolr.errors import InputError
+from cuolr.errors import InputError, problems_in
 from cuolr.files import check_suffix, refuse_existing
 from cuolr.policies.store import load_policy
 from cuolr.rankings import SUFFIXES, write_rankings
@@ -19,6 +19,7 @@ def rank(
     candidates: Path,
     out: Path,
     top: int = 10,
+    sample: int | None = None,
     zero_based: bool = False,
     missing: Literal["zero", "minimum"] = "zero",
     overwrite: bool = False,
@@ -30,6 +31,8 @@ def rank(
         candidates: What to rank: LETOR, whose labels are ignored, or Parquet with query_id, doc_id and the features.
         out: A row per document: Parquet or CSV by its name, or a TREC run where it ends in .trec or .run.
         top: Length of the lists.
+        sample: Draw each document from the policy by this seed, instead of taking the best; for models that place one
+            document after the other.
         zero_based: LETOR candidates: indices start at 0, not at 1.
         missing: LETOR candidates: what NULL becomes, 0 or the feature's least value in the file.
         overwrite: Replace the file if it is there.
@@ -39,6 +42,11 @@ def rank(
     check_suffix(out, SUFFIXES)
     refuse_existing(out, overwrite)
     policy = load_policy(model)
-    documents = read_candidates(candidates, LetorOptions(zero_based, missing))
-    write_rankings(out, documents, policy.rank(documents, top))
-    say(f"wrote {out}: the {top} best documents of {documents.n_queries:,} queries")
+    if sample is not None:
+        with problems_in("--sample"):
+            policy = policy.sampled(sample)
+    documents = read_candidates(candidates, LetorOptions(zero_based, missing), policy.n_features)
+    with problems_in(candidates):
+        ranking = policy.rank(documents, top)
+    write_rankings(out, documents, ranking)
+    say(f"wrote {out}: the {top} {'best' if sample is None else 'first'} documents of {documents.n_queries:,} queries")

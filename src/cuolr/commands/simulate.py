@@ -6,13 +6,13 @@ from typing import Any
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.commands.click_model import ClickModelOptions
 from cuolr.commands.data_options import DataOptions
-from cuolr.data.propensity_file import PROPENSITY_FILE, save_propensities
+from cuolr.data.propensity_file import PROPENSITY_FILE, Propensities, save_propensities
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
 from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.plackett_luce import StochasticLogger
-from cuolr.policies.store import load_policy
+from cuolr.policies.store import SETTINGS_FILE, load_policy, save_policy
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.propensity import randomise
 from cuolr.terminal import progress_bar, say
@@ -33,6 +33,7 @@ def simulate(
     data_options: DataOptions = DataOptions(),
     keep_examination: bool = False,
     randomised_lists: int = 1_000_000,
+    save_logging: Path | None = None,
     overwrite: bool = False,
 ) -> None:
     """Simulate a click log: rank the training queries by a logging policy and draw clicks from a click model.
@@ -51,9 +52,14 @@ def simulate(
         data_options: How to read the data set.
         keep_examination: Write down where the user looked, which no real log knows.
         randomised_lists: Lists in random order from which propensity.json is estimated, for ipw and cm-ipw; 0 = none.
-        overwrite: Replace the log if it is there.
+        save_logging: Save the logging policy as a model in this folder, so that it can be evaluated; not in the log.
+        overwrite: Replace the log, and the saved logging policy, if they are there.
     """
     refuse_existing(out, overwrite)
+    if save_logging is not None:
+        refuse_existing(save_logging, overwrite, ours=SETTINGS_FILE)
+        if save_logging.resolve().is_relative_to(out.resolve()) or out.resolve().is_relative_to(save_logging.resolve()):
+            raise InputError(f"--save-logging: expected a folder outside of the log, found {save_logging}")
     if randomised_lists < 0:
         raise InputError(f"--randomised-lists: expected a whole number from 0 up, found {randomised_lists}")
     model = click_options.model(click_model)
@@ -78,7 +84,26 @@ def simulate(
         simulate_to(out, simulation, source, overwrite, progress)
     if propensities is not None:
         save_propensities(propensities, out / PROPENSITY_FILE)
+        if unknown := _unknown_positions(propensities):
+            say(f"note: --randomised-lists {randomised_lists}: too few to know {'; '.join(unknown)}")
+    if save_logging is not None:
+        save_policy(policy, save_logging, source)
+        say(f"wrote {save_logging}: the logging policy")
     say(f"wrote {out}: {sessions:,} sessions; look at it with: cuolr log-info {out}")
+
+
+def _unknown_positions(propensities: Propensities) -> list[str]:
+    """What is not known, a text each; of the last position continuation never is."""
+    assert propensities.examination is not None
+    estimates = {
+        "examination": propensities.examination.values,
+        "continuation": propensities.continuation["mle"].values[:-1],
+    }
+    unknown = {
+        name: [str(position) for position, value in enumerate(values, start=1) if value is None]
+        for name, values in estimates.items()
+    }
+    return [f"{name} at position {', '.join(positions)}" for name, positions in unknown.items() if positions]
 
 
 def _logging_policy(

@@ -1,22 +1,30 @@
 """`cuolr train`: a ranking policy from a click log."""
 
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from cuolr.commands.data_options import DataOptions
-from cuolr.commands.labelled import labelled_queries
+from cuolr.commands.labelled import as_model_takes, labelled_queries
 from cuolr.data.aggregate import aggregate_folder
 from cuolr.data.clicklog import load_click_log, read_click_log, read_meta
-from cuolr.data.propensity_file import PROPENSITY_FILE
+from cuolr.data.propensity_file import PROPENSITY_FILE, read_propensities
+from cuolr.errors import InputError
 from cuolr.evaluation import score_on
+from cuolr.measures import Measure, what_counts
 from cuolr.terminal import say, training_bar
 
 if TYPE_CHECKING:
     from cuolr.presets import RunConfig
+
+# Behind the paper's propensities, appendix A.
+PAPER_LISTS = 10_000_000
 
 Settings = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="NAME=VALUE"), tyro.conf.UseAppendAction]
 
@@ -34,7 +42,7 @@ def train(
     settings: Settings = (),
     propensities: Path | None = None,
     validate: Path | None = None,
-    measure: str = "ndcg@10",
+    measure: str | None = None,
     data_options: DataOptions = DataOptions(),
     aggregate: Literal["auto", "yes", "no"] = "auto",
     resume: bool = False,
@@ -43,7 +51,8 @@ def train(
     """Train a ranking policy from a click log.
 
     The best policy by validation is kept: by a measure on labelled queries, where there are some, else by how well the
-    sessions of held-out queries of the log are explained. Ctrl-C stops with a checkpoint.
+    sessions of held-out queries of the log are explained. Ctrl-C stops with a checkpoint. Started by torchrun, as in
+    `torchrun --nproc-per-node 2 -m cuolr train …`, processes share every batch.
 
     Args:
         log: Folder of a click log.
@@ -59,17 +68,20 @@ def train(
         propensities: File with how users look at positions, for ipw and cm-ipw (see `cuolr propensity`); by default the
             one in the log's folder, and for ipw, where the log has it, its column examination.
         validate: Validate on labels: the folder of a data set, whose vali split is taken, or a LETOR file.
-        measure: What to validate by, with --validate.
+        measure: What to validate by, with --validate; by default ndcg@10.
         data_options: How to read what to validate on.
         aggregate: Whether sessions that were shown the same list become one row. By default they do, unless the learner
-            needs each session's own clicks or the log has logging_propensity.
+            needs each session's own clicks or the log has logging_propensity; naive, ipw and cm-ipw always learn from
+            one row for each list.
         resume: Go on from the checkpoint of a run that was stopped, as if it had not been.
         overwrite: Start anew where the folder holds a model already.
     """
     # These need torch, which takes a second to load; no other command should wait for it.
+    from cuolr import parallel
     from cuolr.fitting import fit, to_be_aggregated
+    from cuolr.learners.naive import Naive
     from cuolr.presets import configure, parse_settings
-    from cuolr.run_folder import check_place
+    from cuolr.run_folder import CHECKPOINT_FILE, check_place
     from cuolr.training import policy_validation
 
     flags: dict[str, Any] = {
@@ -81,43 +93,71 @@ def train(
         "training.seed": seed,
     }
     given = {name: value for name, value in flags.items() if value is not None}
-    config = configure(learner, preset, given | parse_settings(settings))
-    if not resume:
-        check_place(out, overwrite)
+    with parallel.joined():
+        first = parallel.is_first()
+        speak: Callable[[str], None] = say if first else lambda _: None
+        config = configure(learner, preset, given | parse_settings(settings))
+        if measure is not None and validate is None:
+            raise InputError(f"--measure {measure}: nothing is measured without --validate; give both, or neither")
+        measure = str(Measure.parse(measure or "ndcg@10"))
+        if issubclass(config.learner_class, Naive):
+            if aggregate == "no":
+                raise InputError(f"--aggregate no: {learner} always learns from one row for each list; leave it away")
+            aggregate = aggregate if config.learner_class.needs_sessions else "yes"
+        if not resume:
+            parallel.from_first(partial(check_place, out, overwrite))
 
-    meta = read_meta(log)
-    first_row = next(read_click_log(log, rows_at_a_time=1))
-    config = _with_propensities(config, log, first_row.examination is not None)
-    aggregated = to_be_aggregated(first_row, config.learner_class, aggregate)
-    sessions = aggregate_folder(log) if aggregated else load_click_log(log)
-    say(f"{log}: {sessions.sessions:,} sessions in {len(sessions):,} rows")
+        meta = read_meta(log)
+        first_row = next(read_click_log(log, rows_at_a_time=1))
+        config = _with_propensities(config, log, first_row.examination is not None)
+        aggregated = to_be_aggregated(first_row, config.learner_class, aggregate)
+        sessions = aggregate_folder(log) if aggregated else load_click_log(log)
+        speak(f"{log}: {sessions.sessions:,} sessions in {len(sessions):,} rows")
+        if preset == "paper":
+            for difference in _differences_from_paper(config, None if validate is None else measure):
+                speak(f"note: not as in the paper: {difference}")
 
-    validator, validated_by = None, None
-    if validate is not None:
-        labelled = labelled_queries(validate, data_options, "vali")
-        validator = policy_validation(score_on(labelled, measure))
-        validated_by = {"data": str(validate), "fold": data_options.fold, "measure": measure}
-    with training_bar(config.training.steps) as progress:
-        result = fit(
-            sessions,
-            config,
-            validator,
-            validated_by,
-            out,
-            resume,
-            overwrite,
-            aggregation="no",
-            progress=progress,
-            provenance={"preset": preset, "log": {"folder": str(log), **meta}},
+        validator, validated_by = None, None
+        if validate is not None:
+            labelled = labelled_queries(validate, data_options, "vali", [measure])
+            labelled = as_model_takes(labelled, sessions.candidates.n_features, validate)
+            validator = policy_validation(score_on(labelled, measure))
+            validated_by = {"data": str(validate.resolve()), "fold": data_options.fold_of(validate), "measure": measure}
+            speak(f"validating by {measure}, queries without a relevant document {what_counts('skip', [measure])}")
+        try:
+            with training_bar(config.training.steps) if first else nullcontext() as progress:
+                result = fit(
+                    sessions,
+                    config,
+                    validator,
+                    validated_by,
+                    out,
+                    resume,
+                    overwrite,
+                    aggregation="no",
+                    progress=progress,
+                    provenance={"preset": preset, "log": {"folder": str(log), **meta}},
+                )
+        except KeyboardInterrupt:
+            if not (out / CHECKPOINT_FILE).exists():
+                raise
+            speak(f"stopped at once; go on from the last checkpoint in {out} with --resume added")
+            sys.exit(130)
+        if result.outcome == "interrupted":
+            model = "no model yet" if result.best is None else f"the best model so far is of step {result.best.step}"
+            speak(f"stopped after step {result.steps}, {model}; go on from the checkpoint in {out} with --resume added")
+            sys.exit(130)
+        assert result.best is not None
+        scored = (
+            f"{measure} {result.best.score:.4f}" if validate is not None else f"held-out score {result.best.score:.4f}"
         )
-    if result.outcome == "interrupted":
-        model = "no model yet" if result.best is None else f"the best model so far is of step {result.best.step}"
-        say(f"stopped after step {result.steps}, {model}; go on from the checkpoint in {out} with --resume added")
-        sys.exit(130)
-    assert result.best is not None
-    scored = f"{measure} {result.best.score:.4f}" if validate is not None else f"held-out score {result.best.score:.4f}"
-    early = ", stopped early" if result.outcome == "patience" else ""
-    say(f"wrote {out}: {scored} at step {result.best.step} of {result.steps}{early}")
+        early = ", stopped early" if result.outcome == "patience" else ""
+        speak(f"wrote {out}: {scored} at step {result.best.step} of {result.steps}{early}")
+        if validate is None and config.training.keep == "best":
+            speak(
+                "note: clicks do not tell well which step ranks best; --set training.keep=last takes the last one "
+                "(docs/training.md, validation without labels)"
+            )
 
 
 def _with_propensities(config: "RunConfig", log: Path, has_examination: bool) -> "RunConfig":
@@ -127,3 +167,17 @@ def _with_propensities(config: "RunConfig", log: Path, has_examination: bool) ->
     if not takes_some or not file.is_file() or (config.learner == "ipw" and has_examination):
         return config
     return replace(config, learner_config=replace(config.learner_config, propensities=str(file)))
+
+
+def _differences_from_paper(config: "RunConfig", measure: str | None) -> list[str]:
+    """What the preset alone cannot set right, a line each; `measure` is None where no labels validate."""
+    differences = []
+    if measure != "ndcg@10":
+        chosen_by = "held-out sessions, without --validate" if measure is None else measure
+        differences.append(f"the model is chosen by {chosen_by}, there by ndcg@10")
+    file = getattr(config.learner_config, "propensities", None)
+    lists = PAPER_LISTS if file is None else read_propensities(Path(file)).lists
+    # 0 = the values were given, not estimated.
+    if 0 < lists < PAPER_LISTS:
+        differences.append(f"the propensities are from {lists:,} random lists, there from {PAPER_LISTS:,}")
+    return differences

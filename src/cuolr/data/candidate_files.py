@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.errors import InputError
-from cuolr.types import Candidates
+from cuolr.types import Candidates, Strings
 
 FEATURES, OFFSETS, QUERY_IDS, DOCUMENT_IDS = "features.npy", "offsets.npy", "query_ids.npy", "document_ids.npy"
+FEATURE_NAMES = "feature_names.npy"
 
 # Rows that are compared at a time, so that memory is bounded however large the data.
 ROWS_AT_A_TIME = 65_536
@@ -27,6 +28,8 @@ def save_candidates(candidates: Candidates, folder: Path) -> None:
     np.save(folder / QUERY_IDS, candidates.query_ids, allow_pickle=False)
     if candidates.document_ids is not None:
         np.save(folder / DOCUMENT_IDS, candidates.document_ids, allow_pickle=False)
+    if candidates.feature_names is not None:
+        np.save(folder / FEATURE_NAMES, candidates.feature_names, allow_pickle=False)
 
 
 def load_candidates(folder: Path) -> Candidates:
@@ -38,12 +41,19 @@ def load_candidates(folder: Path) -> Candidates:
         raise InputError(f"{folder / OFFSETS}: expected {len(query_ids) + 1} offsets, found {len(offsets)}")
     if offsets[0] != 0 or offsets[-1] != len(features) or (np.diff(offsets) < 0).any():
         raise InputError(f"{folder / OFFSETS}: expected offsets that rise from 0 to {len(features)}, found others")
-    if not (folder / DOCUMENT_IDS).exists():
-        return Candidates(features, offsets, query_ids)
-    document_ids = _load(folder / DOCUMENT_IDS, "texts [n_documents]", ndim=1, kind="U", mapped=True)
-    if len(document_ids) != len(features):
-        raise InputError(f"{folder / DOCUMENT_IDS}: expected {len(features)} ids, found {len(document_ids)}")
-    return Candidates(features, offsets, query_ids, document_ids)
+    document_ids = _load_texts(folder / DOCUMENT_IDS, len(features))
+    feature_names = _load_texts(folder / FEATURE_NAMES, features.shape[1])
+    return Candidates(features, offsets, query_ids, document_ids, feature_names)
+
+
+def _load_texts(file: Path, n_texts: int) -> Strings | None:
+    """Texts that are there only where the source gave them."""
+    if not file.exists():
+        return None
+    texts: Strings = _load(file, f"{n_texts} texts", ndim=1, kind="U", mapped=True)
+    if len(texts) != n_texts:
+        raise InputError(f"{file}: expected {n_texts} texts, found {len(texts)}")
+    return texts
 
 
 def _load(

@@ -3,10 +3,11 @@
 Nothing is downloaded: the user points at the folder that he has.
 """
 
+import json
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from cuolr.registry import unknown_name
 from cuolr.types import RankingDataset
 
 SPLITS = ("train", "vali", "test")
+# What a generated data set says of itself, beside its folds.
+DESCRIPTION_FILE = "generated.json"
 
 _NAMES_OF_SPLIT = {
     "train": ("train.txt", "trainingset.txt"),
@@ -37,7 +40,7 @@ class DatasetInfo:
         name: Its name here.
         title: Its name in the literature.
         n_features: Features per document; None = whatever the files have.
-        max_grade: The highest relevance grade; None = the highest that occurs.
+        max_grade: The highest relevance grade; None = the files do not say, so the highest that occurs is taken.
         folds: Cross-validation folds, in folders Fold1, Fold2, …; 0 = the files lie in the folder itself.
         queries: Expected number of queries, all splits together; None = not known.
         documents: Expected number of documents, all splits together.
@@ -138,6 +141,8 @@ def find_source(folder: Path, fold: int | None = None, name: str | None = None) 
         raise InputError(f"{folder}: expected a folder, found {'a file' if folder.exists() else 'nothing'}")
     info = find_info(folder, name)
     root = _root(folder, info)
+    if info.max_grade is None:
+        info = replace(info, max_grade=_described_scale(root))
     folds = find_folds(root)
     if info.folds and not folds:
         raise InputError(_missing(info, f"{folder}: expected folders Fold1 to Fold{info.folds}, found none"))
@@ -223,6 +228,21 @@ def _root(folder: Path, info: DatasetInfo) -> Path:
     if len(roots) > 1 and not preferred:
         raise InputError(f"{folder}: expected one data set, found several; give one of {', '.join(map(str, roots))}")
     return (preferred or roots or [folder])[0]
+
+
+def _described_scale(root: Path) -> int | None:
+    """The highest grade of a generated data set's scale; None = the folder does not say."""
+    file = root / DESCRIPTION_FILE
+    if not file.is_file():
+        return None
+    try:
+        described = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file}: not valid JSON: {error}") from None
+    grade = described.get("max_grade") if isinstance(described, dict) else None
+    if grade is not None and (type(grade) is not int or grade < 1):
+        raise InputError(f"{file}: max_grade: expected a whole number from 1 up, found {grade!r}")
+    return grade
 
 
 def _names(split: str, info: DatasetInfo) -> list[str]:

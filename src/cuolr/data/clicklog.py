@@ -40,10 +40,10 @@ ROWS_AT_A_TIME = 1 << 19
 
 
 def save_click_log(
-    log: ClickLog, folder: Path, source: Mapping[str, Any] | None = None, overwrite: bool = False
+    log: ClickLog, folder: Path | str, source: Mapping[str, Any] | None = None, overwrite: bool = False
 ) -> None:
     """Write a log; see `write_click_log`."""
-    write_click_log(folder, [log], source, overwrite)
+    write_click_log(Path(folder), [log], source, overwrite)
 
 
 def write_click_log(
@@ -83,8 +83,9 @@ def write_click_log(
         (unfinished / META_FILE).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 
-def load_click_log(folder: Path) -> ClickLog:
+def load_click_log(folder: Path | str) -> ClickLog:
     """Read a whole log; the features are mapped, not read. A damaged or foreign folder is refused."""
+    folder = Path(folder)
     return concatenate(read_click_log(folder), _count_rows(folder))
 
 

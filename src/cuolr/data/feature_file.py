@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from cuolr.data.letor import LetorOptions, read_letor
+from cuolr.data.letor import LetorOptions, filled_up, read_letor
 from cuolr.data.tables import PARQUET, can_be_ids, read_errors
 from cuolr.errors import InputError
-from cuolr.types import Candidates, Floats
+from cuolr.types import Candidates, Floats, Strings
 
 IDS = ("query_id", "doc_id")
 # A feature of such a name would bring the labels past the wall.
@@ -21,11 +21,22 @@ LABEL_WORD = re.compile(r"(?<![a-z])(relevan[a-z]*|labels?|grades?|judg[a-z]*|ra
 LABEL_NAME = re.compile(r"y|rel|qrels?|clicks?|clicked")
 
 
-def read_candidates(path: Path, options: LetorOptions = LetorOptions()) -> Candidates:
-    """Read the documents of each query with their features and ids: Parquet by its name, else LETOR by `options`."""
+def read_candidates(
+    path: Path | str, options: LetorOptions = LetorOptions(), n_features: int | None = None
+) -> Candidates:
+    """Read the documents of each query with their features and ids.
+
+    Args:
+        path: Parquet by its name, else LETOR.
+        options: How to read LETOR.
+        n_features: Of the model that is to rank them. LETOR leaves zeros out, so the last features may not occur:
+            they are filled up; see `filled_up`.
+    """
+    path = Path(path)
     if path.suffix.lower() in PARQUET:
         return _read_table(path)
-    return read_letor(path, options).candidates
+    candidates = read_letor(path, options).candidates
+    return candidates if n_features is None else filled_up(candidates, n_features, path)
 
 
 def _read_table(path: Path) -> Candidates:
@@ -51,6 +62,7 @@ def _read_table(path: Path) -> Candidates:
         offsets=np.concatenate([[0], np.cumsum(np.bincount(query))]),
         query_ids=queries.to_numpy().astype(np.str_),
         document_ids=document_ids.to_numpy().astype(np.str_)[order],
+        feature_names=_feature_names(table),
     )
 
 
@@ -104,6 +116,12 @@ def _features(table: pl.DataFrame) -> Floats:
     for j, column in enumerate(columns):
         features[:, j] = column.cast(pl.Float32).to_numpy()
     return features
+
+
+def _feature_names(table: pl.DataFrame) -> Strings | None:
+    """The names of the columns, in their order; a list has none."""
+    names = [name for name in table.columns if name not in IDS]
+    return None if isinstance(table.schema[names[0]], pl.List | pl.Array) else np.array(names, np.str_)
 
 
 def _value_problems(table: pl.DataFrame, features: Floats) -> Iterator[str]:

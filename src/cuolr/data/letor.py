@@ -148,7 +148,22 @@ def read_splits(
         listed = ", ".join(f"{paths[split]} has {count}" for split, count in counts.items())
         raise InputError(f"expected the same number of features in every split, found: {listed}")
     grade = max_grade or max(file.highest_grade for file in files.values())
-    return {split: _widened(file, width).as_dataset(grade) for split, file in files.items()}
+    wide = {s: replace(file, candidates=_widened(file.candidates, width)) for s, file in files.items()}
+    return {split: file.as_dataset(grade) for split, file in wide.items()}
+
+
+def filled_up(candidates: Candidates, n_features: int, path: Path) -> Candidates:
+    """Candidates from a file as a model of `n_features` takes them: with zeros for the last ones if they do not occur.
+
+    LETOR leaves zeros out, so this may be just how the file is; it may also be the wrong file, so the user is told.
+    """
+    found = candidates.n_features
+    if found > n_features:
+        raise InputError(f"{path}: expected at most the {n_features} features of the model, found {found}")
+    if found < n_features:
+        note = f"{path}: has {found} features, the model {n_features}; those that do not occur are taken as 0"
+        warnings.warn(note, InputWarning, stacklevel=2)
+    return _widened(candidates, n_features)
 
 
 def write_letor(dataset: RankingDataset, path: Path | str) -> None:
@@ -257,12 +272,11 @@ def _stack(parts: list[Floats], width: int) -> Floats:
     return features
 
 
-def _widened(file: LetorFile, width: int) -> LetorFile:
-    missing = width - file.candidates.n_features
+def _widened(candidates: Candidates, width: int) -> Candidates:
+    missing = width - candidates.n_features
     if not missing:
-        return file
-    features = np.pad(file.candidates.features, ((0, 0), (0, missing)))
-    return replace(file, candidates=replace(file.candidates, features=features))
+        return candidates
+    return replace(candidates, features=np.pad(candidates.features, ((0, 0), (0, missing))))
 
 
 def _fill_missing(features: Floats, missing: Literal["zero", "minimum"]) -> None:

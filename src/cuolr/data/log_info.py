@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from cuolr.data.clicklog import read_click_log
 from cuolr.types import Bools, Candidates, ClickLog
@@ -44,6 +43,11 @@ class LogInfo:
     share_at_several_positions: float
     groups_of_positions: int
     identifiable: str
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether the log tells examination and relevance apart at all positions."""
+        return self.share_at_several_positions > 0 and self.groups_of_positions == 1
 
 
 def describe_log(log: ClickLog) -> LogInfo:
@@ -108,7 +112,7 @@ def _queries_of(seen: Bools, candidates: Candidates) -> int:
 def _groups_of_positions(seen: Bools) -> int:
     """In how many parts the graph falls whose nodes are the positions, joined by documents seen at both."""
     used = seen[:, seen.any(axis=0)].astype(np.float32)
-    groups, _ = connected_components(csr_array(used.T @ used), directed=False)
+    groups, _ = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(used.T @ used), directed=False)
     return int(groups)
 
 

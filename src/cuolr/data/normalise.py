@@ -1,14 +1,15 @@
 """Feature scaling, fitted on training data only and stored with every model so that it travels to ranking time."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from cuolr.errors import InputError
 from cuolr.registry import unknown_name
-from cuolr.types import Candidates, Doubles, Floats, Ints
+from cuolr.types import Candidates, Doubles, Floats, Ints, Strings
 
 Normalising = Literal["min-max", "log-min-max", "query-min-max", "none"]
 
@@ -37,19 +38,67 @@ class Normaliser:
     kind: Normalising
     low: Doubles  # [F], or [0] where nothing is fitted
     high: Doubles
+    feature_names: Strings | None = None  # [F] of the training candidates, where they have names
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Normalising):
+            raise unknown_name("normalising", str(self.kind), get_args(Normalising))
 
     @classmethod
     def fit(cls, kind: str, candidates: Candidates) -> Self:
         """Fit on training candidates."""
-        if kind not in get_args(Normalising):
-            raise unknown_name("normalising", kind, get_args(Normalising))
-        if kind in ("query-min-max", "none"):
-            return cls(kind, np.empty(0), np.empty(0))  # type: ignore[arg-type]
-        # Both maps grow with x, so the range of the mapped values is the mapped range.
+        nothing = cls(kind, np.empty(0), np.empty(0), candidates.feature_names)  # type: ignore[arg-type]
         low, high = (reduce(candidates.features, axis=0).astype(np.float64) for reduce in (np.min, np.max))
+        bad = np.flatnonzero(~np.isfinite(low + high))
+        if len(bad):
+            raise InputError(f"features: expected finite numbers, found NaN or an infinite one as feature {bad[0] + 1}")
+        if kind in ("query-min-max", "none"):
+            return nothing
+        # Both maps grow with x, so the range of the mapped values is the mapped range.
         if kind == "log-min-max":
             low, high = _signed_log(low), _signed_log(high)
-        return cls(kind, low, high)  # type: ignore[arg-type]
+        return replace(nothing, low=low, high=high)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The range of each feature, to be saved."""
+        return {"normaliser.low": self.low, "normaliser.high": self.high}
+
+    def settings(self) -> dict[str, Any]:
+        """The kind, and the features' names, to be saved."""
+        names = None if self.feature_names is None else self.feature_names.tolist()
+        return {"normalising": self.kind, "feature_names": names}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """The normaliser that `arrays` and `settings` were taken from."""
+        names = settings["feature_names"]
+        return cls(
+            settings["normalising"],
+            arrays["normaliser.low"],
+            arrays["normaliser.high"],
+            None if names is None else np.array(list(names), np.str_),
+        )
+
+    def as_fitted(self, candidates: Candidates, n_features: int) -> Candidates:
+        """Candidates with the features that there were in training, in that order; by name, where both have names.
+
+        Args:
+            candidates: To be ranked.
+            n_features: F, how many there were in training.
+        """
+        known, found = self.feature_names, candidates.feature_names
+        if known is not None and found is not None and not np.array_equal(known, found):
+            problems = [f"feature '{name}' is missing" for name in known if name not in found]
+            problems += [f"feature '{name}' was not there in training" for name in found if name not in known]
+            if problems:
+                raise InputError(problems)
+            order = [found.tolist().index(name) for name in known]
+            return replace(candidates, features=candidates.features[:, order], feature_names=known)
+        if candidates.n_features != n_features:
+            raise InputError(
+                f"expected documents of {n_features} features, as in training, found {candidates.n_features}"
+            )
+        return candidates
 
     def transform(self, features: Floats, offsets: Ints | None = None) -> Floats:
         """Scale the documents of whole queries.
@@ -84,7 +133,7 @@ class Normaliser:
     def apply(self, candidates: Candidates) -> Candidates:
         """The same candidates with their features scaled."""
         features = self.transform(candidates.features, candidates.offsets)
-        return Candidates(features, candidates.offsets, candidates.query_ids, candidates.document_ids)
+        return replace(candidates, features=features)
 
 
 def _signed_log(values: Doubles) -> Doubles:

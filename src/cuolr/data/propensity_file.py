@@ -9,10 +9,11 @@ Neither is a `logging_propensity`, which is the logger's chance to place a docum
 """
 
 import json
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as in_short
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ from cuolr.types import Doubles
 
 PROPENSITY_FILE = "propensity.json"
 FORMAT = "cuolr-propensity-1"
+# How continuation may have been estimated; `given` = it was not.
+METHODS = ("mle", "paper", "given")
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ def known_values(estimate: Estimate, positions: int, what: str) -> Doubles:
 
 
 def save_propensities(propensities: Propensities, path: Path) -> None:
-    """Write the estimates as JSON."""
+    """Write the estimates as JSON; the folder is made if need be."""
 
     def table(estimate: Estimate) -> dict[str, Any]:
         return {"values": estimate.values, "standard_errors": estimate.standard_errors}
@@ -79,6 +83,7 @@ def save_propensities(propensities: Propensities, path: Path) -> None:
     if propensities.examination is not None:
         content["examination"] = table(propensities.examination)
     content["continuation"] = {method: table(estimate) for method, estimate in propensities.continuation.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as unfinished:
         unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -88,38 +93,46 @@ def read_propensities(path: Path) -> Propensities:
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); expected examination by position") from None
-    except ValueError as error:
+        expected = "expected examination or continuation by position"
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {expected}") from None
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(content, dict) or all(content.get(name, {}) == {} for name in ("examination", "continuation")):
         raise InputError(f"{path}: expected an object with 'examination', 'continuation' or both")
     if content.get("format", FORMAT) != FORMAT:
-        raise InputError(f"{path}: expected format '{FORMAT}', found {content['format']!r}")
+        raise InputError(f"{path}: expected format '{FORMAT}', found {in_short(content['format'])}")
+    problems = _unknown_keys("", content, ("format", "lists", "examination", "continuation"))
     continuation = content.get("continuation", {})
-    by_method = continuation if isinstance(continuation, dict) else {"given": continuation}
-    tables = {f"continuation.{method}": (table, 1.0) for method, table in by_method.items()}
+    if isinstance(continuation, dict):
+        problems += _unknown_keys("continuation.", continuation, METHODS)
+        tables = {f"continuation.{method}": (table, 1.0) for method, table in continuation.items()}
+    else:
+        tables = {"continuation": (continuation, 1.0)}
     if "examination" in content:
-        tables["examination"] = (content["examination"], math.inf)
-    problems: list[str] = []
+        tables["examination"] = (content["examination"], LARGEST)
     estimates = {name: _read_estimate(name, table, top, problems) for name, (table, top) in tables.items()}
     lists = content.get("lists", 0)
     if type(lists) is not int or lists < 0:
-        problems.append(f"lists: expected a whole number, found {lists!r}")
-    if "examination" in estimates and estimates["examination"].values[:1] in ((0.0,), (None,)):
-        problems.append("examination, position 1: the others are relative to it, so expected a number above 0")
+        problems.append(f"lists: expected a whole number, found {in_short(lists)}")
     if problems:
         raise InputError([f"{path}: {problem}" for problem in problems])
-    return Propensities(
-        estimates.get("examination"), {method: estimates[f"continuation.{method}"] for method in by_method}, lists
-    )
+    examination = estimates.pop("examination", None)
+    by_method = {name.partition(".")[2] or "given": estimate for name, estimate in estimates.items()}
+    return Propensities(examination, by_method, lists)
+
+
+def _unknown_keys(where: str, content: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
+    """A line for each key that is not known."""
+    return [f"unknown key '{where}{key}'; known: {', '.join(known)}" for key in content if key not in known]
 
 
 def _read_estimate(name: str, content: Any, greatest: float, problems: list[str]) -> Estimate:
     """The values by position, with their standard errors where there are some; what is wrong goes to `problems`."""
     table = content if isinstance(content, dict) else {"values": content}
+    problems += _unknown_keys(f"{name}.", table, ("values", "standard_errors"))
     values = _read_numbers(name, table.get("values"), greatest, problems)
-    errors = _read_numbers(f"{name}.standard_errors", table.get("standard_errors", []), math.inf, problems)
-    if not values:
+    errors = _read_numbers(f"{name}.standard_errors", table.get("standard_errors", []), LARGEST, problems)
+    if table.get("values") == []:
         problems.append(f"{name}: expected a number for each position, found none")
     if errors and len(errors) != len(values):
         problems.append(f"{name}.standard_errors: expected {len(values)} numbers, found {len(errors)}")
@@ -128,13 +141,13 @@ def _read_estimate(name: str, content: Any, greatest: float, problems: list[str]
 
 def _read_numbers(name: str, content: Any, greatest: float, problems: list[str]) -> tuple[float | None, ...]:
     if not isinstance(content, list):
-        problems.append(f"{name}: expected a list of numbers, found {content!r}")
+        problems.append(f"{name}: expected a list of numbers, found {in_short(content)}")
         return ()
     numbers: list[float | None] = []
     for position, value in enumerate(content, start=1):
-        is_number = type(value) in (int, float) and math.isfinite(value) and 0 <= value <= greatest
+        is_number = type(value) in (int, float) and 0 <= value <= greatest
         if value is not None and not is_number:
-            limit = "up" if math.isinf(greatest) else f"to {greatest:g}"
-            problems.append(f"{name}, position {position}: expected a number from 0 {limit}, found {value!r}")
+            limit = "up" if greatest == LARGEST else f"to {greatest:g}"
+            problems.append(f"{name}, position {position}: expected a number from 0 {limit}, found {in_short(value)}")
         numbers.append(float(value) if is_number else None)
     return tuple(numbers)

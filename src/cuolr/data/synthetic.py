@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from cuolr.data.normalise import Normalising
 from cuolr.errors import InputError
@@ -321,14 +321,14 @@ def _flag(signal: Floats, level: Floats, width: Floats) -> Floats:
 
 def _rank(signal: Floats, level: Floats, width: Floats) -> Floats:
     """Place in an order of all pages, as a 16-bit number."""
-    place: Floats = np.round(65_535 * ndtr(signal))
+    place: Floats = np.round(65_535 * scipy.special.ndtr(signal))
     return place
 
 
 def _sparse_rank(signal: Floats, level: Floats, width: Floats) -> Floats:
     """Place among all pages that have the property, between 0 and 1; 0 for the others, which are 30 to 90 %."""
     without = 0.3 + 0.6 * level
-    place: Floats = np.maximum(ndtr(signal) - without, 0) / (1 - without)
+    place: Floats = np.maximum(scipy.special.ndtr(signal) - without, 0) / (1 - without)
     return place
 
 

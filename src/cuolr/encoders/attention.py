@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from cuolr.encoders.base import ENCODERS, StateEncoder
+from cuolr.encoders.base import ENCODERS, StateEncoder, expect_from
 from cuolr.encoders.positional import positional_encoding
-from cuolr.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,10 @@ class AttentionConfig:
     residual: bool = False
     layer_norm: bool = False
 
+    def __post_init__(self) -> None:
+        expect_from(1, heads=self.heads)
+        expect_from(0, document_size=self.document_size)
+
 
 @ENCODERS.register("attention")
 class AttentionEncoder(StateEncoder):
@@ -44,11 +47,6 @@ class AttentionEncoder(StateEncoder):
 
     def __init__(self, config: AttentionConfig, n_features: int, k: int) -> None:
         super().__init__(config, n_features, k)
-        if config.heads < 1 or config.document_size < 0:
-            raise InputError(
-                "encoder 'attention': expected at least 1 head and a document size from 0 up, "
-                f"found heads = {config.heads} and document_size = {config.document_size}"
-            )
         document_size = config.document_size or n_features
         self.n_states = -(2 * document_size // -config.heads) * config.heads
         self._position_size = self.n_states - document_size

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from cuolr.config import from_dict
+from cuolr.errors import InputError
 from cuolr.registry import Registry
 
 ENCODERS: Registry[type["StateEncoder"]] = Registry("encoder", package="cuolr.encoders")
@@ -50,9 +51,20 @@ class StateEncoder(nn.Module, ABC):
         """[B, T, F] documents in the order in which they were placed → [B, T + 1, S] states."""
 
 
-def build_encoder(
-    name: str, settings: Mapping[str, Any], n_features: int, k: int, where: str = "encoder_settings"
-) -> StateEncoder:
-    """A new encoder by its registered name; an unknown name or setting raises with the known ones listed."""
-    encoder = ENCODERS.get(name)
-    return encoder(from_dict(encoder.Config, settings, where), n_features, k)
+def encoder_config(name: str, settings: Mapping[str, Any]) -> Any:
+    """The settings of a registered encoder; an unknown name or setting raises with the known ones listed."""
+    return from_dict(ENCODERS.get(name).Config, settings, "learner.encoder_settings")
+
+
+def build_encoder(name: str, settings: Mapping[str, Any], n_features: int, k: int) -> StateEncoder:
+    """A new encoder by its registered name."""
+    return ENCODERS.get(name)(encoder_config(name, settings), n_features, k)
+
+
+def expect_from(least: int, **values: int) -> None:
+    """Refuse settings of an encoder that are below `least`."""
+    for name, value in values.items():
+        if value < least:
+            raise InputError(
+                f"setting 'learner.encoder_settings.{name}': expected a whole number from {least} up, found {value}"
+            )

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from cuolr.encoders.base import ENCODERS, StateEncoder
-from cuolr.errors import InputError
+from cuolr.encoders.base import ENCODERS, StateEncoder, expect_from
 
 
 @dataclass(frozen=True)
@@ -18,6 +17,9 @@ class LstmConfig:
     """
 
     size: int = 256
+
+    def __post_init__(self) -> None:
+        expect_from(1, size=self.size)
 
 
 @ENCODERS.register("lstm")
@@ -31,8 +33,6 @@ class LstmEncoder(StateEncoder):
 
     def __init__(self, config: LstmConfig, n_features: int, k: int) -> None:
         super().__init__(config, n_features, k)
-        if config.size < 1:
-            raise InputError(f"encoder 'lstm': expected a size of at least 1, found {config.size}")
         self.n_states = config.size
         self.lstm = nn.LSTM(n_features, config.size, batch_first=True)
 

@@ -88,15 +88,6 @@ class Batches:
             rows = self._row_numbers(start, start + self.batch_size)
             yield self._gather(rows, np.random.default_rng((self._seed, start)))
 
-    def fingerprint(self) -> str:
-        """A hash of all that the batches are made of."""
-        digest = hashlib.blake2b(digest_size=16)
-        for chunk in self._chunks_of_rows():
-            for values in (self.log.query, self.log.ranking, self.log.clicks, self.log.count):
-                digest.update(np.ascontiguousarray(values[chunk]).data)
-        digest.update(self._features.numpy().data)
-        return digest.hexdigest()
-
     def _gather(self, rows: IntegerArray, rng: np.random.Generator, part: slice = WHOLE) -> SessionBatch:
         log = self.log
         if self._unshown:
@@ -160,6 +151,16 @@ class Batches:
         if self._rows is None:
             return np.arange(start, min(end, self._n_rows))
         return self._rows[start:end]
+
+
+def fingerprint(log: ClickLog) -> str:
+    """A hash of all that there is to learn from, whatever is done with it."""
+    candidates = log.candidates
+    digest = hashlib.blake2b(digest_size=16)
+    for values in (log.query, log.ranking, log.clicks, log.count, candidates.offsets, candidates.features):
+        for start in range(0, len(values), ROWS_AT_A_TIME):
+            digest.update(np.ascontiguousarray(values[start : start + ROWS_AT_A_TIME]).data)
+    return digest.hexdigest()
 
 
 def split_by_query(log: ClickLog, share: float, seed: int) -> tuple[Ints, Ints]:

@@ -61,7 +61,8 @@ class CascadeModelWeighting(Naive):
         if file is None:
             raise InputError(
                 "cm-ipw needs to know how often users go on after a click: simulate the log with --randomised-lists, "
-                "or give a file with --propensities; `cuolr propensity` makes one from a log in random order"
+                "or give a file with --propensities (in Python, settings={'learner.propensities': FILE}); "
+                "`cuolr propensity` makes one from a log in random order"
             )
         estimates = read_propensities(Path(file)).continuation
         estimate = estimates.get(self.config.estimate) or estimates.get("given")

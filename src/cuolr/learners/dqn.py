@@ -48,6 +48,8 @@ class DoubleDqn(CriticLearner):
     @torch.no_grad()
     def _next_values(self, episodes: Episodes, states: Tensor, considered: Tensor) -> Tensor:
         """[K − 1, B] V(s) of the states after the first."""
+        if len(states) == 1:
+            return states.new_zeros(0, states.shape[1])  # no document is left that could be the greedy choice
         q = self.critics[0].remaining(states[1:], episodes.documents[1:])
         greedy = q.where(considered[1:, 1:], -torch.inf).argmax(dim=1)
         chosen = episodes.documents[1:][greedy, torch.arange(greedy.shape[1])]

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,9 @@ from torch import Tensor, nn
 from cuolr import parallel
 from cuolr.errors import InputError
 from cuolr.learners.base import Learner, NonFiniteLossError
+
+# The least norm that gradients may be clipped to: with 0 nothing would be learned.
+LEAST_NORM = 1e-12
 
 
 class GradientLearner(Learner):
@@ -69,13 +72,21 @@ class GradientLearner(Learner):
         self._optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
 
 
+def expect_layers(sizes: Sequence[int]) -> None:
+    """Refuse hidden layers without a unit."""
+    if any(size < 1 for size in sizes):
+        raise InputError(f"setting 'learner.hidden': expected layers of at least 1 unit, found {list(sizes)}")
+
+
 def expect(config: object, **limits: tuple[float, float]) -> None:
-    """Refuse a config with a setting outside of its limits, each given as (least, greatest)."""
+    """Refuse a config with a setting outside of its limits, each given as (least, greatest), or that is infinite."""
     values = {name: getattr(config, name) for name in limits}
     problems = [
-        f"setting '{name}': expected {least} to {greatest}, found {values[name]}"
+        f"setting 'learner.{name}': expected "
+        + (f"{least} to {greatest}" if math.isfinite(greatest) else f"a finite number from {least} up")
+        + f", found {values[name]}"
         for name, (least, greatest) in limits.items()
-        if values[name] is not None and not least <= values[name] <= greatest
+        if values[name] is not None and not (least <= values[name] <= greatest and math.isfinite(values[name]))
     ]
     if problems:
         raise InputError(problems)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cuolr.data.aggregate import aggregate
 from cuolr.data.propensity_file import known_values, read_propensities
 from cuolr.errors import InputError
 from cuolr.learners.base import LEARNERS
@@ -48,7 +47,7 @@ class InversePropensityWeighting(Naive):
 
     def prepare(self, log: ClickLog) -> ClickLog:
         """The log, aggregated, with weighted clicks."""
-        lists = log if log.aggregated else aggregate(log)
+        lists = super().prepare(log)
         examination = self.examination(lists)
         looked_at = _mean_examination(lists, examination) if self.config.policy_aware else examination
         return replace(lists, clicks=lists.clicks / np.maximum(looked_at, 1 / self.config.max_weight))
@@ -63,13 +62,15 @@ class InversePropensityWeighting(Naive):
         elif log.examination is not None:
             shown = log.where * log.count[:, None]
             values = (log.examination * shown).sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
-            if not values[0]:
-                raise InputError("ipw: the log's examination says that nobody looks at position 1; give --propensities")
         else:
             raise InputError(
                 "ipw needs to know how often users look at each position: simulate the log with --randomised-lists, "
-                "or give a file with --propensities; `cuolr propensity` makes one from a log in random order"
+                "or give a file with --propensities (in Python, settings={'learner.propensities': FILE}); "
+                "`cuolr propensity` makes one from a log in random order"
             )
+        if not values[0]:
+            where = self.config.propensities or "the log"
+            raise InputError(f"{where}: examination of position 1: ipw takes the others relative to it, found 0")
         relative: Doubles = values / values[0]
         return relative
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.batch import SessionBatch
-from cuolr.learners.gradient import GradientLearner, expect
+from cuolr.learners.gradient import LEAST_NORM, GradientLearner, expect, expect_layers
 from cuolr.learners.masked import log_softmax
 from cuolr.learners.networks import DocumentNetwork, seeded
 from cuolr.policies.scorer import ScorerPolicy
@@ -30,7 +30,8 @@ class ListwiseConfig:
     max_gradient_norm: float | None = 1.0
 
     def __post_init__(self) -> None:
-        expect(self, learning_rate=(0, 1), max_gradient_norm=(0, float("inf")))
+        expect(self, learning_rate=(0, 1), max_gradient_norm=(LEAST_NORM, float("inf")))
+        expect_layers(self.hidden)
 
 
 class ListwiseLearner(GradientLearner):

@@ -2,9 +2,11 @@
 
 from torch import Tensor
 
+from cuolr.data.aggregate import aggregate
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.listwise import ListwiseConfig, ListwiseLearner, softmax_loss
+from cuolr.types import ClickLog
 
 
 @LEARNERS.register("naive")
@@ -12,6 +14,10 @@ class Naive(ListwiseLearner):
     """The softmax list loss on clicks as they are: −Σ_k c_k log softmax(s)_k."""
 
     Config = ListwiseConfig
+
+    def prepare(self, log: ClickLog) -> ClickLog:
+        """The log, aggregated: the loss is linear in clicks, so this changes nothing but the cost and the noise."""
+        return log if log.aggregated else aggregate(log)
 
     def losses(self, batch: SessionBatch) -> dict[str, Tensor]:
         """The list loss."""

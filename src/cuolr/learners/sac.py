@@ -140,12 +140,15 @@ class EntropyWeight(nn.Module):
 
 @torch.no_grad()
 def share_of_uniform_entropy(policy: Tensor, log_policy: Tensor, episodes: Episodes) -> Tensor:
-    """The policy's entropy over that of a uniform choice, both summed over the steps that took place; 1 if none did."""
-    entropy = -(policy * log_policy).sum()
+    """The policy's entropy over that of a uniform choice, both summed over the steps that took place; 1 if none did.
+
+    Each list counts as often as the sessions it stands for, as in the losses.
+    """
+    entropy = -(policy * log_policy * episodes.weight).sum()
     greatest = uniform_entropy(episodes)
     return torch.where(greatest > 0, entropy / greatest, 1.0)
 
 
 def uniform_entropy(episodes: Episodes) -> Tensor:
-    """[] the entropy of a uniform choice, summed over the steps that took place."""
-    return episodes.actions.sum(dim=1).clamp(min=1).log().sum()
+    """[] the entropy of a uniform choice, summed over the steps that took place, each list by its weight."""
+    return (episodes.actions.sum(dim=1).clamp(min=1).log() * episodes.weight).sum()

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from cuolr import parallel
 from cuolr.data.normalise import Normaliser
-from cuolr.encoders.base import build_encoder
-from cuolr.errors import InputError
+from cuolr.encoders.base import build_encoder, encoder_config
 from cuolr.learners.batch import SessionBatch
-from cuolr.learners.gradient import GradientLearner, expect
+from cuolr.learners.gradient import LEAST_NORM, GradientLearner, expect, expect_layers
 from cuolr.learners.mdp import Episodes
 from cuolr.learners.networks import PairNetwork, seeded
 from cuolr.policies.sequential import SequentialPolicy
@@ -44,9 +43,10 @@ class SequentialConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
-        expect(self, encoder_learning_rate=(0, 1), max_unshown=(1, 10_000), max_gradient_norm=(0, float("inf")))
-        if min(self.hidden) < 1:
-            raise InputError(f"setting 'hidden': expected layers of at least 1 unit, found {list(self.hidden)}")
+        expect(self, encoder_learning_rate=(0, 1), max_unshown=(1, 10_000))
+        expect(self, max_gradient_norm=(LEAST_NORM, float("inf")))
+        expect_layers(self.hidden)
+        encoder_config(self.encoder, self.encoder_settings)  # raises where they are unknown
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.errors import InputError
 from cuolr.registry import Registry
 from cuolr.types import Candidates, Floats, Ints
 
@@ -16,6 +17,11 @@ POLICIES: Registry[type["RankingPolicy"]] = Registry("policy", package="cuolr.po
 class RankingPolicy(ABC):
     """Puts the candidates of each query in order."""
 
+    @property
+    def n_features(self) -> int | None:
+        """F, how many features the documents must have; None = any number."""
+        return None
+
     @abstractmethod
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """The best `k` documents of each query.
@@ -24,6 +30,10 @@ class RankingPolicy(ABC):
             [n_queries, k] the slot of the document at each position, 0 = the query's first row; each document at
             most once; −1 after the last one of a query that has fewer than k.
         """
+
+    def sampled(self, seed: int) -> "RankingPolicy":
+        """The same policy with each document drawn from its distribution instead of the best, where it has one."""
+        raise InputError("this model gives one ranking and has no distribution to draw from")
 
     @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -48,7 +58,14 @@ class ScoringPolicy(RankingPolicy):
 
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """The k best documents of each query by score."""
+        check_length(k)
         return rank_by_score(self.score(candidates), candidates.offsets, k)
+
+
+def check_length(k: int) -> None:
+    """Refuse lists of no length."""
+    if k < 1:
+        raise InputError(f"length of the rankings: expected a whole number from 1 up, found {k}")
 
 
 def rank_by_score(scores: npt.NDArray[np.floating], offsets: Ints, k: int) -> Ints:

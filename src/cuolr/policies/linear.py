@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.svm import LinearSVC
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
@@ -35,12 +34,14 @@ class LinearPolicy(ScoringPolicy):
     weights: Floats
     normaliser: Normaliser
 
+    @property
+    def n_features(self) -> int:
+        """As many as there are weights."""
+        return len(self.weights)
+
     def score(self, candidates: Candidates) -> Floats:
         """[n_documents] w · x."""
-        if candidates.n_features != len(self.weights):
-            raise InputError(
-                f"this model ranks documents of {len(self.weights)} features, found {candidates.n_features}"
-            )
+        candidates = self.normaliser.as_fitted(candidates, self.n_features)
         scores = np.empty(candidates.n_documents, np.float32)
         for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
             offsets = candidates.offsets[first : first + QUERIES_AT_A_TIME + 1]
@@ -52,16 +53,16 @@ class LinearPolicy(ScoringPolicy):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Weights and the fitted range of each feature."""
-        return {"weights": self.weights, "low": self.normaliser.low, "high": self.normaliser.high}
+        return {"weights": self.weights, **self.normaliser.arrays()}
 
     def settings(self) -> dict[str, Any]:
         """How features are normalised."""
-        return {"normalising": self.normaliser.kind}
+        return self.normaliser.settings()
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The policy with these weights."""
-        return cls(arrays["weights"], Normaliser(settings["normalising"], arrays["low"], arrays["high"]))
+        return cls(arrays["weights"], Normaliser.from_parts(arrays, settings))
 
 
 def fit_ranksvm(
@@ -161,6 +162,8 @@ def draw_pairs(
 
 def _solve(differences: Floats, C: float) -> Doubles:
     """[F] the weights of the SVM on pair differences."""
+    from sklearn.svm import LinearSVC  # takes half a second to load, for this alone
+
     # The solver wants two classes, so every other pair is turned round; one pair alone is taken both ways.
     if len(differences) == 1:
         differences = np.repeat(differences, 2, axis=0)

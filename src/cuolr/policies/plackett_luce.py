@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
+import scipy
 
 from cuolr.errors import InputError
 from cuolr.policies.base import ScoringPolicy
@@ -85,6 +85,6 @@ def _log_sum_left(known: Doubles, drawn: Ints, chosen: Doubles) -> Doubles:
     """
     rest = known.copy()
     np.put_along_axis(rest, drawn, -np.inf, axis=1)
-    from_below = np.concatenate([logsumexp(rest, axis=1, keepdims=True), chosen[:, ::-1]], axis=1)
+    from_below = np.concatenate([scipy.special.logsumexp(rest, axis=1, keepdims=True), chosen[:, ::-1]], axis=1)
     sums = np.logaddexp.accumulate(from_below, axis=1)[:, :0:-1]
     return np.where(np.isneginf(sums), 0.0, sums)

@@ -10,7 +10,6 @@ import torch
 from torch.nn.functional import pad
 
 from cuolr.data.normalise import Normaliser
-from cuolr.errors import InputError
 from cuolr.learners.networks import DocumentNetwork, arrays_of, load_arrays, seeded
 from cuolr.policies.base import POLICIES, ScoringPolicy
 from cuolr.types import Candidates, Floats
@@ -37,12 +36,14 @@ class ScorerPolicy(ScoringPolicy):
         """A copy that shares nothing with this one, so that training goes on without changing it."""
         return copy.deepcopy(self)
 
+    @property
+    def n_features(self) -> int:
+        """Of the network."""
+        return self.network.n_features
+
     def score(self, candidates: Candidates) -> Floats:
         """[n_documents] the network's output."""
-        if candidates.n_features != self.network.n_features:
-            raise InputError(
-                f"this model ranks documents of {self.network.n_features} features, found {candidates.n_features}"
-            )
+        candidates = self.normaliser.as_fitted(candidates, self.n_features)
         scores = np.empty(candidates.n_documents, np.float32)
         for rows, scaled in self.normaliser.in_parts(candidates):
             scores[rows] = self._score(scaled)
@@ -60,16 +61,12 @@ class ScorerPolicy(ScoringPolicy):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The weights of the network, and the range of each feature."""
-        ranges = {"normaliser.low": self.normaliser.low, "normaliser.high": self.normaliser.high}
-        return arrays_of("network", self.network) | ranges
+        return arrays_of("network", self.network) | self.normaliser.arrays()
 
     def settings(self) -> dict[str, Any]:
         """The sizes of the network, and how features are normalised."""
-        return {
-            "n_features": self.network.n_features,
-            "hidden": list(self.network.hidden),
-            "normalising": self.normaliser.kind,
-        }
+        sizes = {"n_features": self.n_features, "hidden": list(self.network.hidden)}
+        return sizes | self.normaliser.settings()
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
@@ -77,5 +74,4 @@ class ScorerPolicy(ScoringPolicy):
         with seeded(0):
             network = DocumentNetwork(int(settings["n_features"]), tuple(int(size) for size in settings["hidden"]))
         load_arrays("network", network, arrays)
-        normaliser = Normaliser(settings["normalising"], arrays["normaliser.low"], arrays["normaliser.high"])
-        return cls(network, normaliser)
+        return cls(network, Normaliser.from_parts(arrays, settings))

@@ -14,7 +14,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.encoders.base import ENCODERS, StateEncoder, build_encoder
 from cuolr.errors import InputError
 from cuolr.learners.networks import PairNetwork, arrays_of, load_arrays, seeded
-from cuolr.policies.base import POLICIES, RankingPolicy
+from cuolr.policies.base import POLICIES, RankingPolicy, check_length
 from cuolr.types import Candidates, Ints
 
 # Documents that are scored together: enough to keep the products busy, few enough to stay in the cache.
@@ -57,23 +57,27 @@ class SequentialPolicy(RankingPolicy):
         self.threshold = threshold
         self.seed = seed
 
+    @property
+    def n_features(self) -> int:
+        """Of the encoder."""
+        return self.encoder.n_features
+
     def snapshot(self) -> Self:
         """A copy that shares no network with this one, so that training goes on without changing it."""
         return copy.deepcopy(self)
 
     def sampled(self, seed: int) -> Self:
-        """The same policy with a_k drawn from π instead of the best."""
+        """The same policy with a_k drawn from π, the softmax of the scores, instead of the best."""
+        if seed < 0:
+            raise InputError(f"seed to sample by: expected a whole number from 0 up, found {seed}")
         policy = copy.copy(self)
         policy.seed = seed
         return policy
 
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """The k best documents of each query, one position after the other."""
-        if candidates.n_features != self.encoder.n_features:
-            raise InputError(
-                f"expected documents of {self.encoder.n_features} features, as in training, "
-                f"found {candidates.n_features}"
-            )
+        check_length(k)
+        candidates = self.normaliser.as_fitted(candidates, self.n_features)
         # Drawn for all queries at once, so that the batches do not matter.
         uniforms = None if self.seed is None else np.random.default_rng(self.seed).random((candidates.n_queries, k))
         ranking = np.full((candidates.n_queries, k), -1, np.int64)
@@ -106,7 +110,7 @@ class SequentialPolicy(RankingPolicy):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The weights of each network, and the range of each feature."""
-        arrays = {"normaliser.low": self.normaliser.low, "normaliser.high": self.normaliser.high}
+        arrays = self.normaliser.arrays()
         for name, network in self._networks().items():
             arrays |= arrays_of(name, network)
         return arrays
@@ -116,13 +120,13 @@ class SequentialPolicy(RankingPolicy):
         return {
             "encoder": ENCODERS.name_of(type(self.encoder)),
             "encoder_settings": to_dict(self.encoder.config),
-            "n_features": self.encoder.n_features,
+            "n_features": self.n_features,
             "k": self.encoder.k,
             "hidden": [self.scorer.second.in_features, self.scorer.second.out_features],
-            "normalising": self.normaliser.kind,
             "behaviour": self.behaviour is not None,
             "threshold": self.threshold,
             "seed": self.seed,
+            **self.normaliser.settings(),
         }
 
     @classmethod
@@ -133,7 +137,7 @@ class SequentialPolicy(RankingPolicy):
             encoder = build_encoder(settings["encoder"], settings["encoder_settings"], n_features, int(settings["k"]))
             scorer = PairNetwork(encoder.n_states, n_features, hidden)
             behaviour = PairNetwork(encoder.n_states, n_features, hidden) if settings["behaviour"] else None
-        normaliser = Normaliser(settings["normalising"], arrays["normaliser.low"], arrays["normaliser.high"])
+        normaliser = Normaliser.from_parts(arrays, settings)
         policy = cls(encoder, scorer, normaliser, behaviour, settings["threshold"], settings["seed"])
         for name, network in policy._networks().items():
             load_arrays(name, network, arrays)

@@ -1,7 +1,12 @@
-"""Saved policies: a folder with the arrays (safetensors) and all else (JSON). Loading one runs no code from it."""
+"""Saved policies: a folder with the arrays (safetensors) and all else (JSON). Loading one runs no code from it.
+
+model.json                     settings, provenance, and a hash over these and the arrays
+model-<hash>.safetensors       the arrays that belong to it; others of such a name are what a crash left
+"""
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,16 +16,18 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 import cuolr
-from cuolr.errors import InputError
-from cuolr.files import atomic_folder
+from cuolr.errors import InputError, problems_in
+from cuolr.files import atomic_file, atomic_folder
 from cuolr.policies.base import POLICIES, RankingPolicy
 
-ARRAYS_FILE = "model.safetensors"
 SETTINGS_FILE = "model.json"
-FORMAT = "cuolr-policy-1"
+ARRAYS_PATTERN = "model-*.safetensors"
+FORMAT = "cuolr-policy-2"
+# What goes wrong when a policy is made of parts that are whole, but that no policy could have saved.
+NO_POLICY = (ArithmeticError, AttributeError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError)
 
 
-def save_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, Any] | None = None) -> None:
+def save_policy(policy: RankingPolicy, folder: Path | str, provenance: Mapping[str, Any] | None = None) -> None:
     """Write a policy as a folder, all or nothing.
 
     Args:
@@ -28,6 +35,12 @@ def save_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, An
         folder: Made anew; a model that is there already is replaced, anything else is left alone with an error.
         provenance: Where the policy comes from, as JSON can hold it; kept with it for people to read.
     """
+    with atomic_folder(Path(folder), overwrite=True, ours=SETTINGS_FILE) as unfinished:
+        put_policy(policy, unfinished, provenance)
+
+
+def put_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, Any] | None = None) -> None:
+    """Make a policy the model of a folder that is there already, at once: until then it is the one that was before."""
     arrays = save({name: np.ascontiguousarray(array) for name, array in policy.arrays().items()})
     description = {
         "format": FORMAT,
@@ -35,28 +48,59 @@ def save_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, An
         "settings": policy.settings(),
         "cuolr": cuolr.__version__,
         "provenance": dict(provenance or {}),
-        "arrays_sha256": hashlib.sha256(arrays).hexdigest(),
     }
-    with atomic_folder(folder, overwrite=True, ours=SETTINGS_FILE) as unfinished:
-        (unfinished / ARRAYS_FILE).write_bytes(arrays)
-        (unfinished / SETTINGS_FILE).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    description["sha256"] = digest = _digest(description, arrays)
+    with atomic_file(_arrays_file(folder, digest)) as unfinished:
+        unfinished.write_bytes(arrays)
+    with atomic_file(folder / SETTINGS_FILE) as unfinished:
+        unfinished.write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    for file in folder.glob(ARRAYS_PATTERN):
+        if file != _arrays_file(folder, digest):
+            file.unlink()
 
 
-def load_policy(folder: Path) -> RankingPolicy:
+def load_policy(folder: Path | str) -> RankingPolicy:
     """Read a policy that `save_policy` wrote; anything else, or a damaged one, is refused."""
+    folder = Path(folder)
+    file = folder / SETTINGS_FILE
+    description = _read_description(file)
+    digest = description.pop("sha256", None)
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise InputError(f"{file}: damaged: expected 'sha256' to be a hash, found {digest!r}; save the model again")
+    arrays = _read(_arrays_file(folder, digest))
+    if _digest(description, arrays) != digest:
+        raise InputError(f"{folder}: damaged: settings and arrays are not what was saved; save the model again")
     try:
-        description = json.loads((folder / SETTINGS_FILE).read_bytes())
-        arrays = (folder / ARRAYS_FILE).read_bytes()
+        with problems_in(folder):
+            return POLICIES.get(description["policy"]).from_parts(load(arrays), description["settings"])
+    except NO_POLICY as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"{folder}: does not hold a '{description.get('policy')}' policy: {reason}") from None
+
+
+def _arrays_file(folder: Path, digest: str) -> Path:
+    return folder / ARRAYS_PATTERN.replace("*", digest[:16])
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
     except OSError as error:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); expected a saved model") from None
-    except ValueError as error:
-        raise InputError(f"{folder / SETTINGS_FILE}: not valid JSON: {error}") from None
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise InputError(f"{folder / SETTINGS_FILE}: not a model of this version of cuolr; expected format '{FORMAT}'")
-    if hashlib.sha256(arrays).hexdigest() != description.get("arrays_sha256"):
-        raise InputError(f"{folder / ARRAYS_FILE}: damaged, or from another model; save the model again")
-    policy = POLICIES.get(str(description.get("policy")))
+        raise InputError(f"{file}: cannot be read ({error.strerror}); expected a saved model") from None
+
+
+def _read_description(file: Path) -> dict[str, Any]:
     try:
-        return policy.from_parts(load(arrays), description["settings"])
-    except (KeyError, TypeError, ValueError, SafetensorError) as error:
-        raise InputError(f"{folder}: does not hold a '{description['policy']}' policy: {error!r}") from None
+        description = json.loads(_read(file))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file}: not valid JSON: {error}") from None
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise InputError(f"{file}: not a model of this version of cuolr; expected format '{FORMAT}'")
+    return description
+
+
+def _digest(description: Mapping[str, Any], arrays: bytes) -> str:
+    """A hash over all of a model, whatever the order and the white space of its JSON."""
+    # Read back once: JSON has lists where Python may have tuples, and texts as keys.
+    text = json.dumps(json.loads(json.dumps(description)), sort_keys=True)
+    return hashlib.sha256(text.encode() + arrays).hexdigest()

@@ -47,11 +47,14 @@ class LambdaMartPolicy(ScoringPolicy):
         except lgb.basic.LightGBMError as error:
             raise ValueError(f"not a LightGBM model: {error}") from None
 
+    @property
+    def n_features(self) -> int:
+        """Of the trees."""
+        return int(self._booster.num_feature())
+
     def score(self, candidates: Candidates) -> Floats:
         """[n_documents] the sum over trees."""
-        expected = self._booster.num_feature()
-        if candidates.n_features != expected:
-            raise InputError(f"this model ranks documents of {expected} features, found {candidates.n_features}")
+        candidates = self.normaliser.as_fitted(candidates, self.n_features)
         scores = np.empty(candidates.n_documents, np.float32)
         for rows, scaled in self.normaliser.in_parts(candidates):
             if len(scaled):
@@ -61,14 +64,14 @@ class LambdaMartPolicy(ScoringPolicy):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The model's text, as bytes, and the range of each feature."""
         model = np.frombuffer(self.model.encode(), np.uint8)
-        return {"model": model, "normaliser.low": self.normaliser.low, "normaliser.high": self.normaliser.high}
+        return {"model": model, **self.normaliser.arrays()}
 
     def settings(self) -> dict[str, Any]:
         """The number of threads, and how features are normalised."""
-        return {"threads": self.threads, "normalising": self.normaliser.kind}
+        return {"threads": self.threads, **self.normaliser.settings()}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The policy with these trees."""
-        normaliser = Normaliser(settings["normalising"], arrays["normaliser.low"], arrays["normaliser.high"])
+        normaliser = Normaliser.from_parts(arrays, settings)
         return cls(arrays["model"].tobytes().decode(), int(settings["threads"]), normaliser)
