@@ -1,3 +1,6 @@
+import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,3 +94,17 @@ def test_a_condition_that_names_nothing_says_so(only: str, message: str) -> None
 def test_every_learner_is_a_method_by_its_own_name() -> None:
     experiment = parse_experiment({**SMALL, "method": {}, "grid": [{"method": ["dla", "oracle"]}]})
     assert {cell.method for cell in experiment.cells([])} == {"dla", "oracle"}
+
+
+def test_the_example_in_the_documentation_is_sound() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text()
+    match = re.search(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert match
+    experiment = parse_experiment(tomllib.loads(match[1]))
+    learners = 4  # naive, and CQL with three weights
+    assert len(experiment.cells([])) == 3 * (1 + 2 * 2 * learners)
+
+
+def test_the_documentation_names_every_built_in_experiment() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(BUILT_IN)
