@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from cuolr.clicks.base import ClickModel
 from cuolr.clicks.simulate import Progress, Simulation
@@ -206,7 +206,7 @@ def _most_likely_continuation(later: Ints, chances: Ints) -> Estimate:
 
     values, errors = np.zeros(len(later)), np.zeros(len(later))
     for k in np.flatnonzero(later).tolist():
-        values[k] = brentq(slope, 1e-12, 1.0, args=(k,)) if slope(1.0, k) < 0 else 1.0
+        values[k] = scipy.optimize.brentq(slope, 1e-12, 1.0, args=(k,)) if slope(1.0, k) < 0 else 1.0
         information = later[k] / values[k] ** 2 + (chances[k] * (q / (1 - values[k] * q)) ** 2).sum()
         errors[k] = information**-0.5
     known = later + chances.sum(axis=1) > 0

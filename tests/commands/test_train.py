@@ -37,6 +37,11 @@ def weights(folder: Path) -> bytes:
     return file.read_bytes()
 
 
+def press_twice(*arguments: object) -> None:
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
 def description(folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((folder / "model.json").read_text())
     return content
@@ -161,12 +166,108 @@ def test_a_stopped_run_is_resumed_as_if_it_had_not_been(
     assert steps == [1, 2, 3, 4, 5, 6]
 
 
+def test_labels_are_the_same_whatever_path_leads_to_them(
+    run: Run, log: Path, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tiny.parent)
+    assert train(run, log, tmp_path / "model", "--validate", tiny.name).status == 0
+    resumed = train(run, log, tmp_path / "model", "--validate", tiny, "--resume")
+    assert resumed.status == 0, resumed.err
+
+
+def test_ctrl_c_twice_says_where_to_go_on(run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "note", press_twice)
+        stopped = train(run, log, tmp_path / "model")
+    assert stopped.status == 130
+    assert "stopped at once; go on from the last checkpoint in" in stopped.err.replace("\n", " ")
+    assert train(run, log, tmp_path / "model", "--resume").status == 0
+
+
+def test_fewer_steps_than_were_made_are_refused(run: Run, log: Path, tmp_path: Path) -> None:
+    assert train(run, log, tmp_path / "model").status == 0
+    fewer = train(run, log, tmp_path / "model", "--resume", "--steps", 4)
+    assert fewer.status == 2
+    assert "6 steps are made already; give --steps 6 or more" in fewer.err
+
+
+def test_the_old_model_stays_until_there_is_a_new_one(
+    run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(run, log, tmp_path / "model")
+    before = weights(tmp_path / "model")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "note", press_twice)
+        assert train(run, log, tmp_path / "model", "--overwrite", "--seed", 2).status == 130
+    assert weights(tmp_path / "model") == before
+    load_policy(tmp_path / "model")
+    assert train(run, log, tmp_path / "model", "--overwrite", "--seed", 2).status == 0
+    assert weights(tmp_path / "model") != before
+
+
+def sparse_file(path: Path, *indices: int) -> Path:
+    """Two labelled documents of one query, of which the second has these features."""
+    named = " ".join(f"{index}:1" for index in indices)
+    path.write_text(f"0 qid:1 1:1 # docid = a\n1 qid:1 {named} # docid = b\n")
+    return path
+
+
+def test_labels_of_other_features_are_filled_up_or_refused_before_anything_starts(
+    run: Run, log: Path, tmp_path: Path
+) -> None:
+    found = load_click_log(log).candidates.n_features
+    wide = sparse_file(tmp_path / "wide.txt", 2, found + 1)
+    refused = train(run, log, tmp_path / "model", "--validate", wide)
+    assert refused.status == 2
+    assert f"wide.txt: expected at most the {found} features of the model, found {found + 1}" in refused.err
+    assert not (tmp_path / "model").exists()
+    narrow = sparse_file(tmp_path / "narrow.txt", 2, found - 1)
+    filled = train(run, log, tmp_path / "model", "--validate", narrow)
+    assert filled.status == 0, filled.err
+    assert f"narrow.txt: has {found - 1} features, the model {found}" in filled.err.replace("\n", " ")
+    evaluated = run("evaluate", tmp_path / "model", "--data", narrow, "--json")
+    assert evaluated.status == 0, evaluated.err
+    compared = run("compare", tmp_path / "model", tmp_path / "model", "--data", wide)
+    assert compared.status == 2
+    assert f"expected at most the {found} features of the model" in compared.err.replace("\n", " ")
+
+
+def test_a_measure_without_anything_to_measure_on_is_refused(run: Run, log: Path, tmp_path: Path) -> None:
+    for measure in ("foo", "ndcg@10"):
+        refused = train(run, log, tmp_path / "model", "--measure", measure)
+        assert refused.status == 2
+        assert f"--measure {measure}: nothing is measured without --validate" in refused.err
+
+
+def test_a_seed_beyond_all_generators_is_refused(run: Run, log: Path, tmp_path: Path) -> None:
+    refused = train(run, log, tmp_path / "model", "--seed", 99999999999999999999)
+    assert refused.status == 2
+    assert "setting 'training.seed': expected at most 2147483647" in refused.err
+    assert not (tmp_path / "model").exists()
+
+
+def test_without_labels_it_is_said_that_the_last_step_may_be_better(
+    run: Run, log: Path, tiny: Path, tmp_path: Path
+) -> None:
+    note = "--set training.keep=last takes the last one"
+    for more, expected in (
+        ((), True),
+        (("--set", "training.keep=last"), False),
+        (("--validate", tiny), False),
+    ):
+        result = train(run, log, tmp_path / "model", "--overwrite", *more)
+        assert result.status == 0, result.err
+        assert (note in result.err.replace("\n", " ")) is expected
+
+
 def test_a_run_of_other_settings_or_of_another_log_is_not_resumed(run: Run, log: Path, tmp_path: Path) -> None:
     train(run, log, tmp_path / "model")
     changed = train(run, log, tmp_path / "model", "--resume", "--set", "learner.conservative_weight=0.5", "--seed", 9)
     assert changed.status == 2
     assert "learner.conservative_weight was" in changed.err
     assert "training.seed was 1, is 9 now" in changed.err
+    assert "log was" not in changed.err
     shorter = load_click_log(log).select(np.arange(300))
     save_click_log(shorter, tmp_path / "shorter")
     other = train(run, tmp_path / "shorter", tmp_path / "model", "--resume")
@@ -239,8 +340,8 @@ def test_a_learner_that_needs_sessions_gets_them(
         (["--set", "learner.hidden=[8]"], "setting 'learner.hidden'"),
         (["--set", "learner.encoder_settings.haeds=2"], "haeds"),
         (["--steps", "0"], "setting 'training.steps': expected a whole number from 1 up, found 0"),
-        (["--set", "training.normalising=minmax"], "unknown normalising 'minmax'"),
-        (["--set", "training.held_out=1.0"], "share of the queries to hold out"),
+        (["--set", "training.normalising=minmax"], "setting 'training.normalising': expected one of 'min-max'"),
+        (["--set", "training.held_out=1.0"], "setting 'training.held_out': expected above 0 and below 1"),
         (["--validate", "nowhere"], "nowhere: expected the folder of a data set or a LETOR file, found nothing"),
         (["--resume"], "nothing to resume"),
     ],

@@ -144,7 +144,8 @@ def train(
             speak(f"stopped at once; go on from the last checkpoint in {out} with --resume added")
             sys.exit(130)
         if result.outcome == "interrupted":
-            model = "no model yet" if result.best is None else f"the best model so far is of step {result.best.step}"
+            best = result.best
+            model = "before its first model" if best is None else f"the best model so far is of step {best.step}"
             speak(f"stopped after step {result.steps}, {model}; go on from the checkpoint in {out} with --resume added")
             sys.exit(130)
         assert result.best is not None
