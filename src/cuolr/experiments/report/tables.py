@@ -13,9 +13,9 @@ from cuolr.experiments.report.wording import (
     caption,
     column_words,
     gap_caption,
-    has_paper_numbers,
     measure_label,
     paper_notes,
+    paper_numbers_caption,
     percent,
     runs_word,
     state_of,
@@ -165,8 +165,8 @@ def latex(summary: Summary, table: Table) -> str:
 def _latex_caption(summary: Summary, table: Table) -> str:
     results = summary.results
     title = f" ({table.columns.title})" if table.columns.title else ""
-    grey = " Grey: the paper's number." if has_paper_numbers(table) else ""
-    return f"{results.experiment.title}{title}, {results.data['name']}. {caption(summary, table)}{grey}"
+    grey = paper_numbers_caption(summary, table)
+    return f"{results.experiment.title}{title}, {results.data['name']}. {caption(summary, table)} {grey}".strip()
 
 
 def _latex_block(summary: Summary, table: Table, setting: Setting, methods: Sequence[str], label: str) -> str:

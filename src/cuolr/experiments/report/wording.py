@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.experiments.report.paper import Note, notes_on
+from cuolr.experiments.report.paper import DATASETS, Note, notes_on
 from cuolr.experiments.report.settings import Setting
 from cuolr.experiments.report.summary import Score, Summary, Table, paper_name
 
@@ -150,9 +150,11 @@ def meaning_of_stars(table: Table) -> str:
     )
 
 
-def has_paper_numbers(table: Table) -> bool:
-    """Whether there is a number of the paper to stand beside ours."""
-    return any(score.paper for score in table.scores.values())
+def paper_numbers_caption(summary: Summary, table: Table) -> str:
+    """What the grey numbers are, and on what data; "" where there are none."""
+    if not any(score.paper for score in table.scores.values()):
+        return ""
+    return f"Grey: the paper's number on {DATASETS[summary.results.data['paper_name']]}."
 
 
 def has_paper_gaps(table: Table) -> bool:
