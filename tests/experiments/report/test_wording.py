@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from cuolr.experiments.report.summary import summarise
-from cuolr.experiments.report.wording import caption, paper_notes, what_was_found, what_was_run
+from cuolr.experiments.report.wording import CASCADE_NOTE, caption, paper_notes, what_was_found, what_was_run
 from tests.experiments.made_up import sessions_like, table1_like, write_made_up
 
 
@@ -37,7 +37,14 @@ def test_the_caption_explains_what_the_table_has(tmp_path: Path) -> None:
     text = caption(summary, summary.tables[0])
     assert text.startswith("Mean ± standard deviation over 2 folds; the best learner in bold; * p < 0.05")
     untested = summarise(write_made_up(tmp_path / "other", table1_like(report={"baselines": []}), (1,), queries=20))
-    assert caption(untested, untested.tables[0]) == "One fold; the best learner in bold."
+    assert caption(untested, untested.tables[0]) == f"One fold; the best learner in bold. {CASCADE_NOTE}"
+
+
+def test_that_cm_ipw_is_naive_under_cascade_is_said_only_where_both_are_compared_there(tmp_path: Path) -> None:
+    cascade = summarise(write_made_up(tmp_path, table1_like(), (1,), queries=20))
+    other = summarise(write_made_up(tmp_path / "other", sessions_like(), (), queries=20))
+    assert CASCADE_NOTE in caption(cascade, cascade.tables[0])
+    assert CASCADE_NOTE not in caption(other, other.tables[0])
 
 
 def test_notes_on_the_paper_are_given_only_where_its_numbers_are_shown(tmp_path: Path) -> None:

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cuolr.clicks.cascade import CascadeModel
 from cuolr.experiments.report.paper import DATASETS, Note, notes_on
 from cuolr.experiments.report.settings import Setting
 from cuolr.experiments.report.summary import Score, Summary, Table, paper_name
 
 NO_VALUE = "–"
+CASCADE_NOTE = (
+    "Under CASCADE nothing is clicked below a click, so the conditional propensity of every clicked document is 1: "
+    "CM-IPW is naive there, number for number where both have the same settings."
+)
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,17 @@ def caption(summary: Summary, table: Table) -> str:
     parts = [f"Mean ± standard deviation over {count(runs, run)}" if runs > 1 else f"One {run}"]
     if len(table.learners) > 1:
         parts.append("the best learner in bold")
-    return "; ".join(filter(None, (*parts, meaning_of_stars(table)))) + "."
+    text = "; ".join(filter(None, (*parts, meaning_of_stars(table)))) + "."
+    return f"{text} {CASCADE_NOTE}" if _has_cascade_twins(summary, table) else text
+
+
+def _has_cascade_twins(summary: Summary, table: Table) -> bool:
+    """Whether CM-IPW and naive clicks are compared under the click model where they are the same."""
+    experiment = summary.results.experiment
+    learners = {experiment.method_named(method).learner for method in table.learners}
+    names = {setting.click_model for setting in table.columns.settings} - {""}
+    models = [experiment.click_model_named(name) for name in names]
+    return {"naive", "cm-ipw"} <= learners and any(isinstance(model, CascadeModel) for model in models)
 
 
 def meaning_of_stars(table: Table) -> str:
