@@ -3,6 +3,13 @@ import pytest
 from cuolr.terminal import live_table, progress_bar, say, training_bar
 
 
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if stderr were one, whatever the tests are run in."""
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "160"}.items():
+        monkeypatch.setenv(name, value)
+
+
 def test_without_a_terminal_training_tells_a_line_for_each_validation(capsys: pytest.CaptureFixture[str]) -> None:
     with training_bar(4) as progress:
         progress(1, {"loss": 2.0, "q": 0.25})
@@ -13,11 +20,8 @@ def test_without_a_terminal_training_tells_a_line_for_each_validation(capsys: py
     assert captured.out == ""
 
 
-def test_in_a_terminal_the_bar_shows_the_latest_values(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "160")
+@pytest.mark.usefixtures("terminal")
+def test_in_a_terminal_the_bar_shows_the_latest_values(capsys: pytest.CaptureFixture[str]) -> None:
     with training_bar(4) as progress:
         progress(2, {"loss": 1.5, "validation": 0.4})
         progress(3, {"loss": 1.25})
@@ -31,10 +35,8 @@ def test_without_a_terminal_a_table_that_fills_up_is_told_line_by_line(capsys: p
     assert capsys.readouterr().err.splitlines() == ["IPW, pbm: 0.5", "naive, pbm, dcm: 0.25"]
 
 
-def test_in_a_terminal_the_table_has_all_that_came_so_far(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
+@pytest.mark.usefixtures("terminal")
+def test_in_a_terminal_the_table_has_all_that_came_so_far(capsys: pytest.CaptureFixture[str]) -> None:
     with live_table("scores", ["", "pbm"], ["naive", "[IPW]"]) as put:
         put("naive", ["pbm"], "0.25")
         put("[IPW]", ["pbm"], "0.5")
@@ -45,10 +47,8 @@ def test_in_a_terminal_the_table_has_all_that_came_so_far(
     assert "0.5" in last
 
 
-def test_what_is_said_while_a_bar_is_shown_is_on_the_bars_own_console(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
+@pytest.mark.usefixtures("terminal")
+def test_what_is_said_while_a_bar_is_shown_is_on_the_bars_own_console(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar("cells", 2) as progress:
         progress(1)
         say("halfway")
