@@ -43,4 +43,4 @@ def describe(error: BaseException) -> str:
     """An error in a line, for people."""
     if isinstance(error, InputError):
         return "; ".join(error.problems)
-    return f"{type(error).__name__}: {error}"
+    return " ".join(f"{type(error).__name__}: {error}".split())
