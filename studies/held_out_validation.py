@@ -23,8 +23,8 @@ from cuolr.data.synthetic import generate_splits
 from cuolr.evaluation import score_on
 from cuolr.learners.base import Learner
 from cuolr.learners.batches import Batches, split_by_query
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.presets import RunConfig, configure
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.terminal import say, show_table
 from cuolr.training import held_out_validation, train
 from cuolr.types import ClickLog, RankingDataset

@@ -25,9 +25,8 @@ WALLED = re.compile(r"cuolr\.((learners|encoders|presets)(\..+)?|training|fittin
 # What reads, makes or measures by labels.
 LABELLED = re.compile(
     r"cuolr\.(clicks|commands|experiments)(\..+)?"
-    r"|cuolr\.(cli|estimator|evaluation|measures|oracle|propensity|trec)"
+    r"|cuolr\.(cli|estimator|evaluation|measures|oracle|propensity|ranksvm|trec)"
     r"|cuolr\.data\.(cache|catalog|feature_file|letor|letor_rows|statistics|synthetic)"
-    r"|cuolr\.policies\.linear"
 )
 LABELLED_NAMES = {"RankingDataset"}
 # How a module could be reached that no import names; and where a log says which click model made it.

@@ -11,8 +11,8 @@ from cuolr.data.synthetic import generate_splits
 from cuolr.measures import mean_over_queries, measure_ranking
 from cuolr.oracle import LambdaMartSettings, _gains_as_clicks, fit_best, fit_lambdamart, fit_network
 from cuolr.policies.base import RankingPolicy
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.uniform import RandomPolicy
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.types import RankingDataset
 from tests.data.small_data import candidates_of
 

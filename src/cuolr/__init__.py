@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from cuolr.errors import InputError as InputError
     from cuolr.estimator import Ranker as Ranker
     from cuolr.evaluation import evaluate as evaluate
-    from cuolr.policies.linear import fit_ranksvm as fit_ranksvm
     from cuolr.policies.store import load_policy as load_policy
     from cuolr.policies.store import save_policy as save_policy
+    from cuolr.ranksvm import fit_ranksvm as fit_ranksvm
     from cuolr.types import Candidates as Candidates
     from cuolr.types import ClickLog as ClickLog
     from cuolr.types import RankingDataset as RankingDataset
@@ -40,7 +40,7 @@ _HOMES = {
     "aggregate": "cuolr.data.aggregate",
     "click_model": "cuolr.clicks.base",
     "evaluate": "cuolr.evaluation",
-    "fit_ranksvm": "cuolr.policies.linear",
+    "fit_ranksvm": "cuolr.ranksvm",
     "generate_splits": "cuolr.data.synthetic",
     "load_click_log": "cuolr.data.clicklog",
     "load_policy": "cuolr.policies.store",

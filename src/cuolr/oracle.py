@@ -14,8 +14,8 @@ from cuolr.data.clicklog import one_each
 from cuolr.data.log_columns import slot_dtype
 from cuolr.evaluation import score_on
 from cuolr.policies.base import RankingPolicy
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.trees import LambdaMartPolicy, load_lightgbm
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.types import ClickLog, RankingDataset
 
 

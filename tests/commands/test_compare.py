@@ -5,9 +5,9 @@ import pytest
 
 from cuolr.data.letor import read_letor
 from cuolr.evaluation import evaluate
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.store import save_policy
 from cuolr.policies.uniform import RandomPolicy
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.significance import compare
 from tests.commands.conftest import Run
 

@@ -8,8 +8,8 @@ import pytest
 
 from cuolr.data.catalog import find_source, load_source
 from cuolr.measures import measure_ranking
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.store import save_policy
+from cuolr.ranksvm import fit_ranksvm
 from tests.commands.conftest import Run
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from cuolr.data.clicklog import load_click_log, read_meta
 from cuolr.data.synthetic import generate
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.store import load_policy, save_policy
+from cuolr.ranksvm import fit_ranksvm
 from tests.commands.conftest import Run
 
 

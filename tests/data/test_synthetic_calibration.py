@@ -6,7 +6,7 @@ from cuolr.data.synthetic import PRESETS, generate_splits
 from cuolr.measures import mean_over_queries, measure_ranking
 from cuolr.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.policies.base import RankingPolicy
-from cuolr.policies.linear import fit_ranksvm
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.types import RankingDataset
 
 # The paper's, but for fewer and larger steps, to fit the time.

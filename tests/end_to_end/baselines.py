@@ -15,9 +15,9 @@ from cuolr.data.synthetic import generate_splits
 from cuolr.evaluation import evaluate, score_on
 from cuolr.fitting import fit
 from cuolr.policies.base import RankingPolicy
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.presets import configure
 from cuolr.propensity import randomise
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.training import policy_validation
 from cuolr.types import Doubles, RankingDataset
 

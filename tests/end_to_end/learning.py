@@ -13,8 +13,8 @@ from cuolr.data.synthetic import generate_splits
 from cuolr.evaluation import score_on
 from cuolr.fitting import fit
 from cuolr.policies.base import RankingPolicy
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.presets import RunConfig, configure
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.training import policy_validation
 from cuolr.types import ClickLog, RankingDataset
 

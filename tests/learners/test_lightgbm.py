@@ -18,10 +18,10 @@ from cuolr.learners.batches import Batches, split_by_query
 from cuolr.learners.lightgbm import ClickLambdaMart
 from cuolr.learners.listwise import softmax_loss
 from cuolr.learners.trees import ShownDocuments, sample
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.store import load_policy, save_policy
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.presets import configure
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.training import policy_validation
 from cuolr.types import ClickLog
 from tests.learners.lists import build, no_scaling, random_batch

@@ -10,11 +10,11 @@ from cuolr.data.propensity_file import PROPENSITY_FILE, Propensities, save_prope
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.store import SETTINGS_FILE, load_policy, save_policy
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.propensity import randomise
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.terminal import progress_bar, say
 from cuolr.types import RankingDataset
 

@@ -24,9 +24,9 @@ from cuolr.experiments.spec import Cell, Experiment, Logging, Method
 from cuolr.fitting import fit, to_be_aggregated
 from cuolr.oracle import LambdaMartSettings, fit_best, fit_lambdamart
 from cuolr.policies.base import RankingPolicy
-from cuolr.policies.linear import fit_ranksvm
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.presets import configure
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.training import policy_validation
 from cuolr.types import Candidates, ClickLog, RankingDataset
 

@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cuolr import ranksvm
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.measures import mean_over_queries, measure_ranking
 from cuolr.policies import linear
-from cuolr.policies.linear import LinearPolicy, draw_pairs, fit_ranksvm
+from cuolr.policies.linear import LinearPolicy, draw_pairs
 from cuolr.policies.uniform import RandomPolicy
+from cuolr.ranksvm import fit_ranksvm
 from cuolr.types import Candidates, Doubles, Floats, RankingDataset
 
 Queries = list[list[int]]
@@ -129,15 +131,15 @@ def test_a_fraction_outside_0_to_1_is_refused(fraction: float) -> None:
 
 def test_the_number_of_pairs_is_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = dataset_of([[0] * 10 + [1] * 10] * 4)
-    monkeypatch.setattr(linear, "MAX_PAIR_VALUES", 4 * 3 * 7)
+    monkeypatch.setattr(ranksvm, "MAX_PAIR_VALUES", 4 * 3 * 7)
     sizes = []
-    solve = linear._solve
+    solve = linear.fit_pairs
 
     def solve_and_note_the_size(differences: Floats, C: float) -> Doubles:
         sizes.append(differences.shape)
         return solve(differences, C)
 
-    monkeypatch.setattr(linear, "_solve", solve_and_note_the_size)
+    monkeypatch.setattr(ranksvm, "fit_pairs", solve_and_note_the_size)
     fit_ranksvm(dataset, fraction=1.0)
     assert sizes == [(4 * 7, 3)]
 
