@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr import ranksvm
+from cuolr.data import normalise
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.measures import mean_over_queries, measure_ranking
@@ -151,7 +152,7 @@ def test_the_score_of_a_document_does_not_depend_on_the_queries_around_it(
     dataset = dataset_of(random_queries(60), features=37)
     policy = fit_ranksvm(dataset, 0.5, normalising=normalising)
     scores = policy.score(dataset.candidates)
-    monkeypatch.setattr(linear, "QUERIES_AT_A_TIME", 7)
+    monkeypatch.setattr(normalise, "QUERIES_AT_A_TIME", 7)
     np.testing.assert_array_equal(policy.score(dataset.candidates), scores)
     some = np.array([41, 3, 3, 17])
     np.testing.assert_array_equal(

@@ -67,11 +67,16 @@ class Batches:
         self._mean_count = sum(float(log.count[chunk].sum()) for chunk in self._chunks_of_rows()) / self._n_rows
         used = self._used_documents()
         self._place = np.cumsum(used) - 1
-        self._features = _scaled(log.candidates, normaliser, used)
+        self._features = scaled_documents(log.candidates, normaliser, used)
 
     def __len__(self) -> int:
         """The number of rows of an epoch."""
         return self._n_rows
+
+    @property
+    def rows(self) -> IntegerArray:
+        """[number of rows] the rows of the log that an epoch is made of, in the log's order."""
+        return self._row_numbers(0, self._n_rows)
 
     def at(self, step: int, part: slice = WHOLE) -> SessionBatch:
         """The batch of a step, counted from 0, or a part of its rows; it may begin in one epoch and end in the next."""
@@ -183,7 +188,7 @@ def split_by_query(log: ClickLog, share: float, seed: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(~of_row), np.flatnonzero(of_row)
 
 
-def _scaled(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Tensor:
+def scaled_documents(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Tensor:
     """[number used + 1, F] the scaled features of the used documents, then a row of zeros."""
     scaled = np.zeros((int(used.sum()) + 1, candidates.n_features), np.float32)
     end = 0

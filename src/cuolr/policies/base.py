@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.registry import Registry
 from cuolr.types import Candidates, Floats, Ints
@@ -60,6 +61,34 @@ class ScoringPolicy(RankingPolicy):
         """The k best documents of each query by score."""
         check_length(k)
         return rank_by_score(self.score(candidates), candidates.offsets, k)
+
+
+class ScaledScoringPolicy(ScoringPolicy):
+    """Scores documents by their scaled features alone.
+
+    Attributes:
+        normaliser: Fitted on the training candidates.
+    """
+
+    normaliser: Normaliser
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """F, how many features the documents must have."""
+
+    @abstractmethod
+    def score_scaled(self, features: Floats) -> Floats:
+        """[n] of scaled documents [n, F], at least one; each by itself, to the bit."""
+
+    def score(self, candidates: Candidates) -> Floats:
+        """[n_documents] higher = better; some queries at a time, so that no scaled copy of all documents is made."""
+        candidates = self.normaliser.as_fitted(candidates, self.n_features)
+        scores = np.empty(candidates.n_documents, np.float32)
+        for rows, scaled in self.normaliser.in_parts(candidates):
+            if len(scaled):
+                scores[rows] = self.score_scaled(scaled)
+        return scores
 
 
 def check_length(k: int) -> None:

@@ -8,16 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
-from cuolr.policies.base import POLICIES, ScoringPolicy
-from cuolr.types import Candidates, Doubles, Floats, Ints
-
-# Queries that are scaled at a time when scoring, so that no scaled copy of all documents is made.
-QUERIES_AT_A_TIME = 512
+from cuolr.policies.base import POLICIES, ScaledScoringPolicy
+from cuolr.types import Doubles, Floats, Ints
 
 
 @POLICIES.register("ranksvm")
 @dataclass(frozen=True)
-class LinearPolicy(ScoringPolicy):
+class LinearPolicy(ScaledScoringPolicy):
     """Scores a document by w · x, x its normalised features.
 
     Attributes:
@@ -33,16 +30,10 @@ class LinearPolicy(ScoringPolicy):
         """As many as there are weights."""
         return len(self.weights)
 
-    def score(self, candidates: Candidates) -> Floats:
-        """[n_documents] w · x."""
-        candidates = self.normaliser.as_fitted(candidates, self.n_features)
-        scores = np.empty(candidates.n_documents, np.float32)
-        for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
-            offsets = candidates.offsets[first : first + QUERIES_AT_A_TIME + 1]
-            rows = slice(offsets[0], offsets[-1])
-            scaled = self.normaliser.transform(candidates.features[rows], offsets - offsets[0])
-            # Not a matrix product: BLAS rounds a row differently depending on the rows around it.
-            scores[rows] = np.einsum("nf,f->n", scaled, self.weights)
+    def score_scaled(self, features: Floats) -> Floats:
+        """[n] w · x."""
+        # Not a matrix product: BLAS rounds a row differently depending on the rows around it.
+        scores: Floats = np.einsum("nf,f->n", features, self.weights)
         return scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -11,8 +11,8 @@ from torch.nn.functional import pad
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.networks import DocumentNetwork, arrays_of, load_arrays, seeded
-from cuolr.policies.base import POLICIES, ScoringPolicy
-from cuolr.types import Candidates, Floats
+from cuolr.policies.base import POLICIES, ScaledScoringPolicy
+from cuolr.types import Floats
 
 # Documents that are scored together. Always so many: in a product of another shape sums are rounded differently, and
 # the score of a document would depend on the documents around it.
@@ -20,7 +20,7 @@ DOCUMENTS_AT_A_TIME = 1_024
 
 
 @POLICIES.register("scorer")
-class ScorerPolicy(ScoringPolicy):
+class ScorerPolicy(ScaledScoringPolicy):
     """Scores a document by a network of its normalised features.
 
     Attributes:
@@ -41,19 +41,12 @@ class ScorerPolicy(ScoringPolicy):
         """Of the network."""
         return self.network.n_features
 
-    def score(self, candidates: Candidates) -> Floats:
-        """[n_documents] the network's output."""
-        candidates = self.normaliser.as_fitted(candidates, self.n_features)
-        scores = np.empty(candidates.n_documents, np.float32)
-        for rows, scaled in self.normaliser.in_parts(candidates):
-            scores[rows] = self._score(scaled)
-        return scores
-
     @torch.inference_mode()
-    def _score(self, scaled: Floats) -> Floats:
-        scores = np.empty(len(scaled), np.float32)
-        for start in range(0, len(scaled), DOCUMENTS_AT_A_TIME):
-            documents = torch.from_numpy(scaled[start : start + DOCUMENTS_AT_A_TIME])
+    def score_scaled(self, features: Floats) -> Floats:
+        """[n] the network's output."""
+        scores = np.empty(len(features), np.float32)
+        for start in range(0, len(features), DOCUMENTS_AT_A_TIME):
+            documents = torch.from_numpy(features[start : start + DOCUMENTS_AT_A_TIME])
             missing = DOCUMENTS_AT_A_TIME - len(documents)
             scored = self.network(pad(documents, (0, 0, 0, missing)))
             scores[start : start + len(documents)] = scored[: len(documents)].numpy()

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.policies.base import POLICIES, ScoringPolicy
-from cuolr.types import Candidates, Floats
+from cuolr.policies.base import POLICIES, ScaledScoringPolicy
+from cuolr.types import Floats
 
 
 def load_lightgbm() -> Any:
@@ -27,7 +27,7 @@ RAW = Normaliser("none", np.empty(0), np.empty(0))
 
 
 @POLICIES.register("lambdamart")
-class LambdaMartPolicy(ScoringPolicy):
+class LambdaMartPolicy(ScaledScoringPolicy):
     """Scores a document by the sum of the leaves that it falls into.
 
     Attributes:
@@ -52,13 +52,9 @@ class LambdaMartPolicy(ScoringPolicy):
         """Of the trees."""
         return int(self._booster.num_feature())
 
-    def score(self, candidates: Candidates) -> Floats:
-        """[n_documents] the sum over trees."""
-        candidates = self.normaliser.as_fitted(candidates, self.n_features)
-        scores = np.empty(candidates.n_documents, np.float32)
-        for rows, scaled in self.normaliser.in_parts(candidates):
-            if len(scaled):
-                scores[rows] = self._booster.predict(scaled, num_threads=self.threads)
+    def score_scaled(self, features: Floats) -> Floats:
+        """[n] the sum over trees."""
+        scores: Floats = self._booster.predict(features, num_threads=self.threads).astype(np.float32)
         return scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.policies.base import POLICIES, ScoringPolicy
-from cuolr.types import Candidates, Floats
+from cuolr.policies.base import POLICIES, ScaledScoringPolicy
+from cuolr.types import Floats
 
 
 def load_xgboost() -> Any:
@@ -22,7 +22,7 @@ def load_xgboost() -> Any:
 
 
 @POLICIES.register("xgboost")
-class XGBoostPolicy(ScoringPolicy):
+class XGBoostPolicy(ScaledScoringPolicy):
     """Scores a document by the sum of the leaves that it falls into.
 
     Attributes:
@@ -46,13 +46,9 @@ class XGBoostPolicy(ScoringPolicy):
         """Of the trees."""
         return int(self._booster.num_features())
 
-    def score(self, candidates: Candidates) -> Floats:
-        """[n_documents] the sum over trees."""
-        candidates = self.normaliser.as_fitted(candidates, self.n_features)
-        scores = np.empty(candidates.n_documents, np.float32)
-        for rows, scaled in self.normaliser.in_parts(candidates):
-            if len(scaled):
-                scores[rows] = self._booster.predict(self._xgboost.DMatrix(scaled, nthread=self.threads))
+    def score_scaled(self, features: Floats) -> Floats:
+        """[n] the sum over trees."""
+        scores: Floats = self._booster.predict(self._xgboost.DMatrix(features, nthread=self.threads))
         return scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

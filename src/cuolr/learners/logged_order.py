@@ -1,0 +1,58 @@
+"""The order that the log shows, as a ranker: what the logging policy knew, without a click."""
+
+import numpy as np
+
+from cuolr.data.normalise import Normaliser
+from cuolr.policies.linear import LinearPolicy, draw_pairs, fit_pairs
+from cuolr.types import ClickLog
+
+# Numbers in the matrix of pair differences at most, which bounds the memory of fitting to about 1.5 GB.
+MAX_PAIR_VALUES = 50_000_000
+PAIRS_PER_QUERY = 200
+# Weight of the mean loss over pairs against the size of w: the log has no noise to guard against.
+C = 100.0
+HIGHEST_GRADE = 100
+
+
+def fit_logged_order(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPolicy | None:
+    """A ranking SVM that puts documents in the order in which they were shown, and those never shown last.
+
+    Where a query was shown in several orders, it is the mean over its sessions that counts.
+
+    Args:
+        log: Raw or aggregated; its clicks are not looked at.
+        normaliser: Fitted.
+        seed: Which pairs, and which queries where they are too many.
+
+    Returns:
+        None where no document was shown above another.
+    """
+    rng = np.random.default_rng(seed)
+    candidates = log.candidates
+    queries = np.unique(log.query)
+    affordable = max(1, MAX_PAIR_VALUES // (PAIRS_PER_QUERY * candidates.n_features))
+    if len(queries) > affordable:
+        queries = np.sort(rng.choice(queries, affordable, replace=False))
+    rows = candidates.rows_of(queries)
+    better, worse = draw_pairs(_grades(log)[rows], _offsets(candidates.sizes[queries]), PAIRS_PER_QUERY, rng)
+    if not len(better):
+        return None
+    scaled = normaliser.apply(candidates.select(queries)).features
+    weights = fit_pairs(scaled[better] - scaled[worse], C)
+    return LinearPolicy(weights.astype(np.float32), normaliser)
+
+
+def _grades(log: ClickLog) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+    """[n_documents] how high each document stood: 100 = always first, 0 = never shown."""
+    where = log.where
+    row, position = np.nonzero(where)
+    documents = log.candidates.offsets[log.query[row]] + log.ranking[where]
+    height = HIGHEST_GRADE * (1 - position / log.k) * log.count[row]
+    total = np.bincount(documents, weights=height, minlength=log.candidates.n_documents)
+    sessions = np.bincount(log.query, weights=log.count, minlength=log.candidates.n_queries)
+    mean = total / np.maximum(sessions, 1)[log.candidates.query_of_document]
+    return np.ceil(np.minimum(mean, HIGHEST_GRADE)).astype(np.int8)
+
+
+def _offsets(sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.concatenate([[0], np.cumsum(sizes)])
