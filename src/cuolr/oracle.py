@@ -1,4 +1,4 @@
-"""ORACLE: rankers trained on the true labels, the upper bound that rankers learned from clicks are measured against.
+"""ORACLE and SKYLINE: rankers trained on true labels, which rankers learned from clicks are measured against.
 
 Left of the wall: it reads relevance labels, so it is not a learner.
 """
@@ -16,7 +16,7 @@ from cuolr.evaluation import score_on
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.trees import LambdaMartPolicy, load_lightgbm
 from cuolr.ranksvm import fit_ranksvm
-from cuolr.types import ClickLog, RankingDataset
+from cuolr.types import Candidates, ClickLog, Ints, RankingDataset
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,29 @@ def fit_best(
             best = name, policy
     assert best is not None
     return BestOracle(best[1], best[0], scores)
+
+
+def only_shown(dataset: RankingDataset, ranking: Ints) -> RankingDataset:
+    """The queries with just the documents that were shown, for SKYLINE: `fit_best` on the labels of these.
+
+    What the shown documents teach is no bound for a learner from clicks: the labels are coarse, and the clicks of many
+    users are not. ORACLE sees all documents.
+
+    Args:
+        dataset: Labelled queries.
+        ranking: [n_queries, k] the slots of the documents shown, −1 where there is none.
+    """
+    candidates = dataset.candidates
+    where = ranking >= 0
+    rows = np.sort((candidates.offsets[:-1, None] + ranking)[where])
+    shown = Candidates(
+        candidates.features[rows],
+        np.concatenate([[0], np.cumsum(where.sum(axis=1))]),
+        candidates.query_ids,
+        None if candidates.document_ids is None else candidates.document_ids[rows],
+        candidates.feature_names,
+    )
+    return RankingDataset(shown, dataset.relevance[rows], dataset.max_grade)
 
 
 def _candidates(

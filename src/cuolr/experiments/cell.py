@@ -22,7 +22,7 @@ from cuolr.experiments.data import Splits
 from cuolr.experiments.results import CellResult
 from cuolr.experiments.spec import Cell, Experiment, Logging, Method
 from cuolr.fitting import fit, to_be_aggregated
-from cuolr.oracle import LambdaMartSettings, fit_best, fit_lambdamart
+from cuolr.oracle import LambdaMartSettings, fit_best, fit_lambdamart, only_shown
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.presets import configure
@@ -149,6 +149,9 @@ def _fit_yardstick(experiment: Experiment, cell: Cell, splits: Splits) -> _Train
     elif learner == "oracle":
         policy = fit_lambdamart(train, validation, oracle_settings(experiment.method_named(cell.method), cell.seed))
     else:
+        if learner == "skyline":
+            logger = logging_policy(experiment.logging_named(cell.logging), train, cell.seed)
+            train = only_shown(train, logger.rank(train.candidates, experiment.k))
         best = fit_best(train, validation, cell.seed, threads=1)
         policy, notes = best.policy, {"chosen": best.name, "validation": dict(best.validation)}
     return _Trained(policy, {}, 0, 0, {}, notes)

@@ -20,10 +20,10 @@ T = TypeVar("T")
 BUILT_IN: Mapping[str, Path] = {path.stem: path for path in Path(__file__).parent.glob("*.toml")}
 
 # Methods that learn from labels or not at all; left of the wall, so not among the learners.
-Yardstick = Literal["logging", "oracle", "oracle-best"]
-YARDSTICKS: tuple[Yardstick, ...] = ("logging", "oracle", "oracle-best")
-# What the clicks of a log cannot change.
-WITHOUT_CLICKS = ("oracle", "oracle-best")
+Yardstick = Literal["logging", "oracle", "oracle-best", "skyline"]
+YARDSTICKS: tuple[Yardstick, ...] = ("logging", "oracle", "oracle-best", "skyline")
+# What the log cannot change; logging and skyline depend on what was shown, but not on the clicks.
+WITHOUT_LOG = ("oracle", "oracle-best")
 
 
 @dataclass(frozen=True)
@@ -182,9 +182,9 @@ class Experiment:
 
     def _cell(self, method: str, fold: int, seed: int, logging: str, clicks: str, sessions: int) -> Cell:
         learner = self.method_named(method).learner
-        if learner in WITHOUT_CLICKS:
+        if learner in WITHOUT_LOG:
             return Cell(method, fold, seed)
-        if learner == "logging":
+        if learner in YARDSTICKS:
             return Cell(method, fold, seed, logging)
         return Cell(method, fold, seed, logging, clicks, sessions)
 

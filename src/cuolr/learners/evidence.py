@@ -40,7 +40,7 @@ class Evidence:
         where: [R, N] true = a document.
         attractiveness: [R, N] α̂; 0 where there is none.
         clicked: [R, N] clicks on it.
-        looked: [R, N] looks at it.
+        looked: [R, N] looks at it; 0 where there is no document.
         weight: [R] sessions, relative to the mean.
     """
 

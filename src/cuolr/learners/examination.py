@@ -2,8 +2,8 @@
 
 Every click model of definition 3.1 says P(C_k = 1) = χ(R, k) · α(d_k). Given the clicks above, what is left of χ is, in
 most of them, a matter of the position k and of the last click above it: ρ_k for PBM, γ of both for UBM, nothing after
-the first click for CASCADE, λ of the last click for DCM. So χ is learned as a table of these two, and α as a network
-of the document, both together, by likelihood.
+the first click for CASCADE, λ of the last click for DCM. So χ is learned as a table of these two, by likelihood, and
+then, with χ known, α as a network of the document.
 """
 
 from dataclasses import dataclass, replace
@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cuolr.data.aggregate import aggregate
+from cuolr.learners.conditional import fit_effects
 from cuolr.learners.networks import DocumentNetwork, seeded
 from cuolr.types import ClickLog, Doubles, Floats, Ints
 
@@ -26,6 +27,10 @@ DOCUMENTS_AT_A_TIME = 1 << 15
 HIDDEN = (128, 64)
 # A probability is kept this far from 0 and 1, so that one impossible click does not decide the likelihood.
 LEAST_PROBABILITY = 1e-5
+# Lists that the table is computed from, at most.
+MAX_LISTS = 20_000
+# Half the inverse variance of the logarithms of χ before a click is seen.
+PRIOR = 0.5
 
 
 @dataclass(frozen=True)
@@ -45,16 +50,16 @@ class CountedLists:
 
 @dataclass(frozen=True)
 class Examination:
-    """What was learned.
+    """How people look.
 
     Attributes:
         table: [K, K + 1] χ by position and last click above, relative to position 1, which is 1; NaN where the log has
             no such session.
-        attractiveness: [n] α of each document, times χ of position 1.
+        slope: β, by how much the logarithm of α grows with the logger's score.
     """
 
     table: Doubles
-    attractiveness: Doubles
+    slope: float
 
     def looked(self, counted: CountedLists) -> Doubles:
         """[L, K] Σ χ over sessions: as how many looks at position 1 the looks at each shown document count."""
@@ -97,64 +102,96 @@ def _lists_as_table(log: ClickLog) -> pl.DataFrame:
     return pl.DataFrame({"query": log.query.astype(np.int64), **columns})
 
 
-def fit_examination(
-    counted: CountedLists,
-    features: Tensor,
-    documents: Ints,
-    steps: int,
-    learning_rate: float,
-    table_learning_rate: float,
-    batch_size: int,
-    seed: int,
-) -> Examination:
-    """The most likely table and network: max Σ c log(χ α) + (n − c) log(1 − χ α).
+def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination:
+    """The most likely table, by `conditional`, in two steps that nothing but the log decides: no step size and no seed.
 
-    Only the product is in the log. Documents of one kind are seen at many positions, because it is the others in the
-    list that decide where they stand: that tells the two apart. Where the logger ranks by the same features, both can
-    explain a good part of the clicks, so the start matters: the table starts with all of the differences between
-    positions, as if the logger had no idea, and the network has to earn its part.
+    1. How χ depends on the last click above: by the clicks on one document in one list, which differ by nothing else.
+    2. How it depends on the position: by the clicks in one list, of users who look as in step 1. Its documents differ,
+       and the logger put the better ones above, as far as it knew. Its score l explains that with one weight β; what
+       tells β from χ is that a document far ahead of the next and one just ahead of it stand at the same position.
+
+    Documents are explained by l alone in step 2. A network in its place explains more, and the table is worse for it:
+    what the network learns before the table has settled, it takes from the table (docs/learners/factored.md has both).
 
     Args:
         counted: The log.
+        logged_order: [L, K] l, or zeros.
+    """
+    k = counted.passed.shape[1]
+    some = np.flatnonzero(counted.clicked.any(axis=(1, 2)))
+    some = np.random.default_rng(0).permutation(some)[:MAX_LISTS]
+    passed, clicked = (counts[some].astype(np.float64) for counts in (counted.passed, counted.clicked))
+    after = np.ones((k, k + 1))
+    for position in range(1, k):
+        ours = passed[:, position]
+        effects, _ = fit_effects(clicked[:, position], ours, np.zeros(ours.shape), PRIOR)
+        after[position] = np.exp(effects - effects[0])
+    looked = (passed * after).sum(axis=2)
+    effects, slope = fit_effects(clicked.sum(axis=2), looked, logged_order[some], PRIOR)
+    table = after * np.exp(effects - effects[0])[:, None]
+    seen = counted.passed.sum(axis=0) > 0
+    return Examination(np.where(seen, table, np.nan), slope)
+
+
+def fit_attractiveness(
+    counted: CountedLists,
+    examination: Examination,
+    features: Tensor,
+    logged_order: Doubles,
+    documents: Ints,
+    steps: int,
+    learning_rate: float,
+    batch_size: int,
+    seed: int,
+) -> Doubles:
+    """What the features say of documents: max Σ c log(χ α) + (n − c) log(1 − χ α), α = σ(a network + β·l), χ known.
+
+    Args:
+        counted: The log.
+        examination: χ and β.
         features: [n, F] of documents, scaled.
+        logged_order: [n] l, the logger's score of each, or zeros.
         documents: [L, K] the row of `features` of each shown document; any row where nothing was shown.
         steps: Of Adam.
-        learning_rate: Of the network.
-        table_learning_rate: Of the table.
+        learning_rate: Of it.
         batch_size: Lists of a step.
         seed: Of the network and of the batches.
+
+    Returns:
+        [n] α of each document, times χ of position 1.
     """
     with seeded(seed):
         network = DocumentNetwork(features.shape[1], HIDDEN)
-    logs = nn.Parameter(torch.from_numpy(_click_rates(counted)).log().float())
-    learned = torch.ones_like(logs)
-    learned[0, 0] = 0.0  # χ of position 1 is 1
-    optimiser = torch.optim.Adam(
-        [{"params": network.parameters(), "lr": learning_rate}, {"params": [logs], "lr": table_learning_rate}]
-    )
+    optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate, foreach=True)
     generator = torch.Generator().manual_seed(seed)
     rows, passed, clicked = (torch.from_numpy(a) for a in (documents, counted.passed, counted.clicked))
+    known = torch.from_numpy(_mean_logit(counted, documents, logged_order, examination.slope)).float()
+    looks = torch.from_numpy(np.nan_to_num(examination.table)).float()
+
+    def attractiveness(some: Tensor) -> Tensor:
+        logits: Tensor = known[some] + network(features[some])
+        return logits.sigmoid()
+
     for _ in range(steps):
         batch = torch.randint(len(rows), (batch_size,), generator=generator)
-        chance = network(features[rows[batch]]).sigmoid().unsqueeze(2) * (logs * learned).exp()
+        chance = attractiveness(rows[batch]).unsqueeze(2) * looks
         loss = -_likelihood(chance, passed[batch], clicked[batch])
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     with torch.no_grad():
-        attractiveness = torch.cat([network(part).sigmoid() for part in torch.split(features, DOCUMENTS_AT_A_TIME)])
-        table = (logs * learned).exp().double().numpy()
-    seen = counted.passed.sum(axis=0) > 0
-    return Examination(np.where(seen, table, np.nan), attractiveness.double().numpy())
+        parts = torch.split(torch.arange(len(features)), DOCUMENTS_AT_A_TIME)
+        found: Doubles = torch.cat([attractiveness(part) for part in parts]).double().numpy()
+    return found
 
 
-def _click_rates(counted: CountedLists) -> Doubles:
-    """[K, K + 1] the share of sessions that clicked, relative to position 1; with one click more, at the mean rate."""
-    passed, clicked = (counts.sum(axis=0, dtype=np.float64) for counts in (counted.passed, counted.clicked))
-    mean = (clicked.sum() + 1) / (passed.sum() + 2)
-    rates = (clicked + 1) / (passed + 1 / mean)
-    relative: Doubles = rates / rates[0, 0]
-    return relative
+def _mean_logit(counted: CountedLists, documents: Ints, logged_order: Doubles, slope: float) -> Doubles:
+    """[n] where the network starts: β·l, and at position 1 the mean click rate."""
+    first = counted.passed[:, 0, 0].astype(np.float64)
+    rate = (counted.clicked[:, 0, 0].sum() + 1) / (first.sum() + 2)
+    mean = float(logged_order[documents[:, 0]] @ first / max(first.sum(), 1))
+    logits: Doubles = np.log(rate / (1 - rate)) + slope * (logged_order - mean)
+    return logits
 
 
 def _likelihood(chance: Tensor, passed: Tensor, clicked: Tensor) -> Tensor:

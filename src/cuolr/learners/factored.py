@@ -11,19 +11,23 @@ from cuolr.data.normalise import Normaliser
 from cuolr.learners.base import LEARNERS, Learner
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.batches import Batches, scaled_documents
+from cuolr.learners.conditional import fit_weights
 from cuolr.learners.evidence import Evidence, Looks, pooled
-from cuolr.learners.examination import count_lists, fit_examination
+from cuolr.learners.examination import count_lists, fit_attractiveness, fit_examination
 from cuolr.learners.gradient import expect
 from cuolr.learners.listwise import ListwiseConfig, softmax_loss
 from cuolr.learners.logged_order import fit_logged_order
 from cuolr.learners.networks import seeded
 from cuolr.learners.rankers import LoggedOrder, NetworkRanker, Ranker, TreeRanker
-from cuolr.learners.stacking import stacking_weights
 from cuolr.policies.blend import BlendPolicy
-from cuolr.types import ClickLog, Ints
+from cuolr.types import ClickLog, Doubles, Ints
 
 # Documents by which the scores of a model are brought to a standard deviation of 1.
 SCALE_DOCUMENTS = 5_000
+# The weight of the logged order against all that was learned, at most, where little was.
+MOST_TRUST = 100.0
+# Half the inverse variance of the weights of rankers before a click is seen.
+PRIOR = 0.5
 
 
 @dataclass(frozen=True)
@@ -31,34 +35,37 @@ class FactoredConfig(ListwiseConfig):
     """Settings on top of those of `ListwiseConfig`, which are of the networks. A step of training is one more tree.
 
     Attributes:
-        examination_steps: Steps of learning how people look.
-        attractiveness_learning_rate: Of the network that goes with it.
-        table_learning_rate: Of χ.
-        examination_lists: Lists of a step of it.
-        prior_looks: As how many looks at a document counts what that network says of it.
+        attractiveness_steps: Steps of the network that says what documents are like that are seldom looked at.
+        attractiveness_learning_rate: Of that network.
+        prior_looks: As how many looks at a document counts what it says.
         parts: Of the queries; each model learns from all but one of them, and is tried on that one.
-        lists_per_step: Queries that a network learns from in a step.
+        linear_learning_rate: Of the linear rankers.
+        lists_per_step: Queries that a network, or a linear ranker, learns from in a step.
         leaves: Per tree, at most.
         tree_learning_rate: Shrinkage of each tree.
         min_documents_per_leaf: Fewer make no leaf.
         feature_share: Of the features that a tree may use.
         logged_order: Whether the order in the log is a ranker among the others.
+        trust_steps: After this many steps the logged order has at least the weight of all that was learned from clicks;
+            after twice as many, half of it, and so on.
+        trust_clicks: With this many clicks per query, likewise.
         max_documents: Documents to learn from, at most; those of a random sample of the queries.
         threads: How many LightGBM uses.
     """
 
-    examination_steps: int = 400
+    attractiveness_steps: int = 400
     attractiveness_learning_rate: float = 1e-3
-    table_learning_rate: float = 3e-2
-    examination_lists: int = 128
     prior_looks: float = 10.0
     parts: int = 3
+    linear_learning_rate: float = 3e-3
     lists_per_step: int = 128
     leaves: int = 7
     tree_learning_rate: float = 0.05
     min_documents_per_leaf: int = 20
     feature_share: float = 0.5
     logged_order: bool = True
+    trust_steps: float = 100.0
+    trust_clicks: float = 10.0
     max_documents: int = 1_000_000
     threads: int = 2
 
@@ -66,17 +73,18 @@ class FactoredConfig(ListwiseConfig):
         super().__post_init__()
         expect(
             self,
-            examination_steps=(0, 1_000_000),
+            attractiveness_steps=(0, 1_000_000),
             attractiveness_learning_rate=(0, 1),
-            table_learning_rate=(0, 1),
-            examination_lists=(1, 1_000_000),
             prior_looks=(0, 1e9),
             parts=(2, 100),
+            linear_learning_rate=(0, 1),
             lists_per_step=(1, 1_000_000),
             leaves=(2, 100_000),
             tree_learning_rate=(0, 1),
             min_documents_per_leaf=(1, 1_000_000),
             feature_share=(0.01, 1),
+            trust_steps=(0, 1e9),
+            trust_clicks=(0, 1e9),
             max_documents=(1_000, 100_000_000),
             threads=(1, 1_000),
         )
@@ -89,16 +97,19 @@ class Factored(Learner):
     In every click model of definition 3.1 the value of an action is Q(s, a) = χ(s)·α(a) + γ·V(s′). Where the order by α
     is the best one, as under PBM, CASCADE and DCM (`docs/optimality.md`), the factor α is all that a policy needs:
 
-    1. χ(s), a table of the position and the last click above it, and α(a), a network of the document, are fitted to the
-       sessions by likelihood (see `examination`).
+    1. χ(s), a table of the position and the last click above it, is fitted to the sessions by likelihood, and with it
+       α(a), a network of the document (see `examination`).
     2. What is known of a document is then α̂ = (clicks + m·α(d)) / (looks + m), looks = Σ χ over the sessions that were
        shown it: how often it was clicked when it was looked at, and where that is few times, what the network says.
-    3. List-wise rankers learn α̂: LambdaMART, and a network with the softmax loss. The queries are in parts, and each
-       ranker learns from all parts but one.
+    3. List-wise rankers learn α̂: LambdaMART, and a network and a linear ranker with the softmax loss. The queries are
+       in parts, and each ranker learns from all parts but one.
     4. The logged order is a ranker, too: linear, learned from what was shown above what.
     5. The policy is a weighted sum of all. The weights are those that best explain the clicks on queries that a ranker
-       did not learn from, none below 0 (see `stacking`). So the policy stays near the logged order where the clicks do
-       not support a change.
+       did not learn from, none below 0 (see `conditional`).
+    6. Clicks tell shown documents from each other; of those never shown it is only known that they were not. So the
+       weight of the logged order, against all that was learned from clicks, is never less than `trust_steps` over the
+       steps made, and `trust_clicks` over the clicks per query. Training leaves the logged order step by step, and
+       validation can stop it on the way.
 
     Deviation: not in the paper, whose critic is one network for both factors, and whose actor is asked anew at each
     state; here one order serves all states.
@@ -113,10 +124,13 @@ class Factored(Learner):
         self._seed = seed
         self._normaliser = normaliser
         with seeded(seed):
-            self.networks = [
-                NetworkRanker(n_features, config.hidden, config.learning_rate, config.max_gradient_norm, normaliser)
-                for _ in range(config.parts)
-            ]
+            self.networks, self.linear = (
+                [
+                    NetworkRanker(n_features, hidden, learning_rate, config.max_gradient_norm, normaliser)
+                    for _ in range(config.parts)
+                ]
+                for hidden, learning_rate in ((config.hidden, config.learning_rate), ((), config.linear_learning_rate))
+            )
         self.trees: list[TreeRanker] = []
         self.logged_order: LoggedOrder | None = None
         self._looks: Looks | None = None
@@ -134,20 +148,33 @@ class Factored(Learner):
         documents = np.where(lists.where, lists.candidates.offsets[lists.query, None] + lists.ranking, 0)
         used = np.zeros(log.candidates.n_documents, np.bool_)
         used[documents[lists.where]] = True
-        found = fit_examination(
+        features = scaled_documents(log.candidates, self._normaliser, used)
+        documents = np.where(lists.where, (np.cumsum(used) - 1)[documents], used.sum())
+        logged_order = self._standard_logged_order(features)
+        found = fit_examination(counted, logged_order[documents])
+        attractiveness = fit_attractiveness(
             counted,
-            scaled_documents(log.candidates, self._normaliser, used),
-            np.where(lists.where, (np.cumsum(used) - 1)[documents], used.sum()),
-            config.examination_steps,
+            found,
+            features,
+            logged_order,
+            documents,
+            config.attractiveness_steps,
             config.attractiveness_learning_rate,
-            config.table_learning_rate,
-            config.examination_lists,
+            config.lists_per_step,
             self._seed,
         )
         prior = np.zeros(log.candidates.n_documents)
-        prior[used] = found.attractiveness[:-1]
+        prior[used] = attractiveness[:-1]
         prepared, self._looks = pooled(counted, found.looked(counted), prior, config.prior_looks)
         return prepared
+
+    def _standard_logged_order(self, features: Tensor) -> Doubles:
+        """[n] the score of each document by the logged order, with mean 0 and standard deviation 1; or zeros."""
+        if self.logged_order is None:
+            return np.zeros(len(features))
+        scores = self.logged_order.score(features)
+        standard: Doubles = (scores - scores.mean()) / max(scores.std(), 1e-12)
+        return standard
 
     def begin(self, batches: Batches) -> None:
         """Take what there is to learn from, and split the queries."""
@@ -155,14 +182,16 @@ class Factored(Learner):
         self._start(Evidence.of_log(batches.log, rows, self._looks, self._normaliser))
 
     def update(self, batch: SessionBatch) -> dict[str, float]:
-        """A step of each network, and one more tree beside each; the batch does not matter."""
+        """A step of each network and linear ranker, and one more tree beside them; the batch does not matter."""
         if self._evidence is None:
             self._start(Evidence.of_batch(batch))
         assert self._evidence is not None
         losses = []
-        for number, (network, rows) in enumerate(zip(self.networks, self._learned, strict=True)):
+        for number, rows in enumerate(self._learned):
             rng = np.random.default_rng((self._seed, self._step, number))
-            losses.append(network.descend(self._evidence, rng.choice(rows, self.config.lists_per_step)))
+            drawn = rng.choice(rows, self.config.lists_per_step)
+            losses.append(self.networks[number].descend(self._evidence, drawn))
+            self.linear[number].descend(self._evidence, drawn)
         for trees in self.trees:
             trees.grow()
         self._step += 1
@@ -183,11 +212,11 @@ class Factored(Learner):
 
     def state(self) -> dict[str, Any]:
         """Of the networks, and the number of trees: the log and the seed decide all else."""
-        return {"step": self._step, "networks": {str(i): n.state() for i, n in enumerate(self.networks)}}
+        return {"step": self._step, "networks": {str(i): n.state() for i, n in enumerate(self.networks + self.linear)}}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from `state`; the trees are grown anew, on what `begin` was given."""
-        for i, network in enumerate(self.networks):
+        for i, network in enumerate(self.networks + self.linear):
             network.load_state(state["networks"][str(i)])
         for _ in range(state["step"] - self._step):
             for trees in self.trees:
@@ -223,29 +252,37 @@ class Factored(Learner):
         return self._weighed[1]
 
     def _weigh(self, evidence: Evidence) -> list[tuple[Ranker, float]]:
-        """The rankers of a kind share the kind's weight, each in units of its own standard deviation."""
-        kinds: list[list[Ranker]] = [[*self.networks], [*self.trees]]
+        """Rankers of a kind share the kind's weight, each in units of the standard deviation of its own scores."""
+        kinds: list[list[Ranker]] = [[*self.networks], [*self.linear], [*self.trees]]
         if self.logged_order is not None:
             kinds.append([self.logged_order] * self.config.parts)
-        some = np.random.default_rng(self._seed).permutation(len(evidence.features))[:SCALE_DOCUMENTS]
-        scale = [[1 / max(ranker.score(evidence.features[some]).std(), 1e-12) for ranker in kind] for kind in kinds]
-        scores = np.zeros((len(kinds), *evidence.where.shape))
+        drawn = np.random.default_rng(self._seed).permutation(len(evidence.features))[:SCALE_DOCUMENTS]
+        scores_of_some = np.array([[ranker.score(evidence.features[drawn]) for ranker in kind] for kind in kinds])
+        scale = 1 / np.maximum(scores_of_some.std(axis=2), 1e-12)
+        held_out = np.zeros((len(kinds), *evidence.where.shape))
         for part, rows in enumerate(self._held_out):
             where = evidence.where[rows]
             documents = evidence.features[evidence.documents[rows][where]]
             for number, kind in enumerate(kinds):
                 scored = np.zeros(where.shape)
-                scored[where.numpy()] = kind[part].score(documents) * scale[number][part] if len(documents) else 0.0
-                scores[number, rows] = scored
-        weights = stacking_weights(scores, evidence.clicked, evidence.looked, evidence.where.numpy())
-        weighed = [
-            (ranker, float(weight * factor / len(kind)))
-            for kind, factors, weight in zip(kinds[:2], scale, weights, strict=False)
-            for ranker, factor in zip(kind, factors, strict=True)
-        ]
+                scored[where.numpy()] = kind[part].score(documents) * scale[number, part] if len(documents) else 0.0
+                held_out[number, rows] = scored
+        weights = fit_weights(held_out, evidence.clicked, evidence.looked, PRIOR)
         if self.logged_order is not None:
-            weighed.append((self.logged_order, float(weights[2] * scale[2][0])))
-        return weighed
+            learned = np.einsum("k,kp,kpn->n", weights[:-1], scale[:-1], scores_of_some[:-1]) / self.config.parts
+            weights[-1] = max(weights[-1], self._least_trust(evidence) * learned.std())
+        shares = weights[:, None] * scale / self.config.parts
+        weighed: dict[Ranker, float] = {}
+        for ranker, share in zip((ranker for kind in kinds for ranker in kind), shares.ravel(), strict=True):
+            weighed[ranker] = weighed.get(ranker, 0.0) + float(share)
+        return list(weighed.items())
+
+    def _least_trust(self, evidence: Evidence) -> float:
+        """The least weight of the logged order, against that of all that was learned from clicks."""
+        clicks_per_query = float(evidence.clicked.sum()) / max(len(evidence), 1)
+        few_steps = self.config.trust_steps / max(self._step, 1)
+        few_clicks = self.config.trust_clicks / max(clicks_per_query, 1e-9)
+        return min(max(few_steps, few_clicks), MOST_TRUST)
 
 
 def affordable(batches: Batches, max_documents: int, seed: int) -> Ints:

@@ -133,7 +133,7 @@ class TreeRanker:
         return LambdaMartPolicy(self._booster.model_to_string(), self._threads, self._normaliser)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoggedOrder:
     """The order in the log, as a ranker that learns no more."""
 

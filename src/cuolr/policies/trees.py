@@ -59,7 +59,7 @@ class LambdaMartPolicy(ScaledScoringPolicy):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The model's text, as bytes, and the range of each feature."""
-        model = np.frombuffer(self.model.encode(), np.uint8)
+        model = np.frombuffer(bytearray(self.model.encode()), np.uint8)
         return {"model": model, **self.normaliser.arrays()}
 
     def settings(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class XGBoostPolicy(ScaledScoringPolicy):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The model's bytes, and the range of each feature."""
-        model = np.frombuffer(self.model, np.uint8)
+        model = np.frombuffer(bytearray(self.model), np.uint8)
         return {"model": model, **self.normaliser.arrays()}
 
     def settings(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from cuolr.experiments.report.paper import (
 )
 from cuolr.experiments.report.settings import Columns, Setting, columns_of, settings_of
 from cuolr.experiments.results import CellResult, Results
-from cuolr.experiments.spec import WITHOUT_CLICKS, YARDSTICKS, Experiment
+from cuolr.experiments.spec import WITHOUT_LOG, YARDSTICKS, Experiment
 from cuolr.significance import Comparison, compare, holm, stars
 from cuolr.types import Doubles
 
@@ -310,7 +310,7 @@ def _paper(
         return None, {}
     learner = _learner(experiment, method)
     is_yardstick = learner in YARDSTICKS
-    depends_on_logging = setting.logging and learner not in WITHOUT_CLICKS
+    depends_on_logging = setting.logging and learner not in WITHOUT_LOG
     logging = paper_logging(experiment.logging_named(setting.logging)) if depends_on_logging else USUAL_LOGGING
     click_model = "" if is_yardstick else experiment.report.paper_names.get(setting.click_model, setting.click_model)
     places = {
