@@ -10,6 +10,7 @@ from typing import TextIO
 
 import tyro
 
+from cuolr.commands.assess import assess
 from cuolr.commands.compare import compare
 from cuolr.commands.demo import demo
 from cuolr.commands.evaluate import evaluate
@@ -31,6 +32,7 @@ from cuolr.errors import InputError, InputWarning
 from cuolr.terminal import say
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "assess": assess,
     "compare": compare,
     "demo": demo,
     "evaluate": evaluate,

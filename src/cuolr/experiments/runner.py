@@ -71,6 +71,8 @@ def decisive(experiment: Experiment, cell: Cell, data: str) -> dict[str, Any]:
     }
     if cell.logging:
         values["logging"] = to_dict(experiment.logging_named(cell.logging))
+    if method.learner == "skyline":
+        values["k"] = experiment.k
     if config is not None:
         values |= {
             "config": config.as_dict(),

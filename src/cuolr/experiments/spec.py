@@ -142,6 +142,7 @@ class Experiment:
         validation: What the best step of a run is chosen by, on labelled validation queries; `log` = by the log alone.
         split: The queries that are measured.
         seeds: How many runs, where the data has no folds.
+        first_seed: Of the first run, or of every fold; another than in tuning, so that no log is seen twice.
         k: Length of the lists.
         randomised_lists: From which propensities are estimated.
         training: Settings of `TrainingConfig`, the same for every learner.
@@ -158,6 +159,7 @@ class Experiment:
     validation: str = "ndcg@10"
     split: Literal["vali", "test"] = "test"
     seeds: int = 5
+    first_seed: int = 1
     k: int = 10
     randomised_lists: int = 1_000_000
     training: dict[str, Any] = field(default_factory=dict)
@@ -172,7 +174,8 @@ class Experiment:
         Args:
             folds: Of the data; none = `seeds` runs on the same data.
         """
-        runs = [(fold, 1) for fold in folds] or [(0, seed) for seed in range(1, self.seeds + 1)]
+        first = self.first_seed
+        runs = [(fold, first) for fold in folds] or [(0, seed) for seed in range(first, first + self.seeds)]
         found: dict[Cell, None] = {}
         for (fold, seed), grid in itertools.product(runs, self.grid):
             for logging, sessions, clicks in itertools.product(grid.logging, grid.sessions_per_query, grid.click_model):

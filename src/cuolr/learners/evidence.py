@@ -10,11 +10,48 @@ from cuolr.data.log_columns import slot_dtype
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.batches import scaled_documents
-from cuolr.learners.examination import CountedLists
-from cuolr.types import ClickLog, Doubles, Ints
+from cuolr.learners.examination import CountedLists, count_lists
+from cuolr.policies.linear import LinearPolicy
+from cuolr.types import Bools, ClickLog, Doubles, Ints
 
 # Of a query that was shown with more documents than this, those that were looked at most are taken.
 MAX_DOCUMENTS_OF_A_QUERY = 1_000
+
+
+@dataclass(frozen=True)
+class ShownLists:
+    """The lists of a log, counted, with the features of what they show.
+
+    Attributes:
+        counted: L lists.
+        used: [n_documents] true = the log shows it.
+        features: [n + 1, F] of the shown documents, scaled; the last row is 0.
+        documents: [L, K] the row of each in `features`; n where nothing was shown.
+    """
+
+    counted: CountedLists
+    used: Bools
+    features: Tensor
+    documents: Ints
+
+    @classmethod
+    def of(cls, log: ClickLog, normaliser: Normaliser) -> "ShownLists":
+        """Of all sessions of a log."""
+        counted = count_lists(log)
+        lists = counted.lists
+        rows = np.where(lists.where, lists.candidates.offsets[lists.query, None] + lists.ranking, 0)
+        used = np.zeros(lists.candidates.n_documents, np.bool_)
+        used[rows[lists.where]] = True
+        documents = np.where(lists.where, (np.cumsum(used) - 1)[rows], used.sum())
+        return cls(counted, used, scaled_documents(lists.candidates, normaliser, used), documents)
+
+    def scores_by(self, ranker: LinearPolicy | None) -> Doubles:
+        """[n + 1] of each document, with mean 0 and standard deviation 1; zeros without a ranker."""
+        if ranker is None:
+            return np.zeros(len(self.features))
+        scores = np.einsum("nf,f->n", self.features.double().numpy(), ranker.weights)
+        standard: Doubles = (scores - scores.mean()) / max(float(scores.std()), 1e-12)
+        return standard
 
 
 @dataclass(frozen=True)

@@ -79,10 +79,15 @@ def last_click_above(clicks: npt.NDArray[Any]) -> Ints:
 
 
 def count_lists(log: ClickLog) -> CountedLists:
-    """Count the sessions of a raw log."""
+    """Count the sessions of a log; in an aggregated one all count as if there were no click above."""
     log = replace(log, logging_propensity=None)  # lists of two loggers are one list
     lists = aggregate(log)
     rows, k = len(lists), log.k
+    if log.aggregated:
+        counts = np.zeros((2, rows, k, k + 1), np.float32)
+        counts[0, :, :, 0] = lists.where * lists.count[:, None]
+        counts[1, :, :, 0] = lists.clicks * counts[0, :, :, 0]
+        return CountedLists(lists, *counts)
     passed, clicked = np.zeros(rows * k * (k + 1)), np.zeros(rows * k * (k + 1))
     numbered = _lists_as_table(lists).with_row_index("row")
     for start in range(0, len(log), SESSIONS_AT_A_TIME):
@@ -131,6 +136,11 @@ def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination
     table = after * np.exp(effects - effects[0])[:, None]
     seen = counted.passed.sum(axis=0) > 0
     return Examination(np.where(seen, table, np.nan), slope)
+
+
+def everything(counted: CountedLists) -> Examination:
+    """Of users who look at all that they are shown."""
+    return Examination(np.ones(counted.passed.shape[1:]), 0.0)
 
 
 def fit_attractiveness(

@@ -1,26 +1,28 @@
 """`factored`: learns how people look and what they like together, then a ranking from clicks that looking explains."""
 
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
 from cuolr.learners.base import LEARNERS, Learner
 from cuolr.learners.batch import SessionBatch
-from cuolr.learners.batches import Batches, scaled_documents
+from cuolr.learners.batches import Batches
 from cuolr.learners.conditional import fit_weights
-from cuolr.learners.evidence import Evidence, Looks, pooled
-from cuolr.learners.examination import count_lists, fit_attractiveness, fit_examination
+from cuolr.learners.evidence import Evidence, Looks, ShownLists, pooled
+from cuolr.learners.examination import everything, fit_attractiveness, fit_examination
 from cuolr.learners.gradient import expect
 from cuolr.learners.listwise import ListwiseConfig, softmax_loss
 from cuolr.learners.logged_order import fit_logged_order
 from cuolr.learners.networks import seeded
 from cuolr.learners.rankers import LoggedOrder, NetworkRanker, Ranker, TreeRanker
 from cuolr.policies.blend import BlendPolicy
-from cuolr.types import ClickLog, Doubles, Ints
+from cuolr.types import ClickLog, Ints
 
 # Documents by which the scores of a model are brought to a standard deviation of 1.
 SCALE_DOCUMENTS = 5_000
@@ -30,14 +32,19 @@ MOST_TRUST = 100.0
 PRIOR = 0.5
 
 
+RankerKind = Literal["network", "linear", "trees"]
+
+
 @dataclass(frozen=True)
 class FactoredConfig(ListwiseConfig):
     """Settings on top of those of `ListwiseConfig`, which are of the networks. A step of training is one more tree.
 
     Attributes:
+        learn_examination: Whether looking is learned at all; else all sessions look at all that they are shown.
         attractiveness_steps: Steps of the network that says what documents are like that are seldom looked at.
         attractiveness_learning_rate: Of that network.
         prior_looks: As how many looks at a document counts what it says.
+        rankers: What learns attractiveness: networks, linear rankers, trees, or some of these.
         parts: Of the queries; each model learns from all but one of them, and is tried on that one.
         linear_learning_rate: Of the linear rankers.
         lists_per_step: Queries that a network, or a linear ranker, learns from in a step.
@@ -53,9 +60,11 @@ class FactoredConfig(ListwiseConfig):
         threads: How many LightGBM uses.
     """
 
+    learn_examination: bool = True
     attractiveness_steps: int = 400
     attractiveness_learning_rate: float = 1e-3
     prior_looks: float = 10.0
+    rankers: tuple[RankerKind, ...] = ("network", "linear", "trees")
     parts: int = 3
     linear_learning_rate: float = 3e-3
     lists_per_step: int = 128
@@ -88,6 +97,8 @@ class FactoredConfig(ListwiseConfig):
             max_documents=(1_000, 100_000_000),
             threads=(1, 1_000),
         )
+        if not self.rankers or len(set(self.rankers)) < len(self.rankers):
+            raise InputError(f"setting 'learner.rankers': expected some, each once, found {list(self.rankers)}")
 
 
 @LEARNERS.register("factored")
@@ -124,13 +135,18 @@ class Factored(Learner):
         self._seed = seed
         self._normaliser = normaliser
         with seeded(seed):
-            self.networks, self.linear = (
+            of_kind = {
+                "network": (config.hidden, config.learning_rate),
+                "linear": ((), config.linear_learning_rate),
+            }
+            self.networks = [
                 [
-                    NetworkRanker(n_features, hidden, learning_rate, config.max_gradient_norm, normaliser)
+                    NetworkRanker(n_features, *of_kind[kind], config.max_gradient_norm, normaliser)
                     for _ in range(config.parts)
                 ]
-                for hidden, learning_rate in ((config.hidden, config.learning_rate), ((), config.linear_learning_rate))
-            )
+                for kind in config.rankers
+                if kind != "trees"
+            ]
         self.trees: list[TreeRanker] = []
         self.logged_order: LoggedOrder | None = None
         self._looks: Looks | None = None
@@ -141,40 +157,29 @@ class Factored(Learner):
     def prepare(self, log: ClickLog) -> ClickLog:
         """A row for each query, with all documents that it was shown with, and α̂ for clicks."""
         config = self.config
-        if config.logged_order and (linear := fit_logged_order(log, self._normaliser, self._seed)):
-            self.logged_order = LoggedOrder(linear)
-        counted = count_lists(log)
-        lists = counted.lists
-        documents = np.where(lists.where, lists.candidates.offsets[lists.query, None] + lists.ranking, 0)
-        used = np.zeros(log.candidates.n_documents, np.bool_)
-        used[documents[lists.where]] = True
-        features = scaled_documents(log.candidates, self._normaliser, used)
-        documents = np.where(lists.where, (np.cumsum(used) - 1)[documents], used.sum())
-        logged_order = self._standard_logged_order(features)
-        found = fit_examination(counted, logged_order[documents])
+        linear = fit_logged_order(log, self._normaliser, self._seed) if config.logged_order else None
+        self.logged_order = None if linear is None else LoggedOrder(linear)
+        shown = ShownLists.of(log, self._normaliser)
+        counted, logged_scores = shown.counted, shown.scores_by(linear)
+        if config.learn_examination:
+            examination = fit_examination(counted, logged_scores[shown.documents])
+        else:
+            examination = everything(counted)
         attractiveness = fit_attractiveness(
             counted,
-            found,
-            features,
-            logged_order,
-            documents,
+            examination,
+            shown.features,
+            logged_scores,
+            shown.documents,
             config.attractiveness_steps,
             config.attractiveness_learning_rate,
             config.lists_per_step,
             self._seed,
         )
         prior = np.zeros(log.candidates.n_documents)
-        prior[used] = attractiveness[:-1]
-        prepared, self._looks = pooled(counted, found.looked(counted), prior, config.prior_looks)
+        prior[shown.used] = attractiveness[:-1]
+        prepared, self._looks = pooled(counted, examination.looked(counted), prior, config.prior_looks)
         return prepared
-
-    def _standard_logged_order(self, features: Tensor) -> Doubles:
-        """[n] the score of each document by the logged order, with mean 0 and standard deviation 1; or zeros."""
-        if self.logged_order is None:
-            return np.zeros(len(features))
-        scores = self.logged_order.score(features)
-        standard: Doubles = (scores - scores.mean()) / max(scores.std(), 1e-12)
-        return standard
 
     def begin(self, batches: Batches) -> None:
         """Take what there is to learn from, and split the queries."""
@@ -190,12 +195,11 @@ class Factored(Learner):
         for number, rows in enumerate(self._learned):
             rng = np.random.default_rng((self._seed, self._step, number))
             drawn = rng.choice(rows, self.config.lists_per_step)
-            losses.append(self.networks[number].descend(self._evidence, drawn))
-            self.linear[number].descend(self._evidence, drawn)
+            losses += [kind[number].descend(self._evidence, drawn) for kind in self.networks]
         for trees in self.trees:
             trees.grow()
         self._step += 1
-        return {"loss": float(np.mean(losses)), "trees": self._step}
+        return {"loss": float(np.mean(losses)) if losses else 0.0, "trees": len(self.trees) * self._step}
 
     def held_out_score(self, batch: SessionBatch) -> Tensor:
         """[B] Σ_d α̂_d log softmax(s)_d."""
@@ -212,11 +216,11 @@ class Factored(Learner):
 
     def state(self) -> dict[str, Any]:
         """Of the networks, and the number of trees: the log and the seed decide all else."""
-        return {"step": self._step, "networks": {str(i): n.state() for i, n in enumerate(self.networks + self.linear)}}
+        return {"step": self._step, "networks": {str(i): n.state() for i, n in enumerate(chain(*self.networks))}}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from `state`; the trees are grown anew, on what `begin` was given."""
-        for i, network in enumerate(self.networks + self.linear):
+        for i, network in enumerate(chain(*self.networks)):
             network.load_state(state["networks"][str(i)])
         for _ in range(state["step"] - self._step):
             for trees in self.trees:
@@ -238,6 +242,8 @@ class Factored(Learner):
             "feature_fraction": config.feature_share,
             "num_threads": config.threads,
         }
+        if "trees" not in config.rankers:
+            return
         self.trees = [
             TreeRanker(evidence, rows, {**parameters, "seed": self._seed + number}, self._normaliser)
             for number, rows in enumerate(self._learned)
@@ -246,14 +252,16 @@ class Factored(Learner):
     def _rankers(self) -> list[tuple[Ranker, float]]:
         """Every ranker with its weight; the networks alone, and all alike, while there is nothing to weigh by."""
         if self._evidence is None:
-            return [(network, 1.0) for network in self.networks]
+            return [(network, 1.0) for kind in self.networks for network in kind]
         if self._weighed is None or self._weighed[0] != self._step:
             self._weighed = self._step, self._weigh(self._evidence)
         return self._weighed[1]
 
     def _weigh(self, evidence: Evidence) -> list[tuple[Ranker, float]]:
         """Rankers of a kind share the kind's weight, each in units of the standard deviation of its own scores."""
-        kinds: list[list[Ranker]] = [[*self.networks], [*self.linear], [*self.trees]]
+        kinds: list[list[Ranker]] = [*self.networks]  # type: ignore[list-item]
+        if self.trees:
+            kinds.append([*self.trees])
         if self.logged_order is not None:
             kinds.append([self.logged_order] * self.config.parts)
         drawn = np.random.default_rng(self._seed).permutation(len(evidence.features))[:SCALE_DOCUMENTS]
