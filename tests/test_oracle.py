@@ -7,9 +7,9 @@ import pytest
 
 from cuolr import oracle
 from cuolr.data.letor import read_letor
-from cuolr.data.synthetic import generate_splits
+from cuolr.data.synthetic import generate, generate_splits
 from cuolr.measures import mean_over_queries, measure_ranking
-from cuolr.oracle import LambdaMartSettings, _gains_as_clicks, fit_best, fit_lambdamart, fit_network
+from cuolr.oracle import LambdaMartSettings, _gains_as_clicks, fit_best, fit_lambdamart, fit_network, only_shown
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.ranksvm import fit_ranksvm
@@ -123,3 +123,15 @@ def test_on_mq2008_the_papers_lambdamart_loses_to_a_linear_ranker_and_to_the_bes
     means = {name: float(np.mean(per_fold)) for name, per_fold in values.items()}
     assert means["paper"] < means["ranksvm"]
     assert means["best"] > means["paper"]
+
+
+def test_only_the_shown_documents_are_left_for_the_skyline() -> None:
+    dataset = generate("tiny", 20, seed=1)
+    ranking = fit_ranksvm(dataset, 0.5).rank(dataset.candidates, 3)
+    shown = only_shown(dataset, ranking)
+    assert shown.candidates.sizes.tolist() == (ranking >= 0).sum(axis=1).tolist()
+    for query in range(20):
+        rows = dataset.candidates.offsets[query] + np.sort(ranking[query][ranking[query] >= 0])
+        ours = shown.candidates.rows_of(np.array([query]))
+        np.testing.assert_array_equal(shown.candidates.features[ours], dataset.candidates.features[rows])
+        np.testing.assert_array_equal(shown.relevance[ours], dataset.relevance[rows])
