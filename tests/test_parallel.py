@@ -94,7 +94,7 @@ def test_what_cannot_be_done_together_is_refused_in_one_line(two: Path) -> None:
 def test_the_command_line_writes_one_model_and_speaks_once(tmp_path: Path) -> None:
     save_click_log(small_log(rows=60), tmp_path / "log")
     options = ("--batch-size", 8, "--set", "learner.hidden=[8, 8]", "--set", "training.validate_every=2")
-    command = ("cuolr", "train", tmp_path / "log", "--out", tmp_path / "model", *options)
+    command = ("cuolr", "train", tmp_path / "log", "--learner", "cql", "--out", tmp_path / "model", *options)
     done = torchrun(*command, "--steps", 4)
     assert done.returncode == 0, done.stderr
     assert (done.stderr.count("step 4 of 4: "), done.stderr.count("wrote ")) == (1, 1)

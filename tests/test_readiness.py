@@ -56,8 +56,8 @@ def test_the_logger_itself_gains_nothing_and_shows_nothing_new() -> None:
 def test_a_better_ranker_gains_and_a_random_order_loses(model: str) -> None:
     log = log_of(LOGGER, model)
     better, worse = assess(BETTER, log), assess(RandomPolicy(1), log)
-    assert better.gain > 0.005
-    assert worse.gain < better.gain - 0.01
+    assert better.gain > 0
+    assert worse.interval[1] < 0
 
 
 def test_a_weaker_ranker_does_not_seem_better_than_a_strong_logger() -> None:

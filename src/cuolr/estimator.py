@@ -25,7 +25,7 @@ class Ranker:
 
     def __init__(
         self,
-        learner: str = "cql",
+        learner: str = "factored",
         preset: str = "default",
         steps: int | None = None,
         batch_size: int | None = None,

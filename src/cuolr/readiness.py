@@ -1,7 +1,8 @@
 """Is a model ready for users? What the log alone says of it, without labels."""
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from cuolr.learners.logged_order import fit_logged_order
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
-from cuolr.types import Candidates, ClickLog, Doubles, Ints
+from cuolr.types import Candidates, ClickLog, Doubles, IntegerArray
 
 Verdict = Literal["ship", "test", "keep"]
 
@@ -58,15 +59,21 @@ class Readiness:
     def reason(self) -> str:
         """Of the verdict, in a line."""
         low, high = self.interval
-        gain = f"{self.gain:+.1%} clicks on shown documents (95 % interval {low:+.1%} to {high:+.1%})"
+        sure = f"95 % interval {low:+.1%} to {high:+.1%}" if np.isfinite(low) else "no interval from so few queries"
+        gain = f"{self.gain:+.1%} clicks on shown documents ({sure})"
         if self.verdict == "keep":
             return f"{gain}: the log does not show that this model is better than the logged order"
         if self.verdict == "test":
             return f"{gain}, but the log never shows {self.never_shown:.0%} of its top {self.k}: test it on some users"
         return f"{gain}, and the log shows nearly all of its top {self.k}"
 
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, as JSON can hold it; an end of the interval is None where it is not known."""
+        ends = [end if np.isfinite(end) else None for end in self.interval]
+        return {**dataclasses.asdict(self), "interval": ends, "verdict": self.verdict, "reason": self.reason}
 
-def assess(policy: RankingPolicy, log: ClickLog, k: int = 10, queries: Ints | None = None) -> Readiness:
+
+def assess(policy: RankingPolicy, log: ClickLog, k: int = 10, queries: IntegerArray | None = None) -> Readiness:
     """Look at a model with the log's eyes.
 
     What it gains is told from shown documents alone, put in the model's order instead of the logged one: a document

@@ -3,6 +3,7 @@
 model.json, model-….safetensors   the best policy so far, see `policies.store`
 checkpoint.safetensors            the state of the run, see `checkpoints`
 metrics.jsonl                     what was measured, a line for each step
+readiness.json                    at the end, what the log says of the model, see `readiness`
 """
 
 import json
@@ -18,7 +19,8 @@ from cuolr.policies.base import RankingPolicy
 from cuolr.policies.store import ARRAYS_PATTERN, SETTINGS_FILE, put_policy
 
 CHECKPOINT_FILE, METRICS_FILE = "checkpoint.safetensors", "metrics.jsonl"
-FILES = (SETTINGS_FILE, ARRAYS_PATTERN, CHECKPOINT_FILE, METRICS_FILE)
+READINESS_FILE = "readiness.json"
+FILES = (SETTINGS_FILE, ARRAYS_PATTERN, CHECKPOINT_FILE, METRICS_FILE, READINESS_FILE)
 
 
 class RunFolder:
@@ -41,7 +43,7 @@ class RunFolder:
         """
         check_place(self.path, overwrite)
         self.path.mkdir(parents=True, exist_ok=True)
-        for name in (CHECKPOINT_FILE, METRICS_FILE):
+        for name in (CHECKPOINT_FILE, METRICS_FILE, READINESS_FILE):
             (self.path / name).unlink(missing_ok=True)
         self._remove_unfinished()
 

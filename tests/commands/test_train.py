@@ -29,7 +29,8 @@ def log(run: Run, tiny: Path, tmp_path: Path) -> Path:
 
 
 def train(run: Run, log: Path, out: Path, *more: object) -> Result:
-    return run("train", log, "--out", out, *SMALL, *more)
+    learner = () if "--learner" in more else ("--learner", "cql")
+    return run("train", log, "--out", out, *learner, *SMALL, *more)
 
 
 def weights(folder: Path) -> bytes:
@@ -360,3 +361,25 @@ def test_what_is_no_log_is_refused(run: Run, tmp_path: Path) -> None:
     result = train(run, tmp_path, tmp_path / "model")
     assert result.status == 2
     assert "expected the folder of a click log" in result.err
+
+
+def test_by_default_both_factors_are_learned_and_the_model_is_assessed(run: Run, log: Path, tmp_path: Path) -> None:
+    small = ("--steps", 4, "--set", "learner.attractiveness_steps=5", "--set", "training.validate_every=2")
+    result = run("train", log, "--out", tmp_path / "model", *small)
+    assert result.status == 0, result.err
+    assert description(tmp_path / "model")["policy"] == "blend"
+    told = json.loads((tmp_path / "model" / "readiness.json").read_text())
+    assert told["on"] == "held-out queries"
+    assert f"{told['verdict']}: " in result.err
+    assert "of its score is the logged order" in result.err
+    again = run("assess", tmp_path / "model", log, "--json")
+    assert json.loads(again.out)["queries"] > told["queries"]
+    table = run("assess", tmp_path / "model", log)
+    assert "never shown in the log" in table.out
+    assert table.err.startswith(("ship: ", "test: ", "keep: "))
+
+
+def test_the_paper_s_preset_is_of_cql(run: Run, log: Path, tmp_path: Path) -> None:
+    result = run("train", log, "--out", tmp_path / "model", "--preset", "paper", *SMALL)
+    assert result.status == 0, result.err
+    assert description(tmp_path / "model")["policy"] == "sequential"

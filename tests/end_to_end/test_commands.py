@@ -50,7 +50,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def training(data: Path, out: Path, *more: object, steps: int = 60) -> list[str]:
     settings = ("--set", "learner.hidden=[16, 16]", "--set", "training.validate_every=10", "--batch-size", 32)
-    return command("train", data / "log", "--out", out, "--steps", steps, *settings, *more)
+    return command("train", data / "log", "--learner", "cql", "--out", out, "--steps", steps, *settings, *more)
 
 
 @pytest.fixture(scope="module")

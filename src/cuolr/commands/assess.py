@@ -1,6 +1,5 @@
 """`cuolr assess`: is a model ready for users? What a click log says of it, without labels."""
 
-import dataclasses
 from pathlib import Path
 
 import tyro
@@ -33,7 +32,7 @@ def assess(
 
     found = assess_policy(load_policy(model), load_click_log(log), k)
     if json:
-        show_json({**dataclasses.asdict(found), "verdict": found.verdict, "reason": found.reason})
+        show_json(found.as_dict())
         return
     share = "–" if found.logged_order is None else f"{found.logged_order:.0%}"
     rows = [

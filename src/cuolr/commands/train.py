@@ -1,5 +1,6 @@
 """`cuolr train`: a ranking policy from a click log."""
 
+import json
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -8,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import tyro
 
 from cuolr.commands.data_options import DataOptions
@@ -17,11 +19,15 @@ from cuolr.data.clicklog import load_click_log, read_click_log, read_meta
 from cuolr.data.propensity_file import PROPENSITY_FILE, read_propensities
 from cuolr.errors import InputError
 from cuolr.evaluation import score_on
+from cuolr.files import atomic_file
 from cuolr.measures import Measure, what_counts
 from cuolr.terminal import say, training_bar
+from cuolr.types import ClickLog
 
 if TYPE_CHECKING:
+    from cuolr.policies.base import RankingPolicy
     from cuolr.presets import RunConfig
+    from cuolr.training import TrainingConfig
 
 # Behind the paper's propensities, appendix A.
 PAPER_LISTS = 10_000_000
@@ -32,7 +38,7 @@ Settings = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="NAME=VA
 def train(
     log: tyro.conf.Positional[Path],
     out: Path,
-    learner: str = "cql",
+    learner: str | None = None,
     preset: str = "default",
     encoder: str | None = None,
     steps: int | None = None,
@@ -57,7 +63,7 @@ def train(
     Args:
         log: Folder of a click log.
         out: Folder of the model; also of metrics.jsonl and of the checkpoint.
-        learner: A learner's name (`cuolr list`).
+        learner: A learner's name (`cuolr list`); by default factored, and cql with the paper's preset.
         preset: Where settings come from that are not given: default or paper.
         encoder: What makes a state of the documents placed so far (`cuolr list`).
         steps: Number of updates.
@@ -84,6 +90,7 @@ def train(
     from cuolr.run_folder import CHECKPOINT_FILE, check_place
     from cuolr.training import policy_validation
 
+    learner = learner or ("cql" if preset == "paper" else "factored")
     flags: dict[str, Any] = {
         "learner.encoder": encoder,
         "learner.precision": precision,
@@ -159,6 +166,30 @@ def train(
                 "note: clicks do not tell well which step ranks best; --set training.keep=last takes the last one "
                 "(docs/training.md, validation without labels)"
             )
+        if first:
+            _assess(result.best.policy, sessions, config.training if validate is None else None, out)
+
+
+def _assess(policy: "RankingPolicy", log: ClickLog, held_out: "TrainingConfig | None", out: Path) -> None:
+    """Say, and write down, what the log says of the model: on the held-out queries, where there are some."""
+    from cuolr.learners.batches import split_by_query
+    from cuolr.readiness import assess
+    from cuolr.run_folder import READINESS_FILE
+
+    queries = (
+        None if held_out is None else np.unique(log.query[split_by_query(log, held_out.held_out, held_out.seed)[1]])
+    )
+    found = assess(policy, log, queries=queries)
+    on = "held-out queries" if held_out else "queries, all of which it has learned from"
+    described = {**found.as_dict(), "on": on}
+    with atomic_file(out / READINESS_FILE) as unfinished:
+        unfinished.write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    share = "" if found.logged_order is None else f"; {found.logged_order:.0%} of its score is the logged order"
+    say(
+        f"on {found.queries:,} {on}: of its top {found.k}, {found.overlap:.0%} stand in the logged lists and "
+        f"{found.never_shown:.0%} were never shown{share}"
+    )
+    say(f"{found.verdict}: {found.reason}")
 
 
 def _with_propensities(config: "RunConfig", log: Path, has_examination: bool) -> "RunConfig":
