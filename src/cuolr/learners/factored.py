@@ -73,7 +73,7 @@ class FactoredConfig(ListwiseConfig):
     min_documents_per_leaf: int = 20
     feature_share: float = 0.5
     logged_order: bool = True
-    trust_steps: float = 100.0
+    trust_steps: float = 25.0
     trust_clicks: float = 10.0
     max_documents: int = 1_000_000
     threads: int = 2
