@@ -56,3 +56,18 @@ def test_what_is_said_while_a_bar_is_shown_is_on_the_bars_own_console(capsys: py
     # The bar is wiped before the message, and drawn again after it.
     assert "\x1b[2K" in shown.partition("halfway")[0]
     assert "cells" in shown.partition("halfway")[2]
+
+
+@pytest.mark.usefixtures("terminal")
+def test_the_time_left_is_known_however_long_each_takes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("rich.console.monotonic", lambda: now)
+    with progress_bar("cells", 4) as progress:
+        progress(0)
+        for _ in range(2):
+            now += 60
+            progress(1)
+        say("two of four")
+    assert "02:00" in capsys.readouterr().err.partition("two of four")[2]

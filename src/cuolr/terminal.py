@@ -83,7 +83,13 @@ def progress_bar(what: str, total: int, in_bytes: bool = False) -> Iterator[Call
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(compact=True))
     with (
         _console() as console,
-        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+        Progress(
+            *columns,
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+            speed_estimate_period=float("inf"),  # what is counted may take minutes each
+        ) as progress,
     ):
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)

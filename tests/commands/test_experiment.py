@@ -5,13 +5,19 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tomli_w
 
-from cuolr.experiments.results import read_results
+from cuolr.experiments.results import ResultsFolder, name_of, read_results
+from cuolr.experiments.spec import Experiment
 from tests.commands.conftest import Run
+from tests.experiments.made_up import DATA as DATA_OF
+from tests.experiments.made_up import made_up_result
 from tests.experiments.small import SMALL, numbers
 
 DATA = ("--data", "tiny", "--queries", "30")
@@ -46,11 +52,34 @@ def test_bad_input_is_a_line_and_nothing_is_written(run: Run, file: Path, tmp_pa
         ((file, *DATA, "--only", "learner=qcl"), "cql"),
         ((file, *DATA, "--jobs", 0), "--jobs"),
         ((file, *DATA, "--steps", 0), "training.steps"),
+        ((file, *DATA, "--seeds", 0), "'seeds'"),
     ):
         result = run("experiment", *arguments, "--out", out)
         assert result.status == 2
         assert message in result.err
         assert not out.exists()
+
+
+def test_the_best_settings_are_written_though_a_trial_failed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_made_up(experiment: Experiment, out: Path, *_: object) -> int:
+        folder, cells = ResultsFolder(out), experiment.cells([])
+        folder.start(experiment, DATA_OF, {}, {cell: name_of(cell, {}) for cell in cells})
+        for number, cell in enumerate(cells):
+            if number == 1:
+                folder.fail(name_of(cell, {}), "broken")
+                continue
+            result = made_up_result(cell, {"ndcg@10": np.array([0.25, 0.5])})
+            folder.finish(name_of(cell, {}), replace(result, notes={"validation": 0.5 + 0.01 * number}))
+        return 1
+
+    monkeypatch.setattr("cuolr.commands.tune.run_cells", run_made_up)
+    result = run("tune", "naive", "--trials", 3, "--click-models", "pbm", "--out", tmp_path)
+    assert result.status == 2
+    assert "1 cell failed" in result.err
+    assert tomllib.loads((tmp_path / "best.toml").read_text())["method"]["naive"]["settings"]
+    assert "0.5200" in result.out
 
 
 @pytest.mark.thorough

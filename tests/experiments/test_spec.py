@@ -1,13 +1,8 @@
-import re
-import tomllib
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from cuolr.config import to_dict
 from cuolr.errors import InputError
-from cuolr.experiments.spec import BUILT_IN, Cell, parse_experiment, read_experiment, select
+from cuolr.experiments.reading import parse_experiment, read_experiment
+from cuolr.experiments.spec import Cell, select
 from tests.experiments.small import SMALL, small
 
 
@@ -32,45 +27,6 @@ def test_a_sweep_is_a_method_for_each_value() -> None:
     assert experiment.config_of(Cell("CQL 0.1")).learner_config.conservative_weight == 0.1  # type: ignore[union-attr]
 
 
-def test_an_experiment_is_the_same_after_it_was_written_down() -> None:
-    experiment = small()
-    assert parse_experiment(to_dict(experiment)) == experiment
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"grid": [{"method": ["naiv"]}]}, "naive"),
-        ({"grid": [{"method": ["naive"], "click_model": ["pmb"]}]}, "pbm"),
-        ({"grid": [{"method": ["naive"], "logging": ["svm"]}]}, "ranksvm"),
-        ({"training": {"step": 3}}, "training.steps"),
-        ({"measures": ["ndgc@5"]}, "ndcg"),
-        ({"validation": "labels"}, "labels"),
-        ({"colour": 1}, "colour"),
-        (
-            {"method": {"A": {"learner": "cql", "settings": {"learner.hiden": [8, 8]}}}, "grid": [{"method": ["A"]}]},
-            "hidden",
-        ),
-        ({"method": {"A": {"learner": "ipw", "propensities": "pmb"}}, "grid": [{"method": ["A"]}]}, "pbm"),
-    ],
-)
-def test_a_wrong_name_is_found_before_anything_is_run(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        small(**change)
-
-
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
-def test_every_built_in_experiment_is_sound(name: str) -> None:
-    experiment = read_experiment(name)
-    assert len(experiment.cells(folds=[1, 2, 3, 4, 5])) > 5
-    assert experiment.about
-
-
-def test_an_unknown_experiment_lists_the_known_ones() -> None:
-    with pytest.raises(InputError, match="table1"):
-        read_experiment("tabel1")
-
-
 def test_a_condition_takes_the_cells_that_it_names_and_the_yardsticks() -> None:
     experiment = small()
     cells = experiment.cells(folds=[])
@@ -82,8 +38,25 @@ def test_a_condition_takes_the_cells_that_it_names_and_the_yardsticks() -> None:
     assert {cell.method for cell in select(cells, experiment, "encoder=position")} == {"CQL 0", "CQL 0.1"}
 
 
+def test_a_name_with_commas_can_be_in_a_condition() -> None:
+    experiment = read_experiment("candidates")
+    cells = experiment.cells(folds=[])
+    chosen = select(cells, experiment, "method=SAC, shown,seed=1, click_model=pbm")
+    assert [(cell.method, cell.seed, cell.click_model) for cell in chosen] == [("SAC, shown", 1, "pbm")]
+    experiment = read_experiment("robustness")
+    chosen = select(experiment.cells(folds=[1]), experiment, "click_model=PBM, η = 2,learner=naive")
+    assert [cell.click_model for cell in chosen] == ["PBM, η = 2"]
+
+
 @pytest.mark.parametrize(
-    ("only", "message"), [("pbm", "expected <name>"), ("model=pbm", "click_model"), ("seed=9", "9")]
+    ("only", "message"),
+    [
+        ("pbm", "expected <name>"),
+        ("model=pbm", "click_model"),
+        ("seed=9", "9"),
+        ("fold=1", "no cell of this experiment on this data has a fold"),
+        ("encoder=position,method=naive", "no cell of the experiment meets all"),
+    ],
 )
 def test_a_condition_that_names_nothing_says_so(only: str, message: str) -> None:
     experiment = small()
@@ -94,17 +67,3 @@ def test_a_condition_that_names_nothing_says_so(only: str, message: str) -> None
 def test_every_learner_is_a_method_by_its_own_name() -> None:
     experiment = parse_experiment({**SMALL, "method": {}, "grid": [{"method": ["dla", "oracle"]}]})
     assert {cell.method for cell in experiment.cells([])} == {"dla", "oracle"}
-
-
-def test_the_example_in_the_documentation_is_sound() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text()
-    match = re.search(r"```toml\n(.*?)```", page, re.DOTALL)
-    assert match
-    experiment = parse_experiment(tomllib.loads(match[1]))
-    learners = 4  # naive, and CQL with three weights
-    assert len(experiment.cells([])) == 3 * (1 + 2 * 2 * learners)
-
-
-def test_the_documentation_names_every_built_in_experiment() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text()
-    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(BUILT_IN)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cuolr.errors import InputError
+from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.results import ResultsFolder, read_results
-from cuolr.experiments.spec import parse_experiment
 from cuolr.experiments.tune import best_toml, read_spaces, trials_of, tuning
 from tests.experiments.small import SMALL, run_small, small
 
@@ -40,8 +40,13 @@ def test_the_same_seed_tries_the_same() -> None:
 def test_a_grid_is_all_combinations_or_an_error() -> None:
     experiment = tuning(["naive"], SPACE, 5, "grid", 1, small())
     assert len(experiment.method) == 1 + 4
-    with pytest.raises(InputError, match="4 combinations"):
+    with pytest.raises(InputError, match="4 combinations, with the preset 5 trials"):
         tuning(["naive"], SPACE, 4, "grid", 1, small())
+
+
+def test_nothing_to_tune_is_an_error() -> None:
+    with pytest.raises(InputError, match="one or more of dla, naive"):
+        tuning([], SPACE, 4, "random", 1, small())
 
 
 def test_the_best_trial_is_the_one_with_the_best_mean_over_all_runs(tmp_path: Path) -> None:

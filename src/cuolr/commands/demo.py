@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cuolr.commands.data_options import DataOptions
-from cuolr.commands.experiment import run_cells
+from cuolr.commands.experiment import run_cells, tell_failures
 from cuolr.commands.report import report
 from cuolr.terminal import live_table
 
@@ -29,7 +29,7 @@ def demo(
         jobs: Learners that train at once, each on one core.
     """
     # These need torch, which takes a second to load.
-    from cuolr.experiments.spec import read_experiment
+    from cuolr.experiments.reading import read_experiment
     from cuolr.experiments.workers import Failure, Finished
 
     experiment = read_experiment(NAME)
@@ -43,5 +43,6 @@ def demo(
             places: Sequence[str] = [cell.click_model] if cell.click_model else grid.click_model
             put(cell.method, places, "failed" if isinstance(result, Failure) else f"{result.measures[MEASURE]:.4f}")
 
-        run_cells(experiment, out, "web10k-like", queries, "", jobs, DataOptions(), show=show)
+        failures = run_cells(experiment, out, "web10k-like", queries, "", jobs, DataOptions(), show=show)
     report(out)
+    tell_failures(failures, out)

@@ -39,7 +39,7 @@ def experiment(
     Look at the results, finished or not, with: cuolr report OUT.
 
     Args:
-        name: A built-in experiment (table1, table2, conservatism, logging_quality, robustness), or a TOML file.
+        name: A built-in experiment (table1, table2, conservatism, logging_quality, robustness, wins), or a TOML file.
         out: Folder of the results.
         data: The folder of a data set, of which all folds are run, or generated data (web10k-like, yahoo-like, tiny).
         queries: Training queries of generated data.
@@ -51,15 +51,16 @@ def experiment(
         data_options: How to read a data set.
     """
     # These need torch, which takes a second to load.
-    from cuolr.experiments.spec import read_experiment
+    from cuolr.experiments.reading import read_experiment
 
     chosen = read_experiment(name)
     if steps is not None:
         chosen = replace(chosen, training={**chosen.training, "steps": steps})
     if seeds is not None:
         chosen = replace(chosen, seeds=seeds)
-    run_cells(chosen, out, data, queries, only, jobs, data_options, ray)
-    say(f"look at the results with: cuolr report {out}")
+    failures = run_cells(chosen, out, data, queries, only, jobs, data_options, ray)
+    say(f"look at the results with: cuolr report {shlex.quote(str(out))}")
+    tell_failures(failures, out)
 
 
 def run_cells(
@@ -72,23 +73,29 @@ def run_cells(
     data_options: DataOptions,
     ray: str | None = None,
     show: Callable[["Finished"], None] | None = None,
-) -> None:
-    """Run what is left to do of an experiment; `show` is told of each cell, by default with a bar and a line each."""
+) -> int:
+    """Run what is left to do of an experiment, and give the number of cells that failed.
+
+    `show` is told of each cell, by default with a bar and a line each.
+    """
     from cuolr.experiments.data import find_data
     from cuolr.experiments.processes import Processes
+    from cuolr.experiments.reading import check
     from cuolr.experiments.results import ResultsFolder
     from cuolr.experiments.runner import plan, run
     from cuolr.experiments.spec import select
     from cuolr.experiments.workers import Failure, Workers
 
+    check(experiment)
     if jobs < 1:
         raise InputError(f"--jobs: expected a whole number from 1 up, found {jobs}")
     source = find_data(data, queries, lambda folder, fold: replace(data_options, fold=fold).load(folder))
     planned, folder = plan(experiment, source, f"cuolr {shlex.join(sys.argv[1:])}"), ResultsFolder(out)
     wanted = select(list(planned.names), experiment, only)
-    done = sum(folder.is_finished(planned.names[cell]) for cell in wanted)
+    there = {cell: result for cell in wanted if (result := folder.result(planned.names[cell]))}
+    done = len(there)
     at_once = f"{jobs} at a time" if ray is None else f"on the Ray cluster at {ray}"
-    say(f"{experiment.title}, on {source.name}: {len(wanted)} cells, {done} of them finished, {at_once}")
+    say(f"{experiment.title}, on {source.name}: {_cells(len(wanted))}, {done} of them finished, {at_once}")
     if others := folder.strangers(planned.names):
         say(f"note: {others} results of another configuration are in {out}; they are kept, and not shown")
     failures = 0
@@ -104,6 +111,9 @@ def run_cells(
     with pool as workers, bar as progress:
         if progress:
             progress(done)
+        if show:
+            for earlier in there.items():
+                show(earlier)
 
         def tell(finished: "Finished") -> None:
             nonlocal failures
@@ -121,6 +131,15 @@ def run_cells(
 
         run(planned, wanted, folder, workers, tell)
     minutes = (time.perf_counter() - start) / 60
-    say(f"{len(wanted) - done - failures} cells in {minutes:.1f} minutes")
+    say(f"{_cells(len(wanted) - done - failures)} in {minutes:.1f} minutes")
+    return failures
+
+
+def tell_failures(failures: int, out: Path) -> None:
+    """End with an error where cells failed, after all that can be shown of the others."""
     if failures:
-        raise InputError(f"{failures} of {len(wanted)} cells failed; their errors are above, and in {out / 'failed'}")
+        raise InputError(f"{_cells(failures)} failed; the errors are above, and in {out / 'failed'}")
+
+
+def _cells(number: int) -> str:
+    return f"{number} cell" if number == 1 else f"{number} cells"

@@ -7,7 +7,7 @@ from typing import Literal
 import tyro
 
 from cuolr.commands.data_options import DataOptions
-from cuolr.commands.experiment import run_cells
+from cuolr.commands.experiment import run_cells, tell_failures
 from cuolr.files import atomic_file
 from cuolr.terminal import say, show_table
 
@@ -72,8 +72,10 @@ def tune(
         training={"steps": steps, "validate_every": 25, "patience": 8},
     )
     experiment = tuning(learners, read_spaces(space or SPACES), trials, search, seed, base)
-    run_cells(experiment, out, data, queries, only, jobs, data_options)
+    failures = run_cells(experiment, out, data, queries, only, jobs, data_options)
     finished = trials_of(read_results(out))
+    if not finished:
+        tell_failures(failures, out)
     with atomic_file(out / BEST) as unfinished:
         unfinished.write_text(best_toml(finished), encoding="utf-8")
     rows = [
@@ -82,3 +84,4 @@ def tune(
     ]
     show_table(f"mean of {by} on validation, best first", ["learner", by, "settings"], rows, left=(0, 2))
     say(f"wrote {out / BEST}")
+    tell_failures(failures, out)

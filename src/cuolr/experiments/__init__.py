@@ -1,6 +1,7 @@
 """Experiments: a TOML file each, with the cells of a table or figure of the paper, or of one's own.
 
 spec       what a file says, and which cells it makes
+reading    the file, with everything in it checked
 data       the data that an experiment runs on
 cell       one cell: train, rank, measure
 results    the folder of results, a file per cell

@@ -14,15 +14,14 @@ import numpy as np
 
 from cuolr.clicks.base import ClickModel
 from cuolr.clicks.simulate import simulate
-from cuolr.config import from_dict
 from cuolr.data.aggregate import aggregate
 from cuolr.data.propensity_file import Propensities, save_propensities
 from cuolr.evaluation import evaluate, score_on
 from cuolr.experiments.data import Splits
 from cuolr.experiments.results import CellResult
-from cuolr.experiments.spec import Cell, Experiment, Logging, Method
+from cuolr.experiments.spec import Cell, Experiment, Logging, oracle_settings
 from cuolr.fitting import fit, to_be_aggregated
-from cuolr.oracle import LambdaMartSettings, fit_best, fit_lambdamart, only_shown
+from cuolr.oracle import fit_best, fit_lambdamart, only_shown
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.presets import configure
@@ -155,11 +154,6 @@ def _fit_yardstick(experiment: Experiment, cell: Cell, splits: Splits) -> _Train
         best = fit_best(train, validation, cell.seed, threads=1)
         policy, notes = best.policy, {"chosen": best.name, "validation": dict(best.validation)}
     return _Trained(policy, {}, 0, 0, {}, notes)
-
-
-def oracle_settings(method: Method, seed: int) -> LambdaMartSettings:
-    """Of ORACLE: the paper's, but for what the method sets."""
-    return from_dict(LambdaMartSettings, {**method.settings, "seed": seed, "threads": 1})
 
 
 def _describe(log: ClickLog) -> dict[str, Any]:

@@ -11,7 +11,8 @@ never taken for these; they stay where they are, and are not shown.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,15 @@ import numpy as np
 
 from cuolr.config import to_dict
 from cuolr.errors import InputError
-from cuolr.experiments.spec import Cell, Experiment, parse_experiment
+from cuolr.experiments.reading import parse_experiment
+from cuolr.experiments.spec import Cell, Experiment
 from cuolr.files import atomic_file
 from cuolr.types import Doubles
 
 FORMAT = "cuolr-results-1"
 DIGITS = 6
+# Of a file's name, which with all that is added to it may have 255 characters.
+MAX_READABLE = 200
 
 
 @dataclass(frozen=True)
@@ -101,9 +105,17 @@ class ResultsFolder:
         }
         _write(self.path / "experiment.json", described)
 
+    def result(self, name: str) -> CellResult | None:
+        """The result of that name; a damaged one is none, so that the cell is run again."""
+        file = self.path / "cells" / f"{name}.json"
+        try:
+            return _read_result(file) if file.is_file() else None
+        except InputError:
+            return None
+
     def is_finished(self, name: str) -> bool:
         """Whether there is a result of that name."""
-        return (self.path / "cells" / f"{name}.json").is_file()
+        return self.result(name) is not None
 
     def finish(self, name: str, result: CellResult) -> None:
         """Write a result, whole or not at all."""
@@ -124,42 +136,61 @@ class ResultsFolder:
 def read_results(path: Path) -> Results:
     """All results in a folder, of the configuration that was run last."""
     described = _read(path / "experiment.json")
-    names = {_cell_from(entry): entry["file"] for entry in described["cells"]}
+    with _damage_in(path / "experiment.json"):
+        names = {_cell_from(entry): str(entry["file"]) for entry in described["cells"]}
+        data, versions, table = described["data"], described["versions"], described["experiment"]
+        if "name" not in data or not isinstance(table, dict):
+            raise ValueError("no name of the data, or no experiment")
     cells, failed, missing = {}, {}, []
     for cell, name in names.items():
         if (file := path / "cells" / f"{name}.json").is_file():
-            cells[cell] = _result_from(_read(file))
+            cells[cell] = _read_result(file)
         elif (file := path / "failed" / f"{name}.json").is_file():
-            failed[cell] = str(_read(file)["error"])
+            failed[cell] = str(_read(file).get("error", "unknown"))
         else:
             missing.append(cell)
-    experiment = parse_experiment(described["experiment"], str(path / "experiment.json"))
-    return Results(experiment, described["data"], described["versions"], cells, failed, tuple(missing))
+    experiment = parse_experiment(table, str(path / "experiment.json"))
+    return Results(experiment, data, versions, cells, failed, tuple(missing))
 
 
 def name_of(cell: Cell, decisive: Mapping[str, Any]) -> str:
     """The name of a cell's file: readable, and different where anything that decides its numbers differs."""
     fingerprint = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
     readable = re.sub(r"[^a-z0-9.+-]+", "-", str(cell).lower()).strip("-")
-    return f"{readable}-{fingerprint}"
+    return f"{readable[:MAX_READABLE]}-{fingerprint}"
 
 
 def _cell_from(entry: Mapping[str, Any]) -> Cell:
     return Cell(**{name: value for name, value in entry.items() if name != "file"})
 
 
-def _result_from(content: Mapping[str, Any]) -> CellResult:
-    return CellResult(
-        measures=content["measures"],
-        per_query={measure: np.array(values, np.float64) for measure, values in content["per_query"].items()},
-        seconds=content["seconds"],
-        validations={int(step): score for step, score in content["validations"].items()},
-        best_step=content["best_step"],
-        steps=content["steps"],
-        log=content["log"],
-        settings=content["settings"],
-        notes=content["notes"],
-    )
+def _read_result(file: Path) -> CellResult:
+    content = _read(file)
+    with _damage_in(file):
+        result = CellResult(
+            measures={measure: float(value) for measure, value in content["measures"].items()},
+            per_query={measure: np.array(values, np.float64) for measure, values in content["per_query"].items()},
+            seconds=float(content["seconds"]),
+            validations={int(step): float(score) for step, score in content["validations"].items()},
+            best_step=int(content["best_step"]),
+            steps=int(content["steps"]),
+            log=content["log"],
+            settings=content["settings"],
+            notes=content["notes"],
+        )
+        if result.measures.keys() != result.per_query.keys() or len({len(v) for v in result.per_query.values()}) != 1:
+            raise ValueError("expected a mean, and a value per query, of each measure")
+    return result
+
+
+@contextmanager
+def _damage_in(file: Path) -> Iterator[None]:
+    """Say that a file is damaged where its content is not what was written."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise InputError(f"{file}: damaged ({problem}); run the experiment again, with the same command") from None
 
 
 def _number(value: float) -> float | None:
@@ -174,11 +205,11 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
+        text = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); expected the results of an experiment") from None
-    except ValueError as error:
-        raise InputError(f"{path}: damaged ({error}); remove it, and run the experiment again") from None
+    with _damage_in(path):
+        content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{path}: expected a file in the format '{FORMAT}'; remove it, or give another folder")
+        raise InputError(f"{path}: expected a file in the format '{FORMAT}'; give another folder")
     return content

@@ -95,7 +95,7 @@ def run(plan: Plan, wanted: Sequence[Cell], folder: ResultsFolder, workers: Work
         wanted: Which of its cells.
         folder: Where results go; what is there already is not run again.
         workers: What runs them.
-        progress: Told of each cell, also of those that were there.
+        progress: Told of each cell that finished or failed.
     """
     folder.start(plan.experiment, describe_data(plan), versions(), plan.names)
     todo = [cell for cell in wanted if not folder.is_finished(plan.names[cell])]

@@ -2,28 +2,35 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from cuolr.clicks.base import CLICK_MODELS, ClickModel, click_model_from
-from cuolr.config import from_dict, read_toml
+from cuolr.config import from_dict
 from cuolr.errors import InputError
 from cuolr.learners.base import LEARNERS
-from cuolr.measures import Measure
+from cuolr.oracle import LambdaMartSettings
 from cuolr.presets import RunConfig, configure
 from cuolr.registry import unknown_name
 
 T = TypeVar("T")
-
-BUILT_IN: Mapping[str, Path] = {path.stem: path for path in Path(__file__).parent.glob("*.toml")}
 
 # Methods that learn from labels or not at all; left of the wall, so not among the learners.
 Yardstick = Literal["logging", "oracle", "oracle-best", "skyline"]
 YARDSTICKS: tuple[Yardstick, ...] = ("logging", "oracle", "oracle-best", "skyline")
 # What the log cannot change; logging and skyline depend on what was shown, but not on the clicks.
 WITHOUT_LOG = ("oracle", "oracle-best")
+
+# The tables of the paper's numbers.
+PaperTable = Literal[
+    "table1_click_models",
+    "appendix_click_models",
+    "table2_state_embedding",
+    "appendix_state_embedding",
+    "logging_policy_quality",
+    "sac_vs_cql_best_conservatism",
+]
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ class Layout:
 
     columns: Literal["click_model", "logging", "sessions_per_query"] = "click_model"
     curve: Literal["", "value", "sessions_per_query", "click_model", "logging"] = ""
-    paper: tuple[str, ...] = ()
+    paper: tuple[PaperTable, ...] = ()
     paper_names: dict[str, str] = field(default_factory=dict)
     baselines: tuple[str, ...] = ("naive", "IPW", "CM-IPW", "DLA", "two-tower", "LightGBM", "LightGBM+position")
 
@@ -216,44 +223,9 @@ class Experiment:
         return configure(method.learner, method.preset, {**settings, "training.seed": cell.seed})
 
 
-def read_experiment(name: str) -> Experiment:
-    """The experiment of a built-in name or of a file."""
-    if name in BUILT_IN:
-        return parse_experiment(read_toml(BUILT_IN[name]), name)
-    if not Path(name).is_file():
-        raise unknown_name("experiment", name, BUILT_IN)
-    return parse_experiment(read_toml(Path(name)), name)
-
-
-def parse_experiment(table: Mapping[str, Any], where: str = "experiment") -> Experiment:
-    """The experiment that a table describes, with its sweeps written out and everything in it checked.
-
-    Args:
-        table: As in the file.
-        where: Its name, for messages.
-    """
-    try:
-        experiment = _without_sweeps(from_dict(Experiment, table))
-        check(experiment)
-    except InputError as error:
-        raise InputError([f"{where}: {problem}" for problem in error.problems]) from None
-    return experiment
-
-
-def check(experiment: Experiment) -> None:
-    """Whether all that an experiment names is there, before anything is run."""
-    for measure in experiment.measures:
-        Measure.parse(measure)
-    if experiment.validation != "log":
-        Measure.parse(experiment.validation)
-    for cell in experiment.cells(folds=[1]):
-        experiment.config_of(cell)
-        if cell.logging:
-            experiment.logging_named(cell.logging)
-        if cell.click_model:
-            experiment.click_model_named(cell.click_model)
-        if other := experiment.method_named(cell.method).propensities:
-            experiment.click_model_named(other)
+def oracle_settings(method: Method, seed: int) -> LambdaMartSettings:
+    """Of ORACLE: the paper's, but for what the method sets."""
+    return from_dict(LambdaMartSettings, {**method.settings, "seed": seed, "threads": 1})
 
 
 def select(cells: Sequence[Cell], experiment: Experiment, only: str) -> list[Cell]:
@@ -261,58 +233,55 @@ def select(cells: Sequence[Cell], experiment: Experiment, only: str) -> list[Cel
 
     Yardsticks stay, unless the condition is on the method or the learner: all is measured against them.
     """
-    wanted: dict[str, set[str]] = {}
-    for condition in filter(None, only.split(",")):
-        key, equals, value = condition.partition("=")
-        if not equals:
-            raise InputError(f"--only: expected <name>=<value>, such as click_model=pbm, found '{condition}'")
-        wanted.setdefault(key.strip(), set()).add(value.strip())
     described = [(cell, _axes(cell, experiment)) for cell in cells]
+    known = {key: {axes[key] for _, axes in described} - {""} for key in _AXES}
+    wanted = _conditions(only, known)
     for key, values in wanted.items():
-        known = {axes[key] for _, axes in described if axes.get(key)}
-        if not known:
-            raise unknown_name("--only: name", key, sorted({key for _, axes in described for key in axes}))
-        for value in values - known:
-            raise unknown_name(f"--only: {key}", value, sorted(known))
-    return [
+        for value in sorted(values - known[key]):
+            raise unknown_name(f"value of --only {key}", value, known[key])
+    chosen = [
         cell
         for cell, axes in described
-        if all(axes.get(key) in values or (not axes.get(key) and key != "encoder") for key, values in wanted.items())
+        if all(axes[key] in values or (not axes[key] and key != "encoder") for key, values in wanted.items())
     ]
+    if not chosen:
+        raise InputError(f"--only: no cell of the experiment meets all of '{only}'; give fewer conditions")
+    return chosen
+
+
+def _conditions(only: str, known: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The values that are wanted of each key. A name may have commas, such as the method `SAC, shown`."""
+    parts: list[str] = []
+    for part in filter(str.strip, only.split(",")):
+        key, equals, begun = parts[-1].partition("=") if parts else ("", "", "")
+        names = known.get(key.strip(), ()) if equals else ()
+        if any(f"{name},".startswith(f"{begun},{part}".strip() + ",") for name in names):
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    wanted: dict[str, set[str]] = {}
+    for part in parts:
+        key, equals, value = map(str.strip, part.partition("="))
+        if not equals:
+            raise InputError(f"--only: expected <name>=<value>, such as click_model=pbm, found '{part.strip()}'")
+        if key not in known:
+            raise unknown_name("name in --only", key, known)
+        if not known[key]:
+            raise InputError(f"--only: {part.strip()}: no cell of this experiment on this data has a {key}")
+        wanted.setdefault(key, set()).add(value)
+    return wanted
+
+
+# What a condition can name of a cell.
+_AXES = (*(f.name for f in dataclasses.fields(Cell)), "learner", "encoder")
 
 
 def _axes(cell: Cell, experiment: Experiment) -> dict[str, str]:
-    """What a condition can name of a cell."""
+    """Its value of each of `_AXES`; "" = it has none."""
     config = experiment.config_of(cell)
     encoder = getattr(config.learner_config, "encoder", "") if config else ""
     values = {str(f.name): str(getattr(cell, f.name) or "") for f in dataclasses.fields(cell)}
     return {**values, "learner": experiment.method_named(cell.method).learner, "encoder": encoder}
-
-
-def _without_sweeps(experiment: Experiment) -> Experiment:
-    """The experiment with a method for each value of a sweep, in its place in the grids."""
-    variants = {name: dict(_swept(name, method)) for name, method in experiment.method.items()}
-    methods = {name: method for swept in variants.values() for name, method in swept.items()}
-    grids = tuple(
-        dataclasses.replace(grid, method=tuple(v for name in grid.method for v in variants.get(name, [name])))
-        for grid in experiment.grid
-    )
-    return dataclasses.replace(experiment, method=methods, grid=grids)
-
-
-def _swept(name: str, method: Method) -> Iterator[tuple[str, Method]]:
-    if not method.sweep or method.swept_from:
-        yield name, method
-        return
-    if len(method.sweep) > 1:
-        raise InputError(f"method.{name}.sweep: expected one setting, found {', '.join(method.sweep)}")
-    ((setting, values),) = method.sweep.items()
-    for value in values:
-        settings = {**method.settings, setting: value}
-        yield (
-            f"{name} {value}",
-            Method(method.learner, method.preset, settings, method.propensities, {setting: (value,)}, swept_from=name),
-        )
 
 
 def _named(what: str, name: str, known: Mapping[str, T]) -> T:

@@ -11,8 +11,9 @@ import tomli_w
 
 from cuolr.config import read_toml
 from cuolr.errors import InputError
+from cuolr.experiments.reading import check
 from cuolr.experiments.results import CellResult, Results
-from cuolr.experiments.spec import Cell, Experiment, Method, check
+from cuolr.experiments.spec import Cell, Experiment, Method
 from cuolr.registry import unknown_name
 
 # By learner: the values to try of each setting.
@@ -72,6 +73,8 @@ def tuning(
     """
     if trials < 1:
         raise InputError(f"--trials: expected a whole number from 1 up, found {trials}")
+    if not learners:
+        raise InputError(f"learners: expected one or more of {', '.join(sorted(spaces))}, found none")
     methods: dict[str, Method] = {}
     for learner in learners:
         if learner not in spaces:
@@ -90,7 +93,8 @@ def _settings(
     if search == "grid":
         if len(combinations) + 1 > trials:
             raise InputError(
-                f"--search grid: {learner} has {len(combinations)} combinations, more than --trials {trials}"
+                f"--search grid: {learner} has {len(combinations)} combinations, with the preset "
+                f"{len(combinations) + 1} trials; expected at most --trials {trials}"
             )
         return [{}, *combinations]
     order = np.random.default_rng(seed).permutation(len(combinations))

@@ -7,9 +7,9 @@ import pytest
 
 from cuolr.config import read_toml
 from cuolr.errors import InputError
+from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.report.folder import write_report
 from cuolr.experiments.report.summary import summarise
-from cuolr.experiments.spec import parse_experiment
 from tests.experiments.made_up import table1_like, write_made_up
 
 ODD = '<b>odd</b> & "quoted" {{ 7 * 7 }}'

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from matplotlib.axes import Axes
 
-from cuolr.experiments.report.colours import INK, method_looks
+from cuolr.experiments.report.colours import INK, Look, method_looks
 from cuolr.experiments.report.drawing import Panel, Plot, inline_svg, save
 from cuolr.experiments.report.plots import all_plots
 from cuolr.experiments.report.summary import summarise
@@ -74,6 +74,14 @@ def test_a_panel_becomes_an_svg_of_the_pages_colour_and_font() -> None:
     used = re.findall(r'(?:href="#|url\(#)([^")]*)', svg)
     assert used
     assert set(used) <= set(ids)
+
+
+@pytest.mark.parametrize("title", [r"costs $\none$", "η and 表", "50 % of $5 and $6"])
+def test_any_name_is_drawn_as_it_is(tmp_path: Path, title: str) -> None:
+    panel = Panel(title, line)
+    assert title in "".join(ElementTree.fromstring(inline_svg(panel, "p")).itertext())
+    save(Plot("name", title, "caption", (panel,), {title: Look("#d55e00", "o")}), tmp_path)
+    assert title in (tmp_path / "name.svg").read_text(encoding="utf-8")
 
 
 def test_the_same_panel_gives_the_same_svg() -> None:

@@ -4,10 +4,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.report.settings import Setting
 from cuolr.experiments.report.summary import Summary, summarise
 from cuolr.experiments.results import Results
-from cuolr.experiments.spec import Cell, Experiment, parse_experiment
+from cuolr.experiments.spec import Cell, Experiment
 from cuolr.significance import compare, holm
 from tests.experiments.made_up import sweep_like, table1_like, write_made_up
 

@@ -1,8 +1,19 @@
 from pathlib import Path
 
+import numpy as np
+
 from cuolr.experiments.report.summary import summarise
-from cuolr.experiments.report.wording import CASCADE_NOTE, caption, paper_notes, what_was_found, what_was_run
-from tests.experiments.made_up import sessions_like, table1_like, write_made_up
+from cuolr.experiments.report.tables import markdown
+from cuolr.experiments.report.wording import (
+    CASCADE_NOTE,
+    ORACLE_NOTE,
+    caption,
+    gap_caption,
+    paper_notes,
+    what_was_found,
+    what_was_run,
+)
+from tests.experiments.made_up import DATA, PerQuery, sessions_like, table1_like, write_made_up
 
 
 def test_the_first_sentence_says_what_was_run_and_what_is_not_there(tmp_path: Path) -> None:
@@ -52,3 +63,24 @@ def test_notes_on_the_paper_are_given_only_where_its_numbers_are_shown(tmp_path:
     alone = summarise(write_made_up(tmp_path / "other", table1_like(report={}), (1,), queries=20))
     assert [note.mark for note in paper_notes(beside)] == ["a", "b"]
     assert paper_notes(alone) == []
+
+
+def test_that_the_oracle_is_no_upper_bound_is_said_only_where_it_is_beaten(tmp_path: Path) -> None:
+    def values(best: float) -> PerQuery:
+        means = {"LOGGING": 0.1, "ORACLE": 0.5, "CUOLR(CQL)": best}
+        return lambda cell, measure: means.get(cell.method, 0.2) * np.linspace(0.5, 1.5, 20)
+
+    below = summarise(write_made_up(tmp_path, table1_like(), (1,), per_query=values(0.4)))
+    above = summarise(write_made_up(tmp_path / "other", table1_like(), (1,), per_query=values(0.6)))
+    assert ORACLE_NOTE not in gap_caption(below)
+    assert ORACLE_NOTE in gap_caption(above)
+
+
+def test_letters_of_notes_are_there_only_where_a_number_has_one(tmp_path: Path) -> None:
+    ours = summarise(write_made_up(tmp_path, table1_like(), (1,), queries=20))
+    yahoo = {**DATA, "name": "Yahoo", "paper_name": "yahoo-set1"}
+    theirs = summarise(write_made_up(tmp_path / "other", table1_like(), (1,), queries=20, data=yahoo))
+    note = "The paper has ORACLE on Yahoo"
+    assert f"(a) {note}" not in markdown(ours)
+    assert note in markdown(ours)
+    assert f"(a) {note}" in markdown(theirs)

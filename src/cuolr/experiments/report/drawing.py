@@ -2,7 +2,9 @@
 
 import io
 import re
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +41,8 @@ _STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
     "legend.frameon": False,
+    # Names are the user's, and a dollar in them is a dollar.
+    "text.parse_math": False,
     # Text stays text, and the same plot gives the same file.
     "svg.fonttype": "none",
     "svg.hashsalt": "cuolr",
@@ -87,9 +91,7 @@ class Plot:
 
 def inline_svg(panel: Panel, prefix: str) -> str:
     """A panel as SVG to put into a page; `prefix` keeps its ids apart from those of others."""
-    from matplotlib import rc_context
-
-    with rc_context(_STYLE):
+    with _style():
         figure = _figure(panel.width, panel.height)
         _draw(figure.subplots(), panel)
         text = io.StringIO()
@@ -107,13 +109,12 @@ def inline_svg(panel: Panel, prefix: str) -> str:
 
 def save(plot: Plot, folder: Path) -> None:
     """Write a plot with all its panels and its legend, as PNG and SVG on white."""
-    from matplotlib import rc_context
     from matplotlib.lines import Line2D
 
     across = min(3, len(plot.panels))
     down = -(-len(plot.panels) // across)
     legend_height = 0.25 * -(-len(plot.legend) // (2 * across))
-    with rc_context(_STYLE):
+    with _style():
         figure = _figure(
             plot.panels[0].width * across, down * max(panel.height for panel in plot.panels) + legend_height
         )
@@ -129,6 +130,16 @@ def save(plot: Plot, folder: Path) -> None:
         for kind in ("png", "svg"):
             metadata = {} if kind == "png" else {"Date": None}
             figure.savefig(folder / f"{plot.name}.{kind}", dpi=150, facecolor="white", metadata=metadata)
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    from matplotlib import rc_context
+
+    with rc_context(_STYLE), warnings.catch_warnings():
+        # A browser takes the characters of a name from another font; a PNG has a box in their place.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
 
 
 def _figure(width: float, height: float) -> "Figure":

@@ -21,6 +21,7 @@ from cuolr.experiments.report.wording import (
     count,
     duration,
     gap_caption,
+    has_marked_numbers,
     has_paper_gaps,
     measure_label,
     number_of_runs,
@@ -93,6 +94,7 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
         state_of=state_of,
         chosen=[(setting_labels(summary)[setting], method) for (_, setting), method in summary.chosen.items()],
         notes=paper_notes(summary),
+        marked=has_marked_numbers(summary),
         datasets=DATASETS,
         no_value=NO_VALUE,
         plots=[

@@ -107,8 +107,8 @@ def _wins_plot(table: Table, measure: str) -> list[Plot]:
     rows = {label: s for x, label in labelled if (s := table.scores.get((best, x, measure))) and s.comparison}
     title = f"{best} against the best baseline, query by query, {measure_label(measure)}"
     caption = (
-        f"Test queries that {best} ranks better (left), as well (middle) and worse (right) than the best baseline of "
-        f"the same {column_words(table).one}."
+        f"Test queries with something relevant that {best} ranks better (left), as well (middle) and worse (right) "
+        f"than the best baseline of the same {column_words(table).one}."
     )
     panel = Panel("", _draw_wins(rows), height=0.5 + 0.36 * len(rows))
     return [Plot("wins", title, caption, (panel,), measure=measure)]

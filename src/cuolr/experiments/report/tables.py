@@ -13,6 +13,7 @@ from cuolr.experiments.report.wording import (
     caption,
     column_words,
     gap_caption,
+    has_marked_numbers,
     measure_label,
     paper_notes,
     paper_numbers_caption,
@@ -85,7 +86,8 @@ def markdown(summary: Summary) -> str:
                 lines += [f"### Gap closed, {measure_label(measure)}{title}", ""]
                 lines += _markdown_table(table, _gap_rows(table, measure))
                 lines += ["", escape_markdown(gap_caption(summary)), ""]
-    lines += [f"({note.mark}) {escape_markdown(note.text)}  " for note in paper_notes(summary)]
+    marked = has_marked_numbers(summary)
+    lines += [f"({n.mark}) " * marked + f"{escape_markdown(n.text)}  " for n in paper_notes(summary)]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -12,6 +12,7 @@ from cuolr.experiments.report.settings import Setting
 from cuolr.experiments.report.summary import Score, Summary, Table, paper_name
 
 NO_VALUE = "–"
+ORACLE_NOTE = "Above 100 %: better than ORACLE, which learned from labels, but is no upper bound."
 CASCADE_NOTE = (
     "Under CASCADE nothing is clicked below a click, so the conditional propensity of every clicked document is 1: "
     "CM-IPW is naive there, number for number where both have the same settings."
@@ -180,11 +181,18 @@ def has_paper_gaps(table: Table) -> bool:
 def gap_caption(summary: Summary) -> str:
     """How to read the gaps."""
     several = f"means over {runs_word(summary)}s" if number_of_runs(summary) > 1 else "means"
-    return (
+    text = (
         f"(method − LOGGING) / (ORACLE − LOGGING), from {several}, with a 95 % bootstrap interval over queries; "
         f"{NO_VALUE} where ORACLE is not significantly above LOGGING (paired t-test over queries, p < 0.05), or one of "
         "the three is missing."
     )
+    gaps = [score.gap for table in summary.tables for score in table.scores.values() if score.gap]
+    return f"{text} {ORACLE_NOTE}" if any(gap.value > 1 for gap in gaps) else text
+
+
+def has_marked_numbers(summary: Summary) -> bool:
+    """Whether a number of the paper stands beside ours with the letter of a note."""
+    return any(s.paper.marks for table in summary.tables for s in table.scores.values() if s.paper)
 
 
 def paper_notes(summary: Summary) -> list[Note]:

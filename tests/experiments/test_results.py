@@ -1,0 +1,66 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuolr.errors import InputError
+from cuolr.experiments.results import FORMAT, ResultsFolder, name_of, read_results
+from cuolr.experiments.spec import Cell
+from tests.experiments.made_up import table1_like, write_made_up
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_made_up(tmp_path, table1_like(grid=[{"method": ["naive"]}]), (1,), queries=5)
+    return tmp_path
+
+
+def without(file: Path, key: str) -> str:
+    return json.dumps({name: value for name, value in json.loads(file.read_text()).items() if name != key})
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"format": "other"}), json.dumps({"format": FORMAT})])
+def test_a_damaged_result_is_named_and_counts_as_none(folder: Path, content: str) -> None:
+    (file,) = (folder / "cells").iterdir()
+    assert ResultsFolder(folder).is_finished(file.stem)
+    file.write_text(content)
+    assert not ResultsFolder(folder).is_finished(file.stem)
+    with pytest.raises(InputError, match=re.escape(file.name)):
+        read_results(folder)
+
+
+@pytest.mark.parametrize("key", ["measures", "per_query", "validations", "log"])
+def test_a_result_that_lacks_something_is_damaged(folder: Path, key: str) -> None:
+    (file,) = (folder / "cells").iterdir()
+    file.write_text(without(file, key))
+    with pytest.raises(InputError, match=f"{re.escape(file.name)}: damaged .*{key}"):
+        read_results(folder)
+
+
+@pytest.mark.parametrize("values", [{}, {"ndcg@10": [0.5]}, {"ndcg@10": ["high"]}])
+def test_a_result_without_a_value_for_each_measure_and_query_is_damaged(folder: Path, values: dict[str, Any]) -> None:
+    (file,) = (folder / "cells").iterdir()
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "per_query": {**content["per_query"], **values} if values else {}}))
+    with pytest.raises(InputError, match=f"{re.escape(file.name)}: damaged"):
+        read_results(folder)
+
+
+@pytest.mark.parametrize("key", ["cells", "data", "versions", "experiment"])
+def test_a_damaged_description_is_named(folder: Path, key: str) -> None:
+    file = folder / "experiment.json"
+    file.write_text(without(file, key))
+    with pytest.raises(InputError, match=f"experiment.json: damaged .*{key}"):
+        read_results(folder)
+
+
+def test_a_long_name_is_cut_and_still_told_apart(tmp_path: Path) -> None:
+    long = "a learner with a name that goes on " * 10
+    names = [name_of(Cell(long), {"settings": number}) for number in (1, 2)]
+    assert names[0] != names[1]
+    (tmp_path / "failed").mkdir()
+    for name in names:
+        ResultsFolder(tmp_path).fail(name, "too long")
+    assert len(list((tmp_path / "failed").iterdir())) == 2
