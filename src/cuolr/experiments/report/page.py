@@ -142,7 +142,8 @@ def _facts(summary: Summary) -> dict[str, str]:
     sessions = sorted({cell.sessions_per_query for cell in cells} - {0})
     facts = {
         "data": str(results.data["name"]),
-        "queries": ", ".join(f"{size:,} {name}" for name, size in sizes.items()),
+        "queries": ", ".join(f"{size:,} {name}" for name, size in sizes.items())
+        + (" in the first fold" if folds else ""),
         "folds": ", ".join(map(str, folds)),
         "seeds": ", ".join(map(str, sorted({cell.seed for cell in cells}))),
         "sessions a query": ", ".join(f"{number:,}" for number in sessions),
@@ -150,7 +151,7 @@ def _facts(summary: Summary) -> dict[str, str]:
         "measured on": f"{experiment.split} queries",
         "best step by": "the log alone" if experiment.validation == "log" else f"{experiment.validation}, validation",
         "training": ", ".join(f"{name} {value}" for name, value in experiment.training.items()),
-        "time in all": duration(sum(result.seconds for result in results.cells.values())),
+        "time of all cells together": duration(sum(result.seconds for result in results.cells.values())),
         **results.versions,
     }
     return {name: value for name, value in facts.items() if value}
