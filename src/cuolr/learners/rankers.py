@@ -22,6 +22,8 @@ from cuolr.types import Doubles, Ints
 
 # Attractiveness as LightGBM wants grades: whole numbers from 0.
 LEVELS = 30
+# Documents that are worth a thread: with fewer, LightGBM's threads wait for each other, and on a busy machine for long.
+DOCUMENTS_PER_THREAD = 50_000
 
 
 class Ranker(Protocol):
@@ -96,7 +98,8 @@ class TreeRanker:
             parameters: Of LightGBM.
             normaliser: Of the evidence's features.
         """
-        self._threads = int(parameters["num_threads"])
+        where = evidence.where[rows]
+        self._threads = min(int(parameters["num_threads"]), 1 + int(where.sum()) // DOCUMENTS_PER_THREAD)
         self._normaliser = normaliser
         parameters = {
             "objective": "lambdarank",
@@ -105,8 +108,8 @@ class TreeRanker:
             "force_row_wise": True,
             "verbosity": -1,
             **parameters,
+            "num_threads": self._threads,
         }
-        where = evidence.where[rows]
         sizes = where.sum(dim=1)
         highest = evidence.attractiveness.max().clamp(min=1e-9)
         lgb = load_lightgbm()
