@@ -84,8 +84,11 @@ def best_baseline(results: Results, column: Column) -> str:
 
 
 def against(column: Column, other: str, measure: str) -> Comparison:
-    """Ours and another method, paired by query."""
-    return compare(per_query(column.runs[OURS], measure), per_query(column.runs[other], measure))
+    """Ours and another method, paired by query, on the runs that both have."""
+    ours, theirs = column.runs[OURS], column.runs[other]
+    both = sorted(ours.keys() & theirs.keys())
+    first, second = (per_query({run: runs[run] for run in both}, measure) for runs in (ours, theirs))
+    return compare(first, second)
 
 
 def print_grid(results: Results, of_grid: list[Column]) -> None:
