@@ -114,6 +114,8 @@ def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination
     2. How it depends on the position: by the clicks in one list, of users who look as in step 1. Its documents differ,
        and the logger put the better ones above, as far as it knew. Its score l explains that with one weight β; what
        tells β from χ is that a document far ahead of the next and one just ahead of it stand at the same position.
+       Nobody who has not clicked yet looks at a position more than at the first. That has to be said: users who stop at
+       a click leave lists with a good first document out of the comparison, and the first position would seem worse.
 
     Documents are explained by l alone in step 2. A network in its place explains more, and the table is worse for it:
     what the network learns before the table has settled, it takes from the table (docs/learners/factored.md has both).
@@ -133,7 +135,7 @@ def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination
         after[position] = np.exp(effects - effects[0])
     looked = (passed * after).sum(axis=2)
     effects, slope = fit_effects(clicked.sum(axis=2), looked, logged_order[some], PRIOR)
-    table = after * np.exp(effects - effects[0])[:, None]
+    table = after * np.exp(np.minimum(effects - effects[0], 0.0))[:, None]
     seen = counted.passed.sum(axis=0) > 0
     return Examination(np.where(seen, table, np.nan), slope)
 
