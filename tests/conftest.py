@@ -1,8 +1,15 @@
 """What all tests share."""
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same commit passes or fails the same way each time; HYPOTHESIS=search looks for new examples.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("search", derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS", "same"))
 
 
 @pytest.fixture(scope="session")

@@ -325,6 +325,12 @@ def datasets(draw: st.DrawFn) -> RankingDataset:
     return RankingDataset(candidates, relevance, 4)
 
 
+def test_values_whose_sum_is_too_large_for_a_float_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.txt"
+    path.write_text("0 qid:1 1:3e38\n1 qid:1 1:3e38\n")
+    assert read_letor(path).candidates.features.tolist() == [[np.float32(3e38)]] * 2
+
+
 @given(dataset=datasets(), name=st.sampled_from(["data.txt", "data.txt.gz"]))
 def test_what_is_written_reads_back_the_same(
     tmp_path_factory: pytest.TempPathFactory, dataset: RankingDataset, name: str

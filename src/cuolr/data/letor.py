@@ -281,7 +281,7 @@ def _widened(candidates: Candidates, width: int) -> Candidates:
 
 def _fill_missing(features: Floats, missing: Literal["zero", "minimum"]) -> None:
     """Replace NaN in place, a column at a time."""
-    for column in np.flatnonzero(np.isnan(features.sum(axis=0))):
+    for column in np.flatnonzero(np.isnan(features.sum(axis=0, dtype=np.float64))):  # which cannot overflow
         values = features[:, column]
         absent = np.isnan(values)
         known = values[~absent]
