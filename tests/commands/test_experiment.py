@@ -87,10 +87,11 @@ def test_tuning_writes_the_best_settings(run: Run, tmp_path: Path) -> None:
     (tmp_path / "space.toml").write_text('[naive]\n"learner.learning_rate" = [1e-3, 1e-2]\n')
     out = tmp_path / "tuned"
     result = run(
-        "tune", "naive", "--out", out, *DATA, "--trials", 3, "--steps", 6, "--space", tmp_path / "space.toml",
+        "tune", "naive", "--out", out, *DATA, "--trials", 4, "--steps", 6, "--space", tmp_path / "space.toml",
         "--sessions-per-query", 10, "--click-models", "pbm",
     )  # fmt: skip
     assert result.status == 0, result.err
+    assert "naive: 3 trials" in result.err
     assert len(read_results(out).cells) == 3
     assert "[method.naive]" in (out / "best.toml").read_text()
     assert "(preset)" in result.out

@@ -7,7 +7,8 @@ import pytest
 from cuolr.errors import InputError
 from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.results import ResultsFolder, read_results
-from cuolr.experiments.tune import best_toml, read_spaces, trials_of, tuning
+from cuolr.experiments.tune import Search, best_toml, read_spaces, trials_of, tuning
+from cuolr.presets import configure
 from tests.experiments.small import SMALL, run_small, small
 
 SPACE: dict[str, Any] = {
@@ -29,6 +30,17 @@ def test_every_learner_has_its_trials_and_the_first_is_the_preset() -> None:
     tried = [experiment.method[f"naive, trial {number}"].settings for number in (2, 3)]
     assert tried[0] != tried[1]
     assert all(settings["learner.learning_rate"] in (1e-4, 1e-2) for settings in tried)
+
+
+@pytest.mark.parametrize("search", ["random", "grid"])
+def test_a_combination_that_is_the_preset_is_not_tried_again(search: Search) -> None:
+    base = small()
+    preset = configure("naive").as_dict()["learner"]["learning_rate"]
+    other = {"learner.learning_rate": preset / 10, "training.batch_size": base.training["batch_size"]}
+    space = {"naive": {name: [value] for name, value in other.items()}}
+    space["naive"]["learner.learning_rate"].append(preset)
+    experiment = tuning(["naive"], space, 3, search, 1, base)
+    assert [method.settings for method in experiment.method.values()] == [{}, other]
 
 
 def test_the_same_seed_tries_the_same() -> None:

@@ -1,6 +1,7 @@
 """`cuolr tune`: try settings of learners on validation queries, the same number for each."""
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Literal
 
@@ -72,6 +73,10 @@ def tune(
         training={"steps": steps, "validate_every": 25, "patience": 8},
     )
     experiment = tuning(learners, read_spaces(space or SPACES), trials, search, seed, base)
+    tried = Counter(method.learner for method in experiment.method.values())
+    for learner, number in tried.items():
+        if number < trials:
+            say(f"{learner}: {number} trials, as there is nothing more to try of it")
     failures = run_cells(experiment, out, data, queries, only, jobs, data_options)
     finished = trials_of(read_results(out))
     if not finished:

@@ -10,10 +10,11 @@ import numpy as np
 import tomli_w
 
 from cuolr.config import read_toml
-from cuolr.errors import InputError
+from cuolr.errors import InputError, problems_in
 from cuolr.experiments.reading import check
 from cuolr.experiments.results import CellResult, Results
 from cuolr.experiments.spec import Cell, Experiment, Method
+from cuolr.presets import configure
 from cuolr.registry import unknown_name
 
 # By learner: the values to try of each setting.
@@ -79,26 +80,36 @@ def tuning(
     for learner in learners:
         if learner not in spaces:
             raise unknown_name("learner to tune", learner, spaces)
-        for number, settings in enumerate(_settings(learner, spaces[learner], trials, search, seed), start=1):
+        tried = _settings(learner, spaces[learner], trials, search, seed, base.training)
+        for number, settings in enumerate(tried, start=1):
             methods[f"{learner}, trial {number}"] = Method(learner, settings=settings)
-    tried = replace(base, method=methods, grid=tuple(replace(grid, method=tuple(methods)) for grid in base.grid))
-    check(tried)
-    return tried
+    experiment = replace(base, method=methods, grid=tuple(replace(grid, method=tuple(methods)) for grid in base.grid))
+    check(experiment)
+    return experiment
 
 
 def _settings(
-    learner: str, space: Mapping[str, Sequence[Any]], trials: int, search: Search, seed: int
+    learner: str,
+    space: Mapping[str, Sequence[Any]],
+    trials: int,
+    search: Search,
+    seed: int,
+    training: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
+    """The preset, which is {}, and combinations that differ from it."""
     combinations = [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
-    if search == "grid":
-        if len(combinations) + 1 > trials:
-            raise InputError(
-                f"--search grid: {learner} has {len(combinations)} combinations, with the preset "
-                f"{len(combinations) + 1} trials; expected at most --trials {trials}"
-            )
-        return [{}, *combinations]
-    order = np.random.default_rng(seed).permutation(len(combinations))
-    return [{}, *(combinations[i] for i in order[: trials - 1])]
+    if search == "random":
+        combinations = [combinations[i] for i in np.random.default_rng(seed).permutation(len(combinations))]
+    common = {f"training.{name}": value for name, value in training.items()}
+    with problems_in(f"what to try of {learner}"):
+        preset = configure(learner, settings=common)
+        others = [settings for settings in combinations if configure(learner, settings=common | settings) != preset]
+    if search == "grid" and len(others) + 1 > trials:
+        raise InputError(
+            f"--search grid: {learner} has {len(others)} combinations, with the preset {len(others) + 1} trials; "
+            f"expected at most --trials {trials}"
+        )
+    return [{}, *others[: trials - 1]]
 
 
 def trials_of(results: Results) -> list[Trial]:
