@@ -15,7 +15,7 @@ def test_the_demo_compares_all_methods_and_ends_in_a_report(run: Run, tmp_path: 
     out = tmp_path / "demo"
     result = run("demo", "--out", out, *SMALL)
     assert result.status == 0, result.err
-    methods = {"LOGGING", "ORACLE", "naive", "IPW", "CM-IPW", "DLA", "CUOLR(SAC)", "CUOLR(CQL)"}
+    methods = {"LOGGING", "ORACLE", "naive", "IPW", "CM-IPW", "DLA", "CUOLR(SAC)", "CUOLR(CQL)", "CUOLR(factored)"}
     results = read_results(out)
     assert {cell.method for cell in results.cells} == methods
     assert not results.missing
@@ -31,7 +31,7 @@ def test_the_demo_compares_all_methods_and_ends_in_a_report(run: Run, tmp_path: 
     assert str(page) in result.out
     assert "CUOLR(CQL)" in page.read_text()
     again = run("demo", "--out", out, *SMALL)
-    assert "14 cells, 14 of them finished" in again.err
+    assert "16 cells, 16 of them finished" in again.err
     for method in methods:
         assert f"{method}, pbm" in again.err, "told though it was there"
 

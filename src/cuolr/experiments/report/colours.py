@@ -13,6 +13,7 @@ from cuolr.experiments.spec import Experiment
 INK = "#010203"
 
 _METHODS = {
+    "CUOLR(factored)": "#9b45c8",
     "CUOLR(CQL)": "#d55e00",
     "CUOLR(SAC)": "#1f83c6",
     "CM-IPW": "#0c8f6a",
@@ -23,7 +24,13 @@ _METHODS = {
     "LightGBM": "#3f93ab",
     "LightGBM+position": "#6b8e23",
 }
-_ALSO_CALLED = {"CQL": "CUOLR(CQL)", "CQL(best)": "CUOLR(CQL)", "SAC": "CUOLR(SAC)", "ATTENTION": "CUOLR(CQL)"}
+_ALSO_CALLED = {
+    "CUOLR": "CUOLR(factored)",
+    "CQL": "CUOLR(CQL)",
+    "CQL(best)": "CUOLR(CQL)",
+    "SAC": "CUOLR(SAC)",
+    "ATTENTION": "CUOLR(CQL)",
+}
 _CLICK_MODELS = ("#4f7fc2", "#b3702f", "#4f9468", "#a5608e", "#8577c2", "#94853a", "#3d92a0", "#b05c5c", "#7d7d7d")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">")
 # From little to much, for the values of a sweep.
