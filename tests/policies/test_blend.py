@@ -9,6 +9,7 @@ from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
 from cuolr.policies.scorer import ScorerPolicy
 from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.uniform import RandomPolicy
 from tests.small_log import small_candidates
 
 CANDIDATES = small_candidates()
@@ -47,3 +48,9 @@ def test_it_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
 def test_a_weight_for_each_member_is_needed(weights: list[float]) -> None:
     with pytest.raises(ValueError, match="a weight for each of one or more members"):
         BlendPolicy(list(members()) if weights else [], weights)
+
+
+def test_a_saved_member_that_scores_no_documents_is_refused() -> None:
+    settings = {"weights": [1.0], "members": [{"policy": "random", "settings": RandomPolicy(1).settings()}]}
+    with pytest.raises(ValueError, match="member 1: expected a policy that scores documents, found random"):
+        BlendPolicy.from_parts({}, settings)

@@ -1,5 +1,6 @@
 """`factored`: learns how people look and what they like together, then a ranking from clicks that looking explains."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
@@ -259,7 +260,7 @@ class Factored(Learner):
 
     def _weigh(self, evidence: Evidence) -> list[tuple[Ranker, float]]:
         """Rankers of a kind share the kind's weight, each in units of the standard deviation of its own scores."""
-        kinds: list[list[Ranker]] = [*self.networks]  # type: ignore[list-item]
+        kinds: list[Sequence[Ranker]] = [*self.networks]
         if self.trees:
             kinds.append([*self.trees])
         if self.logged_order is not None:

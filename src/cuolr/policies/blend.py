@@ -54,5 +54,8 @@ class BlendPolicy(ScaledScoringPolicy):
         members = []
         for i, saved in enumerate(settings["members"]):
             own = {name.removeprefix(f"{i}."): array for name, array in arrays.items() if name.startswith(f"{i}.")}
-            members.append(POLICIES.get(saved["policy"]).from_parts(own, saved["settings"]))
-        return cls(members, settings["weights"])  # type: ignore[arg-type]
+            member = POLICIES.get(saved["policy"]).from_parts(own, saved["settings"])
+            if not isinstance(member, ScaledScoringPolicy):
+                raise ValueError(f"member {i + 1}: expected a policy that scores documents, found {saved['policy']}")
+            members.append(member)
+        return cls(members, settings["weights"])
