@@ -136,3 +136,13 @@ def test_ranking_before_fitting_says_what_to_do(log: ClickLog) -> None:
 def test_a_learner_that_needs_propensities_says_how_to_give_them(log: ClickLog, learner: str) -> None:
     with pytest.raises(InputError, match=r"in Python, settings=\{'learner.propensities': FILE\}"):
         cuolr.Ranker(learner, steps=2).fit(log)
+
+
+def test_it_says_whether_it_is_ready_and_knows_the_log_that_it_was_fitted_on(log: ClickLog) -> None:
+    ranker = cuolr.Ranker("naive", steps=4, batch_size=8, settings={"learner.hidden": [8, 8]}).fit(log)
+    own = ranker.assess(log)
+    every_query = len(np.unique(log.query))
+    assert own.queries == max(1, round(0.1 * every_query))
+    assert own.verdict == "keep", "too few"
+    other = ranker.assess(replace(log, clicks=1 - log.clicks))
+    assert other.queries == every_query

@@ -1,5 +1,7 @@
 import dataclasses
+from collections import defaultdict
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -10,16 +12,20 @@ from cuolr.data.aggregate import aggregate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
-from cuolr.policies.base import RankingPolicy
+from cuolr.learners.batches import split_by_query
+from cuolr.learners.evidence import ShownLists
+from cuolr.learners.examination import fit_examination
+from cuolr.learners.logged_order import fit_logged_order
+from cuolr.policies.base import RankingPolicy, ScoringPolicy
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
 from cuolr.policies.uniform import RandomPolicy
 from cuolr.ranksvm import fit_ranksvm
-from cuolr.readiness import Readiness, assess
-from cuolr.types import ClickLog
+from cuolr.readiness import Readiness, _gain, assess, assess_on_own_log
+from cuolr.types import Candidates, ClickLog, Floats, Ints
 from tests.small_log import small_log
 
-READY = Readiness(100, 10, 0.1, 0.8, 0.05, (0.02, 0.08), None)
+READY = Readiness(100, 10, False, 0.1, 0.8, 0.05, (0.02, 0.08), None)
 TRAIN = generate("tiny", 300, seed=3)
 LOGGER, BETTER = fit_ranksvm(TRAIN, 0.01, 1), fit_ranksvm(TRAIN, 1.0, 1)
 
@@ -36,12 +42,17 @@ def log_of(logger: RankingPolicy, model: str = "pbm", sessions: int = 60_000) ->
         ({"interval": (-0.01, 0.08)}, "keep"),
         ({"interval": (-0.01, 0.08), "never_shown": 0.3}, "keep"),
         ({"interval": (-np.inf, np.inf)}, "keep"),
+        ({"interval": (1e-9, 1e-8)}, "keep"),
+        ({"queries": 29}, "keep"),
+        ({"learned": True}, "test"),
+        ({"learned": True, "never_shown": 0.3}, "test"),
     ],
 )
 def test_the_verdict_follows_from_gain_and_familiarity(change: dict[str, object], verdict: str) -> None:
     found = dataclasses.replace(READY, **change)  # type: ignore[arg-type]
     assert found.verdict == verdict
-    assert ("never shows" in found.reason) == (verdict == "test")
+    assert ("never shows" in found.reason) == (verdict == "test" and found.never_shown == 0.3)
+    assert ("learned from these" in found.reason) == found.learned
 
 
 def test_the_logger_itself_gains_nothing_and_shows_nothing_new() -> None:
@@ -50,6 +61,107 @@ def test_the_logger_itself_gains_nothing_and_shows_nothing_new() -> None:
     assert found.overlap == 1
     assert found.gain == pytest.approx(0, abs=1e-9)
     assert found.verdict == "keep"
+
+
+def cut(log: ClickLog, lengths: Ints) -> ClickLog:
+    """The same sessions, each with so many positions."""
+    shown = np.arange(log.k) < lengths[:, None]
+    ranking = np.where(shown, log.ranking, -1).astype(log.ranking.dtype)
+    return replace(log, ranking=ranking, clicks=log.clicks * shown, examination=None)
+
+
+def test_lists_of_any_length_make_nobody_seem_better() -> None:
+    log = log_of(LOGGER)
+    ragged = cut(log, np.random.default_rng(1).integers(1, 11, len(log)))
+    assert assess(LOGGER, ragged).gain == pytest.approx(0, abs=1e-9)
+    assert assess(RandomPolicy(1), ragged).interval[1] < 0
+    assert assess(BETTER, ragged).gain > 0
+
+
+def test_the_gain_is_that_of_each_list_in_the_models_order() -> None:
+    log = small_log(rows=300)
+    policy = LinearPolicy(np.array([1.0, 0, 0, 0], np.float32), Normaliser.fit("min-max", log.candidates))
+    found = assess(policy, log)
+
+    shown = ShownLists.of(log, Normaliser.fit("log-min-max", log.candidates))
+    counted = shown.counted
+    scores = shown.scores_by(fit_logged_order(log, Normaliser.fit("log-min-max", log.candidates), seed=0))
+    looked = fit_examination(counted, scores[shown.documents]).looked(counted)
+    lists = counted.lists
+    looks_at = [looked[:, k].sum() / lists.count[lists.where[:, k]].sum() for k in range(lists.k)]
+    clicks: dict[tuple[int, int], float] = defaultdict(float)
+    looks: dict[tuple[int, int], float] = defaultdict(float)
+    for row, slots in enumerate(lists.ranking):
+        for k, slot in enumerate(slots):
+            if slot >= 0:
+                clicks[int(lists.query[row]), slot] += counted.clicked[row, k].sum()
+                looks[int(lists.query[row]), slot] += looked[row, k]
+    mean = {
+        q: sum(v for key, v in clicks.items() if key[0] == q) / sum(v for key, v in looks.items() if key[0] == q)
+        for q in set(lists.query.tolist())
+    }
+    liked = {key: (clicks[key] + mean[key[0]]) / (looks[key] + 1) for key in looks}
+    logged = by_model = 0.0
+    for row, slots in enumerate(lists.ranking):
+        query = int(lists.query[row])
+        positions = [k for k, slot in enumerate(slots) if slot >= 0]
+        features = log.candidates.features[log.candidates.offsets[query] :, 0]
+        better = sorted((slots[k] for k in positions), key=lambda slot: (-features[slot], slot))
+        logged += lists.count[row] * sum(liked[query, slots[k]] * looks_at[k] for k in positions)
+        by_model += lists.count[row] * sum(
+            liked[query, s] * looks_at[k] for k, s in zip(positions, better, strict=True)
+        )
+    assert found.gain == pytest.approx(by_model / logged - 1)
+
+
+def test_a_query_counts_as_often_as_it_has_sessions() -> None:
+    """A model that is better on all queries but the one that nearly everybody asks."""
+    log, many = log_of(LOGGER, sessions=3_000), 20_000
+    head = int(np.argmax(TRAIN.candidates.sizes))
+    asked = simulate(TRAIN.select(np.array([head])), LOGGER, click_model("pbm"), many, seed=2)
+    log = replace(
+        log,
+        query=np.concatenate([log.query, np.full(many, head, np.int32)]),
+        ranking=np.concatenate([log.ranking, asked.ranking.astype(log.ranking.dtype)]),
+        clicks=np.concatenate([log.clicks, asked.clicks]),
+        count=np.ones(len(log) + many, np.int64),
+        examination=None,
+    )
+    found = assess(WorstFirst(TRAIN.candidates.query_ids[head]), log)
+    assert found.gain < 0
+    assert found.verdict == "keep"
+
+
+class WorstFirst(ScoringPolicy):
+    """Ranks well, but the query of one id the wrong way round."""
+
+    n_features = BETTER.n_features
+
+    def __init__(self, query_id: str) -> None:
+        self.query_id = query_id
+
+    def score(self, candidates: Candidates) -> Floats:
+        sign = np.where(candidates.query_ids[candidates.query_of_document] == self.query_id, -1, 1)
+        return (sign * BETTER.score(candidates)).astype(np.float32)
+
+    def arrays(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    @classmethod
+    def from_parts(cls, arrays: object, settings: object) -> Self:
+        raise NotImplementedError
+
+
+def test_few_queries_give_a_wide_interval() -> None:
+    """Three like queries: a mean of .1 and a standard deviation of .1 over 10 clicks each, t(2) = 4.303."""
+    gain, (low, high) = _gain(np.array([0.0, 1.0, 2.0]), np.array([10.0, 10.0, 10.0]))
+    assert gain == pytest.approx(0.1)
+    assert (low, high) == pytest.approx((0.1 - 4.303 * 0.1 / 3**0.5, 0.1 + 4.303 * 0.1 / 3**0.5), rel=1e-3)
+    assert _gain(np.array([1.0]), np.array([10.0])) == (0.1, (-np.inf, np.inf))
+    assert _gain(np.array([0.0, 0.0]), np.array([0.0, 0.0])) == (0.0, (-np.inf, np.inf))
 
 
 @pytest.mark.parametrize("model", ["pbm", "cascade", "dcm"])
@@ -82,6 +194,17 @@ def test_just_some_queries_are_looked_at_if_asked_for() -> None:
     assert assess(BETTER, log, queries=np.array([3, 5, 8])).queries == 3
     with pytest.raises(InputError, match="at least one query of the log"):
         assess(BETTER, log, queries=np.array([], np.int64))
+
+
+def test_on_its_own_log_a_model_is_looked_at_where_it_did_not_learn() -> None:
+    log = log_of(LOGGER)
+    settings: dict[str, Any] = {"validated_by": {"held_out_queries": 0.2}, "training": {"held_out": 0.2, "seed": 3}}
+    _, held_out = split_by_query(log, 0.2, 3)
+    found = assess_on_own_log(BETTER, log, settings)
+    assert found == assess(BETTER, log, queries=np.unique(log.query[held_out]))
+    assert found.queries == 60
+    by_labels = assess_on_own_log(BETTER, log, {**settings, "validated_by": {"measure": "ndcg@10"}})
+    assert by_labels == replace(assess(BETTER, log), learned=True)
 
 
 def test_an_aggregated_log_will_do() -> None:

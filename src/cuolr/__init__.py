@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cuolr.policies.store import load_policy as load_policy
     from cuolr.policies.store import save_policy as save_policy
     from cuolr.ranksvm import fit_ranksvm as fit_ranksvm
+    from cuolr.readiness import assess as assess
     from cuolr.types import Candidates as Candidates
     from cuolr.types import ClickLog as ClickLog
     from cuolr.types import RankingDataset as RankingDataset
@@ -38,6 +39,7 @@ _HOMES = {
     "Ranker": "cuolr.estimator",
     "RankingDataset": "cuolr.types",
     "aggregate": "cuolr.data.aggregate",
+    "assess": "cuolr.readiness",
     "click_model": "cuolr.clicks.base",
     "evaluate": "cuolr.evaluation",
     "fit_ranksvm": "cuolr.ranksvm",

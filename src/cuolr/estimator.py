@@ -7,9 +7,11 @@ from typing import Any, Self
 from cuolr.errors import InputError
 from cuolr.evaluation import score_on
 from cuolr.fitting import fit
+from cuolr.learners.batches import fingerprint
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.store import save_policy
 from cuolr.presets import configure
+from cuolr.readiness import Readiness, assess, assess_on_own_log
 from cuolr.training import Progress, TrainingResult, policy_validation
 from cuolr.types import Candidates, ClickLog, Ints, RankingDataset
 
@@ -51,7 +53,8 @@ class Ranker:
         """Learn from a log.
 
         Args:
-            log: Raw or aggregated; see `cuolr.aggregate`, which makes training cost by distinct lists.
+            log: As it is; all learners but the default, and others that need each session's own clicks, take an
+                aggregated one as well.
             validation: Labelled queries by which the best policy is chosen; None = by sessions of held-out queries.
             progress: Called after each step with its number and what was measured.
         """
@@ -66,6 +69,7 @@ class Ranker:
         if result.outcome == "interrupted":
             raise KeyboardInterrupt
         self.result_: TrainingResult = result
+        self._learned_from = fingerprint(log)
         return self
 
     @property
@@ -86,6 +90,18 @@ class Ranker:
         """
         policy = self.policy_ if sample_seed is None else self.policy_.sampled(sample_seed)
         return policy.rank(candidates, k)
+
+    def assess(self, log: ClickLog, k: int | None = None) -> Readiness:
+        """What a log says of the policy, without labels: its `verdict` is to ship it, to test it, or to keep what is.
+
+        Args:
+            log: Best one that it was not fitted on. Of that one, just the queries that were held out are looked at.
+            k: How many of its documents are looked for in the log; None = 10, or as many as the log's lists have.
+        """
+        policy = self.policy_
+        if fingerprint(log) != self._learned_from:
+            return assess(policy, log, k)
+        return assess_on_own_log(policy, log, self.result_.provenance["settings"], k)
 
     def save(self, folder: Path | str) -> None:
         """Write the policy to a folder; `cuolr.load_policy` reads it, and so do `cuolr rank` and `cuolr evaluate`."""

@@ -1,5 +1,6 @@
 """Files and folders that are either there and whole, or not there at all."""
 
+import hashlib
 import os
 import shutil
 import uuid
@@ -108,3 +109,9 @@ def _put_in_place(unfinished: Path, path: Path, overwrite: bool) -> None:
 
 def _beside(path: Path) -> Path:
     return path.with_name(UNFINISHED.replace("*", f"{path.name}.{uuid.uuid4().hex[:12]}"))
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

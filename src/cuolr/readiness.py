@@ -1,27 +1,36 @@
 """Is a model ready for users? What the log alone says of it, without labels."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy import stats
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.learners.batches import split_by_query
 from cuolr.learners.evidence import Looks, ShownLists, pooled
-from cuolr.learners.examination import CountedLists, Examination, fit_examination
+from cuolr.learners.examination import fit_examination
 from cuolr.learners.logged_order import fit_logged_order
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
-from cuolr.types import Candidates, ClickLog, Doubles, IntegerArray
+from cuolr.types import Candidates, ClickLog, Doubles, IntegerArray, Ints
 
 Verdict = Literal["ship", "test", "keep"]
 
 # Of a model's documents may never have been shown, if it is to go to users without a test.
 MAX_NEVER_SHOWN = 0.2
-# Standard errors to either side of a mean, of a 95 % interval.
-STANDARD_ERRORS = 1.96
+# With fewer queries no model leaves the house.
+MIN_QUERIES = 30
+# A gain that nobody would notice.
+LEAST_GAIN = 0.001
+# Of the interval of a gain.
+CONFIDENCE = 0.95
+# The usual length of the lists that are compared; shorter where the log's are.
+USUAL_K = 10
 # Documents of which it is seen how much of a score is the logged order.
 SOME_QUERIES = 200
 
@@ -32,16 +41,18 @@ class Readiness:
 
     Attributes:
         queries: Of the log, that it was looked at on.
-        k: Length of the lists.
+        k: Length of the lists by which `never_shown` and `overlap` are counted.
+        learned: Whether the model has learned from the clicks on these queries; its gain is then flattering.
         never_shown: Share of the model's top k that the log never shows for their query.
-        overlap: Of the model's top k, the share that a session of the log was shown, on average.
-        gain: Clicks that shown documents get in the model's order, relative to the logged order: .05 = 5 % more.
-        interval: 95 % interval of the gain over queries.
+        overlap: Of the model's top k, the share that a session of the log was shown, on average over queries.
+        gain: Clicks that the lists get in the model's order, relative to the logged order: .05 = 5 % more.
+        interval: 95 % interval of the gain; infinite where there is nothing to tell it from.
         logged_order: How much of the model's score is the logged order; None = the model does not know it.
     """
 
     queries: int
     k: int
+    learned: bool
     never_shown: float
     overlap: float
     gain: float
@@ -51,21 +62,34 @@ class Readiness:
     @property
     def verdict(self) -> Verdict:
         """Ship it, test it on a part of the users, or keep the ranking that there is."""
-        if not self.interval[0] > 0:
+        if self.queries < MIN_QUERIES or not self.interval[0] > LEAST_GAIN:
             return "keep"
-        return "test" if self.never_shown > MAX_NEVER_SHOWN else "ship"
+        return "test" if self.learned or self.never_shown > MAX_NEVER_SHOWN else "ship"
 
     @property
     def reason(self) -> str:
         """Of the verdict, in a line."""
-        low, high = self.interval
-        sure = f"95 % interval {low:+.1%} to {high:+.1%}" if np.isfinite(low) else "no interval from so few queries"
-        gain = f"{self.gain:+.1%} clicks on shown documents ({sure})"
+        if not np.isfinite(self.interval[0]):
+            return f"too few clicks or queries ({self.queries:,}) to tell whether this model is better"
+        gain = f"{self.gain:+.1%} clicks on shown documents (95 % interval {self.interval_text})"
+        if self.verdict == "keep" and self.queries < MIN_QUERIES:
+            return f"{gain}, from {self.queries:,} queries; expected at least {MIN_QUERIES} to tell by"
         if self.verdict == "keep":
             return f"{gain}: the log does not show that this model is better than the logged order"
-        if self.verdict == "test":
-            return f"{gain}, but the log never shows {self.never_shown:.0%} of its top {self.k}: test it on some users"
+        doubts = []
+        if self.learned:
+            doubts.append("the model has learned from these clicks")
+        if self.never_shown > MAX_NEVER_SHOWN:
+            doubts.append(f"the log never shows {self.never_shown:.0%} of its top {self.k}")
+        if doubts:
+            return f"{gain}, but {' and '.join(doubts)}: test it on some users"
         return f"{gain}, and the log shows nearly all of its top {self.k}"
+
+    @property
+    def interval_text(self) -> str:
+        """For people."""
+        low, high = self.interval
+        return f"{low:+.1%} to {high:+.1%}" if np.isfinite(low) else "not known"
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, as JSON can hold it; an end of the interval is None where it is not known."""
@@ -73,41 +97,71 @@ class Readiness:
         return {**dataclasses.asdict(self), "interval": ends, "verdict": self.verdict, "reason": self.reason}
 
 
-def assess(policy: RankingPolicy, log: ClickLog, k: int = 10, queries: IntegerArray | None = None) -> Readiness:
+def assess(
+    policy: RankingPolicy,
+    log: ClickLog,
+    k: int | None = None,
+    queries: IntegerArray | None = None,
+    learned: bool = False,
+) -> Readiness:
     """Look at a model with the log's eyes.
 
-    What it gains is told from shown documents alone, put in the model's order instead of the logged one: a document
-    gets, at a position, as many clicks as users look there, times how often it was clicked when it was looked at.
-    Looking is learned from the whole log, by `fit_examination`.
+    What it gains is told from each logged list, its documents put in the model's order instead of the logged one, at
+    the same positions: a document gets there as many clicks as users look at the position, times how often it was
+    clicked when it was looked at. Looking is learned from the whole log, by `fit_examination`. A query counts as often
+    as it has sessions.
 
     Args:
         policy: The model.
         log: What it is compared with; raw, or aggregated, where looking then depends on the position alone.
-        k: Length of the lists that are compared.
+        k: How many of the model's documents are looked for in the log; None = 10, or as many as its lists have.
         queries: Of the log, to look at; best those that the model did not learn from. None = all.
+        learned: Whether the model has learned from the clicks on these queries.
     """
+    k = min(USUAL_K, log.k) if k is None else k
     normaliser = Normaliser.fit("log-min-max", log.candidates)
     shown = ShownLists.of(log, normaliser)
     counted = shown.counted
     logged_scores = shown.scores_by(fit_logged_order(log, normaliser, seed=0))
-    examination = fit_examination(counted, logged_scores[shown.documents])
-    looked = examination.looked(counted)
+    looked = fit_examination(counted, logged_scores[shown.documents]).looked(counted)
     pool, looks = pooled(counted, looked, np.zeros(log.candidates.n_documents), 0.0)
     rows = np.arange(len(pool)) if queries is None else np.flatnonzero(np.isin(pool.query, queries))
     if not len(rows):
         raise InputError("expected at least one query of the log to look at, found none")
     pool, looks = pool.select(rows), Looks(looks.clicked[rows], looks.looked[rows])
     never_shown, overlap = _familiarity(policy, counted.lists, pool, k)
-    gains, logged = _clicks(policy, counted, examination, pool, looks)
+    logged, by_model = _clicks(policy, counted.lists, looked, pool, looks)
+    gain, interval = _gain(by_model - logged, logged)
     return Readiness(
         queries=len(pool),
         k=k,
+        learned=learned,
         never_shown=never_shown,
         overlap=overlap,
-        gain=float(gains.mean() / logged.mean()) if logged.mean() > 0 else 0.0,
-        interval=_interval(gains, float(logged.mean())),
+        gain=gain,
+        interval=interval,
         logged_order=_share_of_logged_order(policy, log.candidates.select(pool.query[:SOME_QUERIES])),
     )
+
+
+def assess_on_own_log(
+    policy: RankingPolicy, log: ClickLog, settings: Mapping[str, Any], k: int | None = None
+) -> Readiness:
+    """Look at a model with the eyes of the log that it was trained from.
+
+    Just at the queries that training held out; where labels chose the model none were, and it is looked at on all.
+
+    Args:
+        policy: The model.
+        log: The log.
+        settings: Of the run, as in the model's provenance.
+        k: As for `assess`.
+    """
+    if "held_out_queries" not in settings["validated_by"]:
+        return assess(policy, log, k, learned=True)
+    training = settings["training"]
+    _, held_out = split_by_query(log, training["held_out"], training["seed"])
+    return assess(policy, log, k, np.unique(log.query[held_out]))
 
 
 def _familiarity(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, k: int) -> tuple[float, float]:
@@ -123,29 +177,49 @@ def _familiarity(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, k: int)
 
 
 def _clicks(
-    policy: RankingPolicy, counted: CountedLists, examination: Examination, pool: ClickLog, looks: Looks
+    policy: RankingPolicy, lists: ClickLog, looked: Doubles, pool: ClickLog, looks: Looks
 ) -> tuple[Doubles, Doubles]:
-    """[number of queries] clicks per session that shown documents get: more by the model's order, and by the logged."""
-    lists = counted.lists
-    looks_at_position = examination.looked(counted).sum(axis=0) / max(lists.count.sum(), 1)
+    """[number of queries of the pool] clicks on all lists of a query: in the logged order, and in the model's."""
+    sessions = lists.where * lists.count[:, None]
+    looks_of_a_session = looked.sum(axis=0) / np.maximum(sessions.sum(axis=0), 1)
     # A document that was hardly looked at is as attractive as its query's others.
     mean = looks.clicked.sum(axis=1, keepdims=True) / np.maximum(looks.looked.sum(axis=1, keepdims=True), 1e-9)
-    attractiveness = np.where(pool.where, (looks.clicked + mean) / (looks.looked + 1), 0.0)
+    attractiveness = (looks.clicked + mean) / (looks.looked + 1)
 
-    candidates = lists.candidates
+    candidates, where = lists.candidates, pool.where
+    in_pool = (candidates.offsets[pool.query, None] + pool.ranking)[where]
     of_document = np.zeros(candidates.n_documents)
-    rows = candidates.offsets[pool.query, None] + pool.ranking
-    of_document[rows[pool.where]] = attractiveness[pool.where]
-    documents = np.where(lists.where, candidates.offsets[lists.query, None] + lists.ranking, 0)
-    clicks = (of_document[documents] * lists.where * looks_at_position).sum(axis=1)
-    sessions = np.bincount(lists.query, weights=lists.count, minlength=candidates.n_queries)
-    of_sessions = np.bincount(lists.query, weights=clicks * lists.count, minlength=candidates.n_queries)
-    logged: Doubles = (of_sessions / np.maximum(sessions, 1))[pool.query]
+    place = np.full(candidates.n_documents, where.shape[1])
+    of_document[in_pool] = attractiveness[where]
+    place[in_pool] = _places(policy.rank(_shown_alone(pool), where.shape[1]))[where]
 
-    shown = _shown_alone(pool)
-    ranking = policy.rank(shown, lists.k)
-    placed = np.take_along_axis(attractiveness, np.maximum(ranking, 0), axis=1) * (ranking >= 0)
-    return (placed * looks_at_position).sum(axis=1) - logged, logged
+    row = np.full(candidates.n_queries, -1)
+    row[pool.query] = np.arange(len(pool))
+    lists = lists.select(np.flatnonzero(row[lists.query] >= 0))
+    documents = np.where(lists.where, candidates.offsets[lists.query, None] + lists.ranking, 0)
+    by_model = np.argsort(np.where(lists.where, place[documents], np.inf), axis=1, kind="stable")
+    positions = np.argsort(~lists.where, axis=1, kind="stable")  # those that the list has, from the top
+    has = np.take_along_axis(lists.where, positions, axis=1)
+
+    def clicks(order: Ints) -> Doubles:
+        clicked = of_document[np.take_along_axis(documents, order, axis=1)] * looks_of_a_session[positions] * has
+        of_lists = clicked.sum(axis=1) * lists.count
+        return np.bincount(row[lists.query], weights=of_lists, minlength=len(pool)).astype(np.float64)
+
+    return clicks(positions), clicks(by_model)
+
+
+def _places(ranking: Ints) -> Ints:
+    """[M, N] at which place each document stands in a ranking of all documents; N where it does not.
+
+    >>> _places(np.array([[2, 0, 1], [1, 0, -1]]))
+    array([[1, 2, 0],
+           [1, 0, 3]])
+    """
+    places = np.full(ranking.shape, ranking.shape[1])
+    row, place = np.nonzero(ranking >= 0)
+    places[row, ranking[row, place]] = place
+    return places
 
 
 def _shown_alone(pool: ClickLog) -> Candidates:
@@ -161,11 +235,23 @@ def _shown_alone(pool: ClickLog) -> Candidates:
     )
 
 
-def _interval(gains: Doubles, logged: float) -> tuple[float, float]:
-    if len(gains) < 2 or logged <= 0:
-        return (-np.inf, np.inf)
-    error = STANDARD_ERRORS * float(gains.std(ddof=1)) / np.sqrt(len(gains))
-    return float((gains.mean() - error) / logged), float((gains.mean() + error) / logged)
+def _gain(more: Doubles, logged: Doubles) -> tuple[float, tuple[float, float]]:
+    """Σ more / Σ logged, and its interval over queries.
+
+    The variance is that of a ratio, to the first order. Queries with many clicks count for more, so there are in effect
+    (Σ logged)² / Σ logged² of them, and Student's t has that many degrees of freedom, less one.
+    """
+    total = float(logged.sum())
+    if total <= 0:
+        return 0.0, (-np.inf, np.inf)
+    gain = float(more.sum()) / total
+    freedom = total**2 / float((logged**2).sum()) - 1
+    if freedom <= 0:
+        return gain, (-np.inf, np.inf)
+    number = len(more)
+    error = float(np.sqrt(number / (number - 1) * ((more - gain * logged) ** 2).sum())) / total
+    error *= float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    return gain, (gain - error, gain + error)
 
 
 def _share_of_logged_order(policy: RankingPolicy, candidates: Candidates) -> float | None:

@@ -1,47 +1,73 @@
 """`cuolr assess`: is a model ready for users? What a click log says of it, without labels."""
 
+import json as json_format
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
-from cuolr.data.clicklog import load_click_log
+from cuolr.data.clicklog import SESSIONS_FILE, load_click_log
+from cuolr.files import atomic_file, content_hash
 from cuolr.terminal import say, show_json, show_table
+
+if TYPE_CHECKING:
+    from cuolr.readiness import Readiness
 
 
 def assess(
     model: tyro.conf.Positional[Path],
     log: tyro.conf.Positional[Path],
-    k: int = 10,
+    k: int | None = None,
     json: bool = False,
 ) -> None:
     """Say whether to ship a model, to test it on some users, or to keep the ranking that made the log.
 
-    No labels are needed. How many clicks the model would gain is told from documents that were shown, in its order
-    instead of the logged one; of documents that were never shown the log says nothing, but how many these are. It is
-    best asked on a log that the model did not learn from, such as the week after.
+    No labels are needed. How many clicks the model would gain is told from the logged lists, their documents in its
+    order instead of the logged one; of documents that were never shown the log says nothing, but how many these are. It
+    is best asked on a log that the model did not learn from, such as the week after: on the log that it learned from,
+    only the queries that were held out in training are looked at, and without such it is never said to ship.
 
     Args:
         model: Folder of a trained model.
         log: Folder of a click log of the same features.
-        k: Length of the lists that are compared.
+        k: How many of the model's documents are looked for in the log; by default 10, or as many as its lists have.
         json: Print JSON instead of a table.
     """
     # These need torch, which takes a second to load; no other command should wait for it.
-    from cuolr.policies.store import load_policy
+    from cuolr.policies.store import load_policy, provenance_of
     from cuolr.readiness import assess as assess_policy
+    from cuolr.readiness import assess_on_own_log
 
-    found = assess_policy(load_policy(model), load_click_log(log), k)
+    policy, provenance, sessions = load_policy(model), provenance_of(model), load_click_log(log)
+    own = provenance.get("log", {}).get("sessions_sha256") == content_hash(log / SESSIONS_FILE)
+    found = (
+        assess_on_own_log(policy, sessions, provenance["settings"], k) if own else assess_policy(policy, sessions, k)
+    )
     if json:
         show_json(found.as_dict())
         return
     share = "–" if found.logged_order is None else f"{found.logged_order:.0%}"
     rows = [
-        ["queries", f"{found.queries:,}"],
-        [f"of the top {k} never shown in the log", f"{found.never_shown:.0%}"],
-        [f"of the top {k} shown, on average over sessions", f"{found.overlap:.0%}"],
+        ["queries", f"{found.queries:,}{', held out in training' if own and not found.learned else ''}"],
+        [f"of the top {found.k} never shown in the log", f"{found.never_shown:.0%}"],
+        [f"of the top {found.k} shown, on average over sessions", f"{found.overlap:.0%}"],
         ["of the score, the logged order", share],
         ["more clicks on shown documents", f"{found.gain:+.1%}"],
-        ["95 % interval", f"{found.interval[0]:+.1%} to {found.interval[1]:+.1%}"],
+        ["95 % interval", found.interval_text],
     ]
     show_table(f"{model} against {log}", ["", ""], rows)
+    say(f"{found.verdict}: {found.reason}")
+
+
+def tell_readiness(found: "Readiness", file: Path) -> None:
+    """Say, and write down, what the log that a model learned from says of it."""
+    with atomic_file(file) as unfinished:
+        unfinished.write_text(json_format.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+    share = "" if found.logged_order is None else f"; {found.logged_order:.0%} of its score is the logged order"
+    kind = "query" if found.queries == 1 else "queries"
+    on = f"{kind}, all of which it has learned from" if found.learned else f"held-out {kind}"
+    say(
+        f"on {found.queries:,} {on}: of its top {found.k}, {found.overlap:.0%} stand in the logged lists and "
+        f"{found.never_shown:.0%} were never shown{share}"
+    )
     say(f"{found.verdict}: {found.reason}")

@@ -1,6 +1,5 @@
 """`cuolr train`: a ranking policy from a click log."""
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -9,25 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import tyro
 
+from cuolr.commands.assess import tell_readiness
 from cuolr.commands.data_options import DataOptions
 from cuolr.commands.labelled import as_model_takes, labelled_queries
 from cuolr.data.aggregate import aggregate_folder
-from cuolr.data.clicklog import load_click_log, read_click_log, read_meta
+from cuolr.data.clicklog import SESSIONS_FILE, load_click_log, read_click_log, read_meta
 from cuolr.data.propensity_file import PROPENSITY_FILE, read_propensities
 from cuolr.errors import InputError
 from cuolr.evaluation import score_on
-from cuolr.files import atomic_file
+from cuolr.files import content_hash
 from cuolr.measures import Measure, what_counts
 from cuolr.terminal import say, training_bar
-from cuolr.types import ClickLog
 
 if TYPE_CHECKING:
-    from cuolr.policies.base import RankingPolicy
     from cuolr.presets import RunConfig
-    from cuolr.training import TrainingConfig
 
 # Behind the paper's propensities, appendix A.
 PAPER_LISTS = 10_000_000
@@ -87,7 +83,8 @@ def train(
     from cuolr.fitting import fit, to_be_aggregated
     from cuolr.learners.naive import Naive
     from cuolr.presets import configure, parse_settings
-    from cuolr.run_folder import CHECKPOINT_FILE, check_place
+    from cuolr.readiness import assess_on_own_log
+    from cuolr.run_folder import CHECKPOINT_FILE, READINESS_FILE, check_place
     from cuolr.training import policy_validation
 
     learner = learner or ("cql" if preset == "paper" else "factored")
@@ -114,7 +111,7 @@ def train(
         if not resume:
             parallel.from_first(partial(check_place, out, overwrite))
 
-        meta = read_meta(log)
+        described_log = {"folder": str(log), **read_meta(log), "sessions_sha256": content_hash(log / SESSIONS_FILE)}
         first_row = next(read_click_log(log, rows_at_a_time=1))
         config = _with_propensities(config, log, first_row.examination is not None)
         aggregated = to_be_aggregated(first_row, config.learner_class, aggregate)
@@ -143,7 +140,7 @@ def train(
                     overwrite,
                     aggregation="no",
                     progress=progress,
-                    provenance={"preset": preset, "log": {"folder": str(log), **meta}},
+                    provenance={"preset": preset, "log": described_log},
                 )
         except KeyboardInterrupt:
             if not (out / CHECKPOINT_FILE).exists():
@@ -167,29 +164,8 @@ def train(
                 "(docs/training.md, validation without labels)"
             )
         if first:
-            _assess(result.best.policy, sessions, config.training if validate is None else None, out)
-
-
-def _assess(policy: "RankingPolicy", log: ClickLog, held_out: "TrainingConfig | None", out: Path) -> None:
-    """Say, and write down, what the log says of the model: on the held-out queries, where there are some."""
-    from cuolr.learners.batches import split_by_query
-    from cuolr.readiness import assess
-    from cuolr.run_folder import READINESS_FILE
-
-    queries = (
-        None if held_out is None else np.unique(log.query[split_by_query(log, held_out.held_out, held_out.seed)[1]])
-    )
-    found = assess(policy, log, queries=queries)
-    on = "held-out queries" if held_out else "queries, all of which it has learned from"
-    described = {**found.as_dict(), "on": on}
-    with atomic_file(out / READINESS_FILE) as unfinished:
-        unfinished.write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-    share = "" if found.logged_order is None else f"; {found.logged_order:.0%} of its score is the logged order"
-    say(
-        f"on {found.queries:,} {on}: of its top {found.k}, {found.overlap:.0%} stand in the logged lists and "
-        f"{found.never_shown:.0%} were never shown{share}"
-    )
-    say(f"{found.verdict}: {found.reason}")
+            found = assess_on_own_log(result.best.policy, sessions, result.provenance["settings"])
+            tell_readiness(found, out / READINESS_FILE)
 
 
 def _with_propensities(config: "RunConfig", log: Path, has_examination: bool) -> "RunConfig":

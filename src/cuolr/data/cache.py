@@ -24,7 +24,7 @@ import numpy as np
 from cuolr.data.letor import READER_VERSION, LetorFile, LetorOptions, group_file, read_file
 from cuolr.data.text_blocks import Progress
 from cuolr.errors import InputError, InputWarning
-from cuolr.files import atomic_file, atomic_folder
+from cuolr.files import atomic_file, atomic_folder, content_hash
 from cuolr.types import Candidates
 
 _ARRAYS = ("features", "offsets", "query_ids", "document_ids", "relevance")
@@ -71,7 +71,7 @@ class Cache:
         pointer = self.folder / "path" / f"{_hash_of(now['path'], now['options'])}.json"
         file = self._unchanged(pointer, now)
         if file is None:
-            hashes = [_content_hash(source) for source in (path, groups) if source.exists()]
+            hashes = [content_hash(source) for source in (path, groups) if source.exists()]
             content = _hash_of(hashes, READER_VERSION, asdict(options))
             file = self._load(content)
             if file is None:
@@ -168,11 +168,6 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None
-
-
-def _content_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _checksum(path: Path) -> int:

@@ -78,6 +78,12 @@ def load_policy(folder: Path | str) -> RankingPolicy:
         raise InputError(f"{folder}: does not hold a '{description.get('policy')}' policy: {reason}") from None
 
 
+def provenance_of(folder: Path | str) -> dict[str, Any]:
+    """Where a saved policy comes from, as far as it was said when it was saved."""
+    provenance = _read_description(Path(folder) / SETTINGS_FILE).get("provenance")
+    return provenance if isinstance(provenance, dict) else {}
+
+
 def _arrays_file(folder: Path, digest: str) -> Path:
     return folder / ARRAYS_PATTERN.replace("*", digest[:16])
 
