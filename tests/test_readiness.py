@@ -94,7 +94,7 @@ def test_the_gain_is_that_of_each_list_in_the_models_order() -> None:
     for row, slots in enumerate(lists.ranking):
         for k, slot in enumerate(slots):
             if slot >= 0:
-                clicks[int(lists.query[row]), slot] += counted.clicked[row, k].sum()
+                clicks[int(lists.query[row]), slot] += lists.clicks[row, k] * lists.count[row]
                 looks[int(lists.query[row]), slot] += looked[row, k]
     mean = {
         q: sum(v for key, v in clicks.items() if key[0] == q) / sum(v for key, v in looks.items() if key[0] == q)

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from cuolr.data.normalise import Normaliser
+from cuolr.learners.counted_lists import count_lists
 from cuolr.learners.evidence import Evidence, pooled
-from cuolr.learners.examination import count_lists
 from tests.learners.lists import no_scaling, random_batch
 from tests.small_log import small_log
 
@@ -20,7 +20,7 @@ def test_documents_of_a_query_are_pooled_over_its_lists() -> None:
     clicks_on, looks_at = (np.zeros(log.candidates.n_documents) for _ in range(2))
     for row, position in zip(*np.nonzero(counted.lists.where), strict=True):
         document = log.candidates.offsets[counted.lists.query[row]] + counted.lists.ranking[row, position]
-        clicks_on[document] += counted.clicked[row, position].sum()
+        clicks_on[document] += counted.lists.clicks[row, position] * counted.lists.count[row]
         looks_at[document] += looked[row, position]
     assert found.query.tolist() == sorted(set(log.query.tolist()))
     assert found.count.tolist() == [int((log.query == query).sum()) for query in found.query]
@@ -58,7 +58,7 @@ def test_a_document_that_nobody_looked_at_has_what_the_prior_says() -> None:
 
 def test_evidence_has_the_scaled_features_of_each_document() -> None:
     counted = count_lists(small_log(rows=100))
-    log, looks = pooled(counted, counted.passed.sum(axis=2, dtype=np.float64), np.zeros(99), 1.0)
+    log, looks = pooled(counted, counted.by_position(counted.passed), np.zeros(99), 1.0)
     normaliser = Normaliser.fit("min-max", log.candidates)
     rows = np.array([4, 1])
     evidence = Evidence.of_log(log, rows, looks, normaliser)

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from torch import Tensor
@@ -9,54 +7,12 @@ from cuolr.clicks.simulate import simulate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate
 from cuolr.learners.batches import scaled_documents
-from cuolr.learners.examination import (
-    CountedLists,
-    Examination,
-    count_lists,
-    fit_attractiveness,
-    fit_examination,
-    last_click_above,
-)
+from cuolr.learners.counted_lists import CountedLists, count_lists
+from cuolr.learners.examination import Examination, fit_attractiveness, fit_examination
 from cuolr.learners.logged_order import fit_logged_order
 from cuolr.ranksvm import fit_ranksvm
-from cuolr.types import ClickLog, Doubles, Ints
+from cuolr.types import Doubles, Ints
 from tests.small_log import small_log
-
-
-def plain_counts(log: ClickLog, query: int, ranking: list[int]) -> dict[tuple[int, int], list[int]]:
-    """Session by session: how often a position was passed and clicked, by the last click above."""
-    counts: dict[tuple[int, int], list[int]] = {}
-    for row in range(len(log)):
-        if log.query[row] != query or log.ranking[row].tolist() != ranking:
-            continue
-        last = 0
-        for position in range(log.k):
-            if log.ranking[row, position] < 0:
-                break
-            passed = counts.setdefault((position, last), [0, 0])
-            passed[0] += 1
-            if log.clicks[row, position]:
-                passed[1] += 1
-                last = position + 1
-    return counts
-
-
-def test_the_last_click_above_a_position_is_never_its_own() -> None:
-    clicks = np.array([[1, 0, 1, 0], [0, 0, 0, 1]], np.uint8)
-    assert last_click_above(clicks).tolist() == [[0, 1, 1, 3], [0, 0, 0, 0]]
-
-
-def test_counts_are_those_of_a_loop_over_sessions() -> None:
-    log = small_log(rows=200)
-    counted = count_lists(log)
-    assert counted.passed.sum() == log.where.sum()
-    for row in range(len(counted.lists)):
-        expected = plain_counts(log, int(counted.lists.query[row]), counted.lists.ranking[row].tolist())
-        found = {
-            (position, last): [int(counted.passed[row, position, last]), int(counted.clicked[row, position, last])]
-            for position, last in zip(*np.nonzero(counted.passed[row]), strict=True)
-        }
-        assert found == expected
 
 
 def scores_and_documents(counted: CountedLists) -> tuple[Tensor, Doubles, Ints]:
@@ -129,6 +85,15 @@ def test_a_click_above_changes_looking_by_the_ratio_of_click_rates_on_the_same_d
     assert table[1, 1] / table[1, 0] == pytest.approx(0.5, abs=0.03)
 
 
+def test_nobody_who_has_not_clicked_looks_further_down_more_than_at_the_first_position() -> None:
+    """One list whose second document is clicked three times as often as its first."""
+    log = small_log(rows=1).select(np.zeros(400, np.int64))
+    log.clicks[:] = 0
+    log.clicks[:100, 0] = log.clicks[100:400, 1] = 1
+    table = fit_examination(count_lists(log), np.zeros((1, log.k))).table
+    assert table[0, 0] == table[1, 0] == 1
+
+
 def test_what_the_log_never_shows_is_not_known_and_counts_for_nothing() -> None:
     log = small_log(rows=50)
     log.clicks[:] = 0
@@ -146,25 +111,10 @@ def test_looks_are_the_sum_of_chi_over_sessions() -> None:
     counted = count_lists(small_log(rows=200))
     found = fitted(counted)
     expected = np.zeros(counted.lists.where.shape)
-    for row, position, last in zip(*np.nonzero(counted.passed), strict=True):
-        expected[row, position] += counted.passed[row, position, last] * found.table[position, last]
+    passed, _ = counted.dense(np.arange(len(counted.lists)))
+    for row, position, last in zip(*np.nonzero(passed), strict=True):
+        expected[row, position] += passed[row, position, last] * found.table[position, last]
     np.testing.assert_allclose(found.looked(counted), expected, rtol=1e-6)
-
-
-def test_lists_of_two_loggers_are_one_list() -> None:
-    log = small_log(rows=60)
-    propensity = np.where(log.where, 0.5, 0.0).astype(np.float32)
-    propensity[::2] /= 2
-    assert len(count_lists(replace(log, logging_propensity=propensity)).lists) == len(count_lists(log).lists)
-
-
-def test_many_sessions_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = small_log(rows=300)
-    whole = count_lists(log)
-    monkeypatch.setattr("cuolr.learners.examination.SESSIONS_AT_A_TIME", 7)
-    in_parts = count_lists(log)
-    np.testing.assert_array_equal(in_parts.passed, whole.passed)
-    np.testing.assert_array_equal(in_parts.clicked, whole.clicked)
 
 
 def attractiveness(counted: CountedLists, steps: int, seed: int = 1) -> Doubles:

@@ -15,6 +15,7 @@ from cuolr.errors import InputError
 from cuolr.evaluation import score_on
 from cuolr.fitting import fit
 from cuolr.learners.base import Learner
+from cuolr.learners.evidence import Evidence
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
 from cuolr.policies.store import load_policy, save_policy
@@ -122,6 +123,30 @@ def test_a_log_without_a_click_is_ranked_by_something_finite() -> None:
     log = small_log(60)
     log.clicks[:] = 0
     assert np.isfinite(blend(trained(log)).score(log.candidates)).all()
+
+
+def test_documents_that_nothing_tells_apart_make_no_weight_large() -> None:
+    log = small_log(200, queries=40)
+    alike = replace(log.candidates, features=np.full_like(log.candidates.features, 0.3))
+    policy = blend(trained(replace(log, candidates=alike)))
+    assert max(np.abs(policy.weights)) < 1e3
+    assert np.ptp(policy.score(alike)) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("clicks_per_query", "step", "expected"),
+    [(2.0, 1_000, 10 / 2), (400.0, 100, 25 / 100), (400.0, 0, 25), (0.0, 1_000, 100)],
+    ids=["few clicks", "few steps", "no step yet", "no click"],
+)
+def test_the_least_weight_of_the_logged_order_falls_with_clicks_and_steps(
+    clicks_per_query: float, step: int, expected: float
+) -> None:
+    learner = build("factored", trust_clicks=10.0, trust_steps=25.0)
+    evidence = Evidence.of_batch(random_batch(lengths=(4, 2, 3)))
+    shares = np.full(evidence.clicked.shape, clicks_per_query * 3 / evidence.clicked.size)
+    learner._step = step  # type: ignore[attr-defined]
+    found = learner._least_trust(replace(evidence, clicked=shares))  # type: ignore[attr-defined]
+    assert found == pytest.approx(expected)
 
 
 def test_an_aggregated_log_is_refused() -> None:

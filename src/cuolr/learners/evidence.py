@@ -10,7 +10,7 @@ from cuolr.data.log_columns import slot_dtype
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.batches import scaled_documents
-from cuolr.learners.examination import CountedLists, count_lists
+from cuolr.learners.counted_lists import CountedLists, count_lists
 from cuolr.policies.linear import LinearPolicy
 from cuolr.types import Bools, ClickLog, Doubles, Ints
 
@@ -164,7 +164,7 @@ def pooled(counted: CountedLists, looked: Doubles, prior: Doubles, prior_looks: 
         return np.bincount(documents, weights=values[where], minlength=candidates.n_documents).astype(np.float64)
 
     shown = np.flatnonzero(by_document(np.ones(where.shape)) > 0)
-    clicks_on, looks_at = by_document(counted.clicked.sum(axis=2, dtype=np.float64))[shown], by_document(looked)[shown]
+    clicks_on, looks_at = by_document(counted.by_position(counted.clicked))[shown], by_document(looked)[shown]
     queries, row = np.unique(candidates.query_of_document[shown], return_inverse=True)
     order = np.lexsort((-looks_at, row))
     starts = np.searchsorted(row[order], np.arange(len(queries)))

@@ -6,22 +6,17 @@ the first click for CASCADE, λ of the last click for DCM. So χ is learned as a
 then, with χ known, α as a network of the document.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 import torch
 from torch import Tensor
 
-from cuolr.data.aggregate import aggregate
 from cuolr.learners.conditional import fit_effects
+from cuolr.learners.counted_lists import CountedLists
 from cuolr.learners.networks import DocumentNetwork, seeded
-from cuolr.types import ClickLog, Doubles, Floats, Ints
+from cuolr.types import Doubles, Ints
 
-# Sessions that are counted together, so that memory does not grow with the log.
-SESSIONS_AT_A_TIME = 1 << 18
 DOCUMENTS_AT_A_TIME = 1 << 15
 # The hidden layers of the network.
 HIDDEN = (128, 64)
@@ -31,21 +26,6 @@ LEAST_PROBABILITY = 1e-5
 MAX_LISTS = 20_000
 # Half the inverse variance of the logarithms of χ before a click is seen.
 PRIOR = 0.5
-
-
-@dataclass(frozen=True)
-class CountedLists:
-    """The lists of a log, and how often each position was passed, and clicked, after which click above.
-
-    Attributes:
-        lists: The log, aggregated: L lists.
-        passed: [L, K, K + 1] sessions by the last click above position k: 0 = none, else its position from 1.
-        clicked: [L, K, K + 1] those of them that clicked at k.
-    """
-
-    lists: ClickLog
-    passed: Floats
-    clicked: Floats
 
 
 @dataclass(frozen=True)
@@ -63,48 +43,8 @@ class Examination:
 
     def looked(self, counted: CountedLists) -> Doubles:
         """[L, K] Σ χ over sessions: as how many looks at position 1 the looks at each shown document count."""
-        looked: Doubles = (counted.passed * np.nan_to_num(self.table)).sum(axis=2, dtype=np.float64)
-        return looked
-
-
-def last_click_above(clicks: npt.NDArray[Any]) -> Ints:
-    """[M, K] the position of the last click above each position, from 1; 0 = none.
-
-    >>> last_click_above(np.array([[0, 1, 0, 1, 0]]))
-    array([[0, 0, 2, 2, 4]])
-    """
-    positions = np.where(clicks > 0, np.arange(1, clicks.shape[1] + 1), 0)
-    latest = np.maximum.accumulate(positions, axis=1)
-    return np.concatenate([np.zeros((len(clicks), 1), np.int64), latest[:, :-1]], axis=1)
-
-
-def count_lists(log: ClickLog) -> CountedLists:
-    """Count the sessions of a log; in an aggregated one all count as if there were no click above."""
-    log = replace(log, logging_propensity=None)  # lists of two loggers are one list
-    lists = aggregate(log)
-    rows, k = len(lists), log.k
-    if log.aggregated:
-        counts = np.zeros((2, rows, k, k + 1), np.float32)
-        counts[0, :, :, 0] = lists.where * lists.count[:, None]
-        counts[1, :, :, 0] = lists.clicks * counts[0, :, :, 0]
-        return CountedLists(lists, *counts)
-    passed, clicked = np.zeros(rows * k * (k + 1)), np.zeros(rows * k * (k + 1))
-    numbered = _lists_as_table(lists).with_row_index("row")
-    for start in range(0, len(log), SESSIONS_AT_A_TIME):
-        part = log.select(slice(start, start + SESSIONS_AT_A_TIME))
-        shown = _lists_as_table(part)
-        row = shown.join(numbered, on=shown.columns, how="left", maintain_order="left")["row"].to_numpy()
-        cell = (row[:, None].astype(np.int64) * k + np.arange(k)) * (k + 1) + last_click_above(part.clicks)
-        where = part.where
-        passed += np.bincount(cell[where], minlength=len(passed))
-        clicked += np.bincount(cell[where], weights=part.clicks[where], minlength=len(clicked))
-    shape = (rows, k, k + 1)
-    return CountedLists(lists, *(counts.reshape(shape).astype(np.float32) for counts in (passed, clicked)))
-
-
-def _lists_as_table(log: ClickLog) -> pl.DataFrame:
-    columns = {f"position {k}": log.ranking[:, k].astype(np.int64) for k in range(log.k)}
-    return pl.DataFrame({"query": log.query.astype(np.int64), **columns})
+        chances = np.nan_to_num(self.table).ravel()[counted.cases % counted.cases_of_a_list]
+        return counted.by_position(counted.passed * chances)
 
 
 def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination:
@@ -124,10 +64,10 @@ def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination
         counted: The log.
         logged_order: [L, K] l, or zeros.
     """
-    k = counted.passed.shape[1]
-    some = np.flatnonzero(counted.clicked.any(axis=(1, 2)))
+    k = counted.lists.k
+    some = np.flatnonzero(counted.by_position(counted.clicked).any(axis=1))
     some = np.random.default_rng(0).permutation(some)[:MAX_LISTS]
-    passed, clicked = (counts[some].astype(np.float64) for counts in (counted.passed, counted.clicked))
+    passed, clicked = (counts.astype(np.float64) for counts in counted.dense(some))
     after = np.ones((k, k + 1))
     for position in range(1, k):
         ours = passed[:, position]
@@ -136,13 +76,13 @@ def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination
     looked = (passed * after).sum(axis=2)
     effects, slope = fit_effects(clicked.sum(axis=2), looked, logged_order[some], PRIOR)
     table = after * np.exp(np.minimum(effects - effects[0], 0.0))[:, None]
-    seen = counted.passed.sum(axis=0) > 0
+    seen = np.bincount(counted.cases % counted.cases_of_a_list, minlength=table.size).reshape(table.shape) > 0
     return Examination(np.where(seen, table, np.nan), slope)
 
 
 def everything(counted: CountedLists) -> Examination:
     """Of users who look at all that they are shown."""
-    return Examination(np.ones(counted.passed.shape[1:]), 0.0)
+    return Examination(np.ones((counted.lists.k, counted.lists.k + 1)), 0.0)
 
 
 def fit_attractiveness(
@@ -176,7 +116,7 @@ def fit_attractiveness(
         network = DocumentNetwork(features.shape[1], HIDDEN)
     optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate, foreach=True)
     generator = torch.Generator().manual_seed(seed)
-    rows, passed, clicked = (torch.from_numpy(a) for a in (documents, counted.passed, counted.clicked))
+    rows = torch.from_numpy(documents)
     known = torch.from_numpy(_mean_logit(counted, documents, logged_order, examination.slope)).float()
     looks = torch.from_numpy(np.nan_to_num(examination.table)).float()
 
@@ -186,8 +126,9 @@ def fit_attractiveness(
 
     for _ in range(steps):
         batch = torch.randint(len(rows), (batch_size,), generator=generator)
+        passed, clicked = (torch.from_numpy(counts) for counts in counted.dense(batch.numpy()))
         chance = attractiveness(rows[batch]).unsqueeze(2) * looks
-        loss = -_likelihood(chance, passed[batch], clicked[batch])
+        loss = -_likelihood(chance, passed, clicked)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -199,8 +140,8 @@ def fit_attractiveness(
 
 def _mean_logit(counted: CountedLists, documents: Ints, logged_order: Doubles, slope: float) -> Doubles:
     """[n] where the network starts: β·l, and at position 1 the mean click rate."""
-    first = counted.passed[:, 0, 0].astype(np.float64)
-    rate = (counted.clicked[:, 0, 0].sum() + 1) / (first.sum() + 2)
+    first, clicked = (counted.by_position(counts)[:, 0] for counts in (counted.passed, counted.clicked))
+    rate = (clicked.sum() + 1) / (first.sum() + 2)
     mean = float(logged_order[documents[:, 0]] @ first / max(first.sum(), 1))
     logits: Doubles = np.log(rate / (1 - rate)) + slope * (logged_order - mean)
     return logits

@@ -27,6 +27,8 @@ from cuolr.types import ClickLog, Ints
 
 # Documents by which the scores of a model are brought to a standard deviation of 1.
 SCALE_DOCUMENTS = 5_000
+# Of the size of a ranker's scores: differences up to this are none.
+ROUNDING = 1e-6
 # The weight of the logged order against all that was learned, at most, where little was.
 MOST_TRUST = 100.0
 # Half the inverse variance of the weights of rankers before a click is seen.
@@ -90,7 +92,7 @@ class FactoredConfig(ListwiseConfig):
             linear_learning_rate=(0, 1),
             lists_per_step=(1, 1_000_000),
             leaves=(2, 100_000),
-            tree_learning_rate=(0, 1),
+            tree_learning_rate=(1e-9, 1),
             min_documents_per_leaf=(1, 1_000_000),
             feature_share=(0.01, 1),
             trust_steps=(0, 1e9),
@@ -267,7 +269,9 @@ class Factored(Learner):
             kinds.append([self.logged_order] * self.config.parts)
         drawn = np.random.default_rng(self._seed).permutation(len(evidence.features))[:SCALE_DOCUMENTS]
         scores_of_some = np.array([[ranker.score(evidence.features[drawn]) for ranker in kind] for kind in kinds])
-        scale = 1 / np.maximum(scores_of_some.std(axis=2), 1e-12)
+        spread, size = scores_of_some.std(axis=2), np.abs(scores_of_some).max(axis=2)
+        # A ranker that knows no difference has nothing but errors of rounding, which no scale should make large.
+        scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > ROUNDING * size)
         held_out = np.zeros((len(kinds), *evidence.where.shape))
         for part, rows in enumerate(self._held_out):
             where = evidence.where[rows]

@@ -41,7 +41,7 @@ class TreeConfig:
         expect(
             self,
             leaves=(2, 100_000),
-            learning_rate=(0, 1),
+            learning_rate=(1e-9, 1),
             max_documents=(1_000, 100_000_000),
             threads=(1, 1_000),
         )
