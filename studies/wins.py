@@ -8,7 +8,7 @@ two measures.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,7 +91,53 @@ def against(column: Column, other: str, measure: str) -> Comparison:
     return compare(first, second)
 
 
-def print_grid(results: Results, of_grid: list[Column]) -> None:
+@dataclass(frozen=True)
+class Duel:
+    """Ours against another method in a column.
+
+    Attributes:
+        column: The click model, of a grid.
+        other: The method.
+        measure: What is compared.
+        comparison: Paired by query.
+        p_value: Of the t-test, after Holm's correction over all that is compared with it.
+    """
+
+    column: Column
+    other: str
+    measure: str
+    comparison: Comparison
+    p_value: float
+
+
+def duels(of_grid: Sequence[Column], others: Sequence[str]) -> list[Duel]:
+    """Of each column with its other method, by each measure: the family of Holm's correction."""
+    pairs = [(column, other, m) for column, other in zip(of_grid, others, strict=True) for m in MEASURES]
+    found = [against(*pair) for pair in pairs]
+    corrected = holm([comparison.t_test for comparison in found])
+    return [Duel(*pair, comparison, p) for pair, comparison, p in zip(pairs, found, corrected, strict=True)]
+
+
+def tally(family: Sequence[Duel]) -> str:
+    """How often ours is ahead; what is behind is counted before the correction, too, which would hide it."""
+    ahead = sum(duel.comparison.difference > 0 for duel in family)
+    surely = sum(duel.comparison.difference > 0 and duel.p_value < 0.05 for duel in family)
+    behind = [duel for duel in family if duel.comparison.difference < 0]
+    return (
+        f"Ahead in {ahead} of {len(family)}, significantly in {surely}; significantly behind in "
+        f"{sum(duel.p_value < 0.05 for duel in behind)} (without correction "
+        f"{sum(duel.comparison.t_test < 0.05 for duel in behind)}); lowest end of an interval "
+        f"{min(duel.comparison.interval[0] for duel in family):+.4f}."
+    )
+
+
+def shares_of_skyline(of_grid: Sequence[Column]) -> list[float]:
+    """Ours above LOGGING, of SKYLINE above LOGGING, by nDCG@10."""
+    means = [[mean(column.runs[m], MEASURES[0]) for m in (OURS, "SKYLINE", "LOGGING")] for column in of_grid]
+    return [(ours - logging) / (skyline - logging) for ours, skyline, logging in means]
+
+
+def print_grid(results: Results, of_grid: Sequence[Column]) -> None:
     """A table of means, and one of ours against the best baseline, naive and LOGGING."""
     print(f"\n## {of_grid[0].grid.title}\n")
     for measure in MEASURES:
@@ -104,34 +150,30 @@ def print_grid(results: Results, of_grid: list[Column]) -> None:
                 cells = " | ".join(f"{value:.4f}" for value in values)
                 print(f"| {method} | {cells} | {np.mean(values):.4f} | {np.mean(seconds) / 60:.2f} |")
         print()
-    pairs = [(column, measure) for column in of_grid for measure in MEASURES]
-    best = {column.click_model: best_baseline(results, column) for column in of_grid}
-    for title, others in (
-        ("the best baseline by validation", best),
-        ("naive", dict.fromkeys(best, "naive")),
-        ("LOGGING", dict.fromkeys(best, "LOGGING")),
-    ):
-        found = [against(column, others[column.click_model], measure) for column, measure in pairs]
-        corrected = holm([comparison.t_test for comparison in found])
-        print(f"| against {title} | measure | difference | 95 % interval | p (Holm) |\n|---|---|---|---|---|")
-        for (column, measure), comparison, p in zip(pairs, found, corrected, strict=True):
+    if not all(OURS in column.runs for column in of_grid):
+        print(f"{OURS} has not run under all click models yet.")
+        return
+    best = [best_baseline(results, column) for column in of_grid]
+    rivals = {
+        "the best baseline by validation": best,
+        "naive": ["naive"] * len(best),
+        "LOGGING": ["LOGGING"] * len(best),
+    }
+    for title, others in rivals.items():
+        if title != "naive" and others == rivals["naive"]:
+            continue  # there is no other baseline
+        print(f"| against {title} | measure | difference | 95 % interval | p | p (Holm) |\n|---|---|---|---|---|---|")
+        family = duels(of_grid, others)
+        for duel in family:
+            comparison = duel.comparison
             low, high = comparison.interval
-            name = f"{column.click_model.upper()}: {others[column.click_model]}"
-            interval = f"{low:+.4f} to {high:+.4f}"
-            print(f"| {name} | {measure} | {comparison.difference:+.4f} | {interval} | {p:.3f} {stars(p)} |")
-        ahead = sum(comparison.difference > 0 for comparison in found)
-        surely = sum(c.difference > 0 and p < 0.05 for c, p in zip(found, corrected, strict=True))
-        behind = sum(c.difference < 0 and p < 0.05 for c, p in zip(found, corrected, strict=True))
-        worst = min(comparison.interval[0] for comparison in found)
-        print(
-            f"\nAhead in {ahead} of {len(found)}, significantly in {surely}, significantly behind in {behind}; "
-            f"lowest end of an interval {worst:+.4f}.\n"
-        )
+            print(
+                f"| {duel.column.click_model.upper()}: {duel.other} | {duel.measure} | {comparison.difference:+.4f} "
+                f"| {low:+.4f} to {high:+.4f} | {comparison.t_test:.3f} | {duel.p_value:.3f} {stars(duel.p_value)} |"
+            )
+        print(f"\n{tally(family)}\n")
     if all("SKYLINE" in column.runs for column in of_grid):
-        shares = []
-        for column in of_grid:
-            ours, skyline, logging = (mean(column.runs[m], "ndcg@10") for m in (OURS, "SKYLINE", "LOGGING"))
-            shares.append((ours - logging) / (skyline - logging))
+        shares = shares_of_skyline(of_grid)
         print(
             f"Of SKYLINE's nDCG@10 above LOGGING: {', '.join(f'{share:.0%}' for share in shares)}, "
             f"on average {np.mean(shares):.0%}."

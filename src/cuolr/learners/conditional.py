@@ -4,7 +4,9 @@ Let clicks on thing m of group g be Poisson with mean x_gm · exp(e_m + Σ_i w_i
 e what holds for the thing in every group, z what is known of it in this one, and b whatever is special about the group.
 Given the clicks of the group, b does not matter: they fall on its things by softmax_m(log x + e + Σ_i w_i z_i). The
 logarithm of that has one maximum in e and w, and there its slope is 0, which asks no more than that the mean clicks are
-as above: it does not matter that clicks are not Poisson.
+as above: that clicks are not Poisson does not matter, where the exposure does not depend on the clicks of the group.
+Where it does, because users stop at a click, groups with much to click above have fewer clicks below than that, and the
+things below seem better than they are; `fit_examination` says what it does about it.
 """
 
 import numpy as np

@@ -1,9 +1,10 @@
 """How people look at a list, learned from their clicks, with no click model named.
 
-Every click model of definition 3.1 says P(C_k = 1) = χ(R, k) · α(d_k). Given the clicks above, what is left of χ is, in
-most of them, a matter of the position k and of the last click above it: ρ_k for PBM, γ of both for UBM, nothing after
-the first click for CASCADE, λ of the last click for DCM. So χ is learned as a table of these two, by likelihood, and
-then, with χ known, α as a network of the document.
+Every click model of definition 3.1 says P(C_k = 1) = χ(R, k) · α(d_k). Given the clicks above, what is left of χ is a
+matter of the position k and of the last click above it: ρ_k for PBM, γ of both for UBM, nothing after the first click
+for CASCADE. For DCM it is λ of the last click right below it; further down, those who went on and did not click are
+fewer, by the attractiveness of what stands between, and so it is for CCM. The table has the mean over lists there. So χ
+is learned as a table of these two, by likelihood, and then, with χ known, α as a network of the document.
 """
 
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class Examination:
 
 
 def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination:
-    """The most likely table, by `conditional`, in two steps that nothing but the log decides: no step size and no seed.
+    """The most likely table, by `conditional`, in two steps with one maximum each: no step size is in it.
 
     1. How χ depends on the last click above: by the clicks on one document in one list, which differ by nothing else.
     2. How it depends on the position: by the clicks in one list, of users who look as in step 1. Its documents differ,

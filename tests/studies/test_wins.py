@@ -1,0 +1,106 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from studies.wins import Column, best_baseline, columns, duels, print_grid, shares_of_skyline, tally
+
+from cuolr.experiments.reading import parse_experiment
+from cuolr.experiments.results import Results, ResultsFolder, name_of, read_results
+from cuolr.experiments.spec import Cell
+from cuolr.significance import compare, holm
+from cuolr.types import Doubles
+from tests.experiments.made_up import DATA, made_up_result
+
+QUERIES = 40
+# What each method adds to a query's value; IPW is the better one on test, DLA on validation.
+LEVEL = {"LOGGING": 0.0, "SKYLINE": 0.2, "naive": 0.05, "IPW": 0.15, "DLA": 0.1, "CUOLR": 0.19}
+VALIDATION = {"naive": 0.5, "IPW": 0.6, "DLA": 0.7, "CUOLR": 0.65}
+LEARNERS = {"LOGGING": "logging", "SKYLINE": "skyline", "CUOLR": "factored"}
+EXPERIMENT = parse_experiment(
+    {
+        "title": "Wins",
+        "seeds": 2,
+        "measures": ["ndcg@10", "err@10"],
+        "method": {name: {"learner": LEARNERS.get(name, name.lower())} for name in LEVEL},
+        "grid": [{"click_model": ["pbm", "dcm"], "method": list(LEVEL)}],
+    }
+)
+
+
+def values_of(cell: Cell, measure: str) -> Doubles:
+    seed = [cell.seed, *cell.method.encode(), *cell.click_model.encode(), *measure.encode()]
+    values = 0.4 + LEVEL[cell.method] + np.random.default_rng(seed).normal(0, 0.05, QUERIES)
+    values[3] = np.nan  # nothing relevant
+    return values
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    folder, cells = ResultsFolder(tmp_path), EXPERIMENT.cells([])
+    folder.start(EXPERIMENT, {**DATA, "folds": []}, {}, {cell: name_of(cell, {}) for cell in cells})
+    for cell in cells:
+        made_up = made_up_result(cell, {measure: values_of(cell, measure) for measure in EXPERIMENT.measures})
+        folder.finish(name_of(cell, {}), replace(made_up, notes={"validation": VALIDATION.get(cell.method, 0.0)}))
+    return read_results(tmp_path)
+
+
+@pytest.fixture
+def found(results: Results) -> list[Column]:
+    return list(columns(results))
+
+
+def test_the_best_baseline_is_chosen_by_validation_and_is_never_ours_or_a_yardstick(
+    results: Results, found: list[Column]
+) -> None:
+    assert [best_baseline(results, column) for column in found] == ["DLA", "DLA"]
+
+
+def test_queries_are_compared_after_the_mean_over_seeds_and_corrected_together(found: list[Column]) -> None:
+    family = duels(found, ["IPW", "DLA"])
+    assert len(family) == 2 * 2
+    expected = []
+    for column, other in zip(found, ["IPW", "DLA"], strict=True):
+        for measure in ("ndcg@10", "err@10"):
+            ours, theirs = (
+                np.mean([run.per_query[measure] for run in column.runs[name].values()], axis=0)
+                for name in ("CUOLR", other)
+            )
+            expected.append(compare(ours, theirs))
+    assert [duel.comparison for duel in family] == expected
+    assert expected[0].queries == QUERIES - 1
+    assert [duel.p_value for duel in family] == holm([comparison.t_test for comparison in expected])
+
+
+def test_what_is_behind_is_counted_before_the_correction_too(found: list[Column]) -> None:
+    behind = [duel for duel in duels(found, ["SKYLINE", "SKYLINE"]) if duel.comparison.difference < 0]
+    unsure = [replace(behind[0], comparison=replace(behind[0].comparison, t_test=0.03), p_value=0.3)]
+    assert "Ahead in 0 of 1, significantly in 0; significantly behind in 0 (without correction 1)" in tally(unsure)
+
+
+def test_the_share_of_skyline_is_from_the_means(found: list[Column]) -> None:
+    for column, share in zip(found, shares_of_skyline(found), strict=True):
+        ours, skyline, logging = (
+            np.mean([np.nanmean(run.per_query["ndcg@10"]) for run in column.runs[name].values()])
+            for name in ("CUOLR", "SKYLINE", "LOGGING")
+        )
+        assert share == pytest.approx((ours - logging) / (skyline - logging))
+        assert share == pytest.approx(0.95, abs=0.1)
+
+
+def test_the_tables_show_every_method_and_every_duel(
+    results: Results, found: list[Column], capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_grid(results, found)
+    told = capsys.readouterr().out
+    for method in LEVEL:
+        assert f"| {method} | " in told
+    assert told.count("| PBM: DLA | ") == told.count("| DCM: naive | ") == told.count("| DCM: LOGGING | ") == 2
+
+
+def test_before_ours_has_run_there_are_means_alone(
+    results: Results, found: list[Column], capsys: pytest.CaptureFixture[str]
+) -> None:
+    without = [replace(column, runs={m: runs for m, runs in column.runs.items() if m != "CUOLR"}) for column in found]
+    print_grid(results, without)
+    assert "CUOLR has not run" in capsys.readouterr().out
