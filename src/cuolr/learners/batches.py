@@ -180,7 +180,9 @@ def split_by_query(log: ClickLog, share: float, seed: int) -> tuple[Ints, Ints]:
         raise InputError(f"share of the queries to hold out: expected above 0 and below 1, found {share}")
     queries = np.unique(log.query)
     if len(queries) < 2:
-        raise InputError("expected a log of at least 2 queries to hold one out for validation, found 1")
+        raise InputError(
+            "expected a log of at least 2 queries to hold one out for validation, found 1; validate on labelled queries"
+        )
     n_held_out = min(max(1, round(share * len(queries))), len(queries) - 1)
     held_out = np.zeros(log.candidates.n_queries, np.bool_)
     held_out[np.random.default_rng(seed).permutation(queries)[:n_held_out]] = True

@@ -31,6 +31,8 @@ SCALE_DOCUMENTS = 5_000
 ROUNDING = 1e-6
 # The weight of the logged order against all that was learned, at most, where little was.
 MOST_TRUST = 100.0
+# Of a query; more of them on the queries that everybody asks do not make the others better known.
+ENOUGH_CLICKS = 1_000.0
 # Half the inverse variance of the weights of rankers before a click is seen.
 PRIOR = 0.5
 
@@ -292,7 +294,7 @@ class Factored(Learner):
 
     def _least_trust(self, evidence: Evidence) -> float:
         """The least weight of the logged order, against that of all that was learned from clicks."""
-        clicks_per_query = float(evidence.clicked.sum()) / max(len(evidence), 1)
+        clicks_per_query = float(np.minimum(evidence.clicked.sum(axis=1), ENOUGH_CLICKS).mean())
         few_steps = self.config.trust_steps / max(self._step, 1)
         few_clicks = self.config.trust_clicks / max(clicks_per_query, 1e-9)
         return min(max(few_steps, few_clicks), MOST_TRUST)
