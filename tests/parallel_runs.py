@@ -21,7 +21,7 @@ from cuolr.types import ClickLog
 from tests.small_log import counted_log, small_log
 
 # Those that take parts of batches; cm-ipw is ipw's loss with other weights, and needs a file.
-LEARNERS_IN_PARTS = [name for name in LEARNERS.names() if LEARNERS.get(name).takes_parts and name != "cm-ipw"]
+LEARNERS_IN_PARTS = [name for name in LEARNERS.names() if LEARNERS.get(name).learns_by_batch and name != "cm-ipw"]
 STEPS = 12
 Step = Callable[[int, Mapping[str, float]], None]
 

@@ -53,7 +53,7 @@ def fit(
         provenance: Where the log comes from, to be kept with the model.
     """
     training, learner_class = config.training, config.learner_class
-    if parallel.processes() > 1 and not learner_class.takes_parts:
+    if parallel.processes() > 1 and not learner_class.learns_by_batch:
         raise InputError(f"{config.learner} needs all sessions at once, so one process must do; leave torchrun away")
     if learner_class.needs_sessions:
         require_sessions(log, config.learner)

@@ -24,6 +24,8 @@ from cuolr.run_folder import RunFolder
 Validate: TypeAlias = Callable[[Learner], float]
 # Told after each step its number, from 1, and what was measured.
 Progress: TypeAlias = Callable[[int, Mapping[str, float]], None]
+# The part of a batch that a learner gets which has all there is already.
+NOTHING = slice(0, 0)
 Outcome = Literal["finished", "patience", "interrupted"]
 # What every library that draws can be seeded with.
 MAX_SEED = 2**31 - 1
@@ -197,7 +199,8 @@ class _Run:
 
     def update(self, batches: Batches) -> dict[str, float]:
         start = time.perf_counter()
-        batch = batches.at(self.step, parallel.part_of(batches.batch_size))
+        part = parallel.part_of(batches.batch_size) if self.learner.learns_by_batch else NOTHING
+        batch = batches.at(self.step, part)
         self.step += 1
         try:
             values = self.learner.update(batch)

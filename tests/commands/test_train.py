@@ -359,6 +359,13 @@ def test_bad_settings_are_one_line_and_leave_nothing(
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize("learner", ["factored", "lightgbm"])
+def test_a_batch_size_that_would_change_nothing_is_refused(run: Run, log: Path, tmp_path: Path, learner: str) -> None:
+    result = run("train", log, "--learner", learner, "--batch-size", 8, "--out", tmp_path / "model")
+    assert result.status == 2
+    assert f"--batch-size 8: {learner} does not learn by batches" in result.err
+
+
 def test_what_is_no_log_is_refused(run: Run, tmp_path: Path) -> None:
     result = train(run, tmp_path, tmp_path / "model")
     assert result.status == 2

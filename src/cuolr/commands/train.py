@@ -63,7 +63,7 @@ def train(
         preset: Where settings come from that are not given: default or paper.
         encoder: What makes a state of the documents placed so far (`cuolr list`).
         steps: Number of updates.
-        batch_size: Lists in a batch.
+        batch_size: Lists in a batch, for learners that learn by batches.
         seed: The same seed gives the same model.
         precision: Of the products in training; bfloat16 is faster where the processor has it.
         settings: Any other setting, such as learner.conservative_weight=0.5; may be given several times.
@@ -104,6 +104,8 @@ def train(
         if measure is not None and validate is None:
             raise InputError(f"--measure {measure}: nothing is measured without --validate; give both, or neither")
         measure = str(Measure.parse(measure or "ndcg@10"))
+        if batch_size is not None and not config.learner_class.learns_by_batch:
+            raise InputError(f"--batch-size {batch_size}: {learner} does not learn by batches; leave it away")
         if issubclass(config.learner_class, Naive):
             if aggregate == "no":
                 raise InputError(f"--aggregate no: {learner} always learns from one row for each list; leave it away")

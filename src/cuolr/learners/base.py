@@ -34,13 +34,14 @@ class Learner(ABC):
     Attributes:
         Config: The frozen dataclass of its settings.
         needs_sessions: Whether it needs each session's own clicks, so that an aggregated log will not do.
-        takes_parts: Whether several processes can learn together, each from its part of every batch.
+        learns_by_batch: Whether a step learns from the batch that it is given, which several processes can share; else
+            it learns from all that `begin` was given.
         max_unshown: How many of a query's unshown documents it asks for with each list, at most.
     """
 
     Config: ClassVar[type[Any]]
     needs_sessions: ClassVar[bool] = False
-    takes_parts: ClassVar[bool] = False
+    learns_by_batch: ClassVar[bool] = True
     max_unshown: int = 0
 
     @abstractmethod

@@ -134,6 +134,7 @@ class Factored(Learner):
     Config = FactoredConfig
     config: FactoredConfig
     needs_sessions = True
+    learns_by_batch = False
 
     def __init__(self, config: FactoredConfig, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
         self.config = config

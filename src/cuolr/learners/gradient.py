@@ -24,7 +24,6 @@ class GradientLearner(Learner):
         max_gradient_norm: The gradient of each network is clipped to this norm; None = as it is.
     """
 
-    takes_parts = True
     networks: nn.ModuleDict
     max_gradient_norm: float | None
 

@@ -85,6 +85,7 @@ class TreeLearner(Learner):
 
     config: TreeConfig
     needs_sessions = True
+    learns_by_batch = False
 
     def __init__(self, config: Any, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
         self.config = config
