@@ -131,6 +131,15 @@ def tally(family: Sequence[Duel]) -> str:
     )
 
 
+def in_words(p_value: float) -> str:
+    """As a table has it.
+
+    >>> in_words(0.0123), in_words(1e-9)
+    ('0.012', '< 0.001')
+    """
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
 def shares_of_skyline(of_grid: Sequence[Column]) -> list[float]:
     """Ours above LOGGING, of SKYLINE above LOGGING, by nDCG@10."""
     means = [[mean(column.runs[m], MEASURES[0]) for m in (OURS, "SKYLINE", "LOGGING")] for column in of_grid]
@@ -169,7 +178,8 @@ def print_grid(results: Results, of_grid: Sequence[Column]) -> None:
             low, high = comparison.interval
             print(
                 f"| {duel.column.click_model.upper()}: {duel.other} | {duel.measure} | {comparison.difference:+.4f} "
-                f"| {low:+.4f} to {high:+.4f} | {comparison.t_test:.3f} | {duel.p_value:.3f} {stars(duel.p_value)} |"
+                f"| {low:+.4f} to {high:+.4f} | {in_words(comparison.t_test)} "
+                f"| {in_words(duel.p_value)} {stars(duel.p_value)} |"
             )
         print(f"\n{tally(family)}\n")
     if all("SKYLINE" in column.runs for column in of_grid):

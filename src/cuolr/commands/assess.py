@@ -71,3 +71,5 @@ def tell_readiness(found: "Readiness", file: Path) -> None:
         f"{found.never_shown:.0%} were never shown{share}"
     )
     say(f"{found.verdict}: {found.reason}")
+    if found.verdict == "keep" and found.interval[1] > 0:
+        say("note: a log of later days tells more, on all queries: `cuolr assess`")

@@ -82,6 +82,7 @@ def train(
     from cuolr import parallel
     from cuolr.fitting import fit, to_be_aggregated
     from cuolr.learners.naive import Naive
+    from cuolr.learners.sequential import SequentialLearner
     from cuolr.presets import configure, parse_settings
     from cuolr.readiness import assess_on_own_log
     from cuolr.run_folder import CHECKPOINT_FILE, READINESS_FILE, check_place
@@ -160,7 +161,7 @@ def train(
         )
         early = ", stopped early" if result.outcome == "patience" else ""
         speak(f"wrote {out}: {scored} at step {result.best.step} of {result.steps}{early}")
-        if validate is None and config.training.keep == "best":
+        if validate is None and config.training.keep == "best" and issubclass(config.learner_class, SequentialLearner):
             speak(
                 "note: clicks do not tell well which step ranks best; --set training.keep=last takes the last one "
                 "(docs/training.md, validation without labels)"
