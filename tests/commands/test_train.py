@@ -73,6 +73,11 @@ def test_products_can_be_in_bfloat16(run: Run, log: Path, tmp_path: Path) -> Non
     assert weights(tmp_path / "float32") != weights(tmp_path / "bfloat16")
 
 
+def test_it_is_said_that_clicks_choose_badly_among_the_steps_of_a_critic(run: Run, log: Path, tmp_path: Path) -> None:
+    result = train(run, log, tmp_path / "model")
+    assert "note: clicks do not tell well which step ranks best; --set training.keep=last" in result.err
+
+
 def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny: Path, tmp_path: Path) -> None:
     result = train(run, log, tmp_path / "model", "--validate", tiny, "--measure", "ndcg@5")
     assert result.status == 0, result.err
@@ -382,6 +387,7 @@ def test_by_default_both_factors_are_learned_and_the_model_is_assessed(run: Run,
     assert "held-out quer" in result.err
     assert f"{told['verdict']}: " in result.err
     assert "of its score is the logged order" in result.err
+    assert "clicks do not tell" not in result.err
     again = run("assess", tmp_path / "model", log, "--json")
     assert json.loads(again.out) == told, "on its own log, just what was held out is looked at"
     table = run("assess", tmp_path / "model", log)
