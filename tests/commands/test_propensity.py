@@ -24,7 +24,7 @@ def log(run: Run, tiny: Path, tmp_path: Path) -> Path:
 
 
 def train(run: Run, log: Path, out: Path, *more: object) -> Result:
-    small = ("--steps", 4, "--batch-size", 8)
+    small = ("--steps", 4, "--set", "training.batch_size=8")
     return run("train", log, "--out", out, *small, *more)
 
 
