@@ -1,42 +1,31 @@
 import numpy as np
 import pytest
-from torch import Tensor
 
 from cuolr.clicks.base import click_model
 from cuolr.clicks.simulate import simulate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate
-from cuolr.learners.batches import scaled_documents
-from cuolr.learners.counted_lists import CountedLists, count_lists
-from cuolr.learners.examination import Examination, fit_attractiveness, fit_examination
+from cuolr.learners.counted_lists import count_lists
+from cuolr.learners.evidence import ShownLists
+from cuolr.learners.examination import Examination, fit_examination
 from cuolr.learners.logged_order import fit_logged_order
 from cuolr.ranksvm import fit_ranksvm
-from cuolr.types import Doubles, Ints
+from cuolr.types import ClickLog
 from tests.small_log import small_log
 
 
-def scores_and_documents(counted: CountedLists) -> tuple[Tensor, Doubles, Ints]:
-    """Scaled candidates, their scores by the logged order, and which of them stand where."""
-    candidates = counted.lists.candidates
-    normaliser = Normaliser.fit("log-min-max", candidates)
-    features = scaled_documents(candidates, normaliser, np.ones(candidates.n_documents, np.bool_))
-    documents = np.where(counted.lists.where, candidates.offsets[counted.lists.query, None] + counted.lists.ranking, 0)
-    linear = fit_logged_order(counted.lists, normaliser, 1)
-    assert linear is not None
-    scores = features.double().numpy() @ linear.weights
-    return features, (scores - scores.mean()) / scores.std(), documents
-
-
-def fitted(counted: CountedLists) -> Examination:
-    _, scores, documents = scores_and_documents(counted)
-    return fit_examination(counted, scores[documents])
+def fitted(log: ClickLog) -> Examination:
+    normaliser = Normaliser.fit("log-min-max", log.candidates)
+    shown = ShownLists.of(log, normaliser)
+    scores = shown.scores_by(fit_logged_order(log, normaliser, 1))
+    return fit_examination(shown.counted, scores[shown.documents])
 
 
 def learned(name: str, share: float = 0.01, sessions_per_query: int = 200) -> Examination:
     """From clicks of simulated users on lists of a ranker that learned from a share of the labels."""
     train = generate("web10k-like", 600, seed=3)
     log = simulate(train, fit_ranksvm(train, share, 1), click_model(name), 600 * sessions_per_query, seed=1)
-    return fitted(count_lists(log))
+    return fitted(log)
 
 
 loggers = pytest.mark.parametrize("share", [0.01, 1.0], ids=["weak logger", "strong logger"])
@@ -97,8 +86,7 @@ def test_nobody_who_has_not_clicked_looks_further_down_more_than_at_the_first_po
 def test_what_the_log_never_shows_is_not_known_and_counts_for_nothing() -> None:
     log = small_log(rows=50)
     log.clicks[:] = 0
-    counted = count_lists(log)
-    found = fitted(counted)
+    counted, found = count_lists(log), fitted(log)
     assert np.isnan(found.table[:, 1:]).all()
     assert found.table[0, 0] == 1.0
     looked = found.looked(counted)
@@ -108,30 +96,10 @@ def test_what_the_log_never_shows_is_not_known_and_counts_for_nothing() -> None:
 
 
 def test_looks_are_the_sum_of_chi_over_sessions() -> None:
-    counted = count_lists(small_log(rows=200))
-    found = fitted(counted)
+    log = small_log(rows=200)
+    counted, found = count_lists(log), fitted(log)
     expected = np.zeros(counted.lists.where.shape)
     passed, _ = counted.dense(np.arange(len(counted.lists)))
     for row, position, last in zip(*np.nonzero(passed), strict=True):
         expected[row, position] += passed[row, position, last] * found.table[position, last]
     np.testing.assert_allclose(found.looked(counted), expected, rtol=1e-6)
-
-
-def attractiveness(counted: CountedLists, steps: int, seed: int = 1) -> Doubles:
-    features, scores, documents = scores_and_documents(counted)
-    examination = fit_examination(counted, scores[documents])
-    return fit_attractiveness(counted, examination, features, scores, documents, steps, 1e-2, 64, seed)
-
-
-def test_attractiveness_is_learned_from_the_features() -> None:
-    log = small_log(rows=3_000, queries=60)  # clicked by the first feature
-    found = attractiveness(count_lists(log), steps=150)
-    assert np.corrcoef(found[:-1], log.candidates.features[:, 0])[0, 1] > 0.8
-    assert ((found > 0) & (found < 1)).all()
-
-
-def test_the_same_seed_gives_the_same_attractiveness_and_another_seed_another() -> None:
-    counted = count_lists(small_log(rows=300))
-    first = attractiveness(counted, steps=5)
-    np.testing.assert_array_equal(attractiveness(counted, steps=5), first)
-    assert (attractiveness(counted, steps=5, seed=2) != first).any()

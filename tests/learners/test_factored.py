@@ -15,7 +15,6 @@ from cuolr.errors import InputError
 from cuolr.evaluation import score_on
 from cuolr.fitting import fit
 from cuolr.learners.base import Learner
-from cuolr.learners.evidence import Evidence
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
 from cuolr.policies.store import load_policy, save_policy
@@ -131,33 +130,6 @@ def test_documents_that_nothing_tells_apart_make_no_weight_large() -> None:
     policy = blend(trained(replace(log, candidates=alike)))
     assert max(np.abs(policy.weights)) < 1e3
     assert np.ptp(policy.score(alike)) < 1e-3
-
-
-@pytest.mark.parametrize(
-    ("clicks_per_query", "step", "expected"),
-    [(2.0, 1_000, 10 / 2), (400.0, 100, 25 / 100), (400.0, 0, 25), (0.0, 1_000, 100)],
-    ids=["few clicks", "few steps", "no step yet", "no click"],
-)
-def test_the_least_weight_of_the_logged_order_falls_with_clicks_and_steps(
-    clicks_per_query: float, step: int, expected: float
-) -> None:
-    learner = build("factored", trust_clicks=10.0, trust_steps=25.0)
-    learner._step = step  # type: ignore[attr-defined]
-    found = learner._least_trust(evidence_with((clicks_per_query,) * 3))  # type: ignore[attr-defined]
-    assert found == pytest.approx(expected)
-
-
-def evidence_with(clicks: tuple[float, float, float]) -> Evidence:
-    """Three queries with so many clicks each."""
-    evidence = Evidence.of_batch(random_batch(lengths=(4, 2, 3)))
-    documents = evidence.clicked.shape[1]
-    return replace(evidence, clicked=np.repeat(np.array(clicks)[:, None] / documents, documents, axis=1))
-
-
-def test_clicks_on_the_query_that_everybody_asks_do_not_speak_for_the_others() -> None:
-    learner = build("factored", trust_clicks=10.0, trust_steps=0.0)
-    found = learner._least_trust(evidence_with((1e6, 4.0, 2.0)))  # type: ignore[attr-defined]
-    assert found == pytest.approx(10 / ((1_000 + 4 + 2) / 3))
 
 
 def test_an_aggregated_log_is_refused() -> None:

@@ -4,25 +4,17 @@ Every click model of definition 3.1 says P(C_k = 1) = χ(R, k) · α(d_k). Given
 matter of the position k and of the last click above it: ρ_k for PBM, γ of both for UBM, nothing after the first click
 for CASCADE. For DCM it is λ of the last click right below it; further down, those who went on and did not click are
 fewer, by the attractiveness of what stands between, and so it is for CCM. The table has the mean over lists there. So χ
-is learned as a table of these two, by likelihood, and then, with χ known, α as a network of the document.
+is learned as a table of these two, by likelihood; `attractiveness` then has α, with χ known.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from cuolr.learners.conditional import fit_effects
 from cuolr.learners.counted_lists import CountedLists
-from cuolr.learners.networks import DocumentNetwork, seeded
-from cuolr.types import Doubles, Ints
+from cuolr.types import Doubles
 
-DOCUMENTS_AT_A_TIME = 1 << 15
-# The hidden layers of the network.
-HIDDEN = (128, 64)
-# A probability is kept this far from 0 and 1, so that one impossible click does not decide the likelihood.
-LEAST_PROBABILITY = 1e-5
 # Lists that the table is computed from, at most.
 MAX_LISTS = 20_000
 # Half the inverse variance of the logarithms of χ before a click is seen.
@@ -84,72 +76,3 @@ def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination
 def everything(counted: CountedLists) -> Examination:
     """Of users who look at all that they are shown."""
     return Examination(np.ones((counted.lists.k, counted.lists.k + 1)), 0.0)
-
-
-def fit_attractiveness(
-    counted: CountedLists,
-    examination: Examination,
-    features: Tensor,
-    logged_order: Doubles,
-    documents: Ints,
-    steps: int,
-    learning_rate: float,
-    batch_size: int,
-    seed: int,
-) -> Doubles:
-    """What the features say of documents: max Σ c log(χ α) + (n − c) log(1 − χ α), α = σ(a network + β·l), χ known.
-
-    Args:
-        counted: The log.
-        examination: χ and β.
-        features: [n, F] of documents, scaled.
-        logged_order: [n] l, the logger's score of each, or zeros.
-        documents: [L, K] the row of `features` of each shown document; any row where nothing was shown.
-        steps: Of Adam.
-        learning_rate: Of it.
-        batch_size: Lists of a step.
-        seed: Of the network and of the batches.
-
-    Returns:
-        [n] α of each document, times χ of position 1.
-    """
-    with seeded(seed):
-        network = DocumentNetwork(features.shape[1], HIDDEN)
-    optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate, foreach=True)
-    generator = torch.Generator().manual_seed(seed)
-    rows = torch.from_numpy(documents)
-    known = torch.from_numpy(_mean_logit(counted, documents, logged_order, examination.slope)).float()
-    looks = torch.from_numpy(np.nan_to_num(examination.table)).float()
-
-    def attractiveness(some: Tensor) -> Tensor:
-        logits: Tensor = known[some] + network(features[some])
-        return logits.sigmoid()
-
-    for _ in range(steps):
-        batch = torch.randint(len(rows), (batch_size,), generator=generator)
-        passed, clicked = (torch.from_numpy(counts) for counts in counted.dense(batch.numpy()))
-        chance = attractiveness(rows[batch]).unsqueeze(2) * looks
-        loss = -_likelihood(chance, passed, clicked)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-    with torch.no_grad():
-        parts = torch.split(torch.arange(len(features)), DOCUMENTS_AT_A_TIME)
-        found: Doubles = torch.cat([attractiveness(part) for part in parts]).double().numpy()
-    return found
-
-
-def _mean_logit(counted: CountedLists, documents: Ints, logged_order: Doubles, slope: float) -> Doubles:
-    """[n] where the network starts: β·l, and at position 1 the mean click rate."""
-    first, clicked = (counted.by_position(counts)[:, 0] for counts in (counted.passed, counted.clicked))
-    rate = (clicked.sum() + 1) / (first.sum() + 2)
-    mean = float(logged_order[documents[:, 0]] @ first / max(first.sum(), 1))
-    logits: Doubles = np.log(rate / (1 - rate)) + slope * (logged_order - mean)
-    return logits
-
-
-def _likelihood(chance: Tensor, passed: Tensor, clicked: Tensor) -> Tensor:
-    """[] the mean over sessions."""
-    chance = chance.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
-    total = (clicked * chance.log() + (passed - clicked) * (1 - chance).log()).sum()
-    return total / passed[:, 0].sum().clamp(min=1)

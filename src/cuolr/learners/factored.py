@@ -11,31 +11,20 @@ from torch import Tensor
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.learners.attractiveness import fit_attractiveness
 from cuolr.learners.base import LEARNERS, Learner
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.batches import Batches
-from cuolr.learners.conditional import fit_weights
 from cuolr.learners.evidence import Evidence, Looks, ShownLists, pooled
-from cuolr.learners.examination import everything, fit_attractiveness, fit_examination
+from cuolr.learners.examination import everything, fit_examination
 from cuolr.learners.gradient import expect
 from cuolr.learners.listwise import ListwiseConfig, softmax_loss
 from cuolr.learners.logged_order import fit_logged_order
 from cuolr.learners.networks import seeded
 from cuolr.learners.rankers import LoggedOrder, NetworkRanker, Ranker, TreeRanker
+from cuolr.learners.weighing import least_trust, weigh
 from cuolr.policies.blend import BlendPolicy
 from cuolr.types import ClickLog, Ints
-
-# Documents by which the scores of a model are brought to a standard deviation of 1.
-SCALE_DOCUMENTS = 5_000
-# Of the size of a ranker's scores: differences up to this are none.
-ROUNDING = 1e-6
-# The weight of the logged order against all that was learned, at most, where little was.
-MOST_TRUST = 100.0
-# Of a query; more of them on the queries that everybody asks do not make the others better known.
-ENOUGH_CLICKS = 1_000.0
-# Half the inverse variance of the weights of rankers before a click is seen.
-PRIOR = 0.5
-
 
 RankerKind = Literal["network", "linear", "trees"]
 
@@ -172,18 +161,16 @@ class Factored(Learner):
         else:
             examination = everything(counted)
         attractiveness = fit_attractiveness(
-            counted,
+            shown,
             examination,
-            shown.features,
             logged_scores,
-            shown.documents,
-            config.attractiveness_steps,
-            config.attractiveness_learning_rate,
-            config.lists_per_step,
-            self._seed,
+            steps=config.attractiveness_steps,
+            learning_rate=config.attractiveness_learning_rate,
+            batch_size=config.lists_per_step,
+            seed=self._seed,
         )
         prior = np.zeros(log.candidates.n_documents)
-        prior[shown.used] = attractiveness[:-1]
+        prior[shown.used] = attractiveness
         prepared, self._looks = pooled(counted, examination.looked(counted), prior, config.prior_looks)
         return prepared
 
@@ -264,41 +251,12 @@ class Factored(Learner):
         return self._weighed[1]
 
     def _weigh(self, evidence: Evidence) -> list[tuple[Ranker, float]]:
-        """Rankers of a kind share the kind's weight, each in units of the standard deviation of its own scores."""
-        kinds: list[Sequence[Ranker]] = [*self.networks]
+        config = self.config
+        learned: list[Sequence[Ranker]] = [*self.networks]
         if self.trees:
-            kinds.append([*self.trees])
-        if self.logged_order is not None:
-            kinds.append([self.logged_order] * self.config.parts)
-        drawn = np.random.default_rng(self._seed).permutation(len(evidence.features))[:SCALE_DOCUMENTS]
-        scores_of_some = np.array([[ranker.score(evidence.features[drawn]) for ranker in kind] for kind in kinds])
-        spread, size = scores_of_some.std(axis=2), np.abs(scores_of_some).max(axis=2)
-        # A ranker that knows no difference has nothing but errors of rounding, which no scale should make large.
-        scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > ROUNDING * size)
-        held_out = np.zeros((len(kinds), *evidence.where.shape))
-        for part, rows in enumerate(self._held_out):
-            where = evidence.where[rows]
-            documents = evidence.features[evidence.documents[rows][where]]
-            for number, kind in enumerate(kinds):
-                scored = np.zeros(where.shape)
-                scored[where.numpy()] = kind[part].score(documents) * scale[number, part] if len(documents) else 0.0
-                held_out[number, rows] = scored
-        weights = fit_weights(held_out, evidence.clicked, evidence.looked, PRIOR)
-        if self.logged_order is not None:
-            learned = np.einsum("k,kp,kpn->n", weights[:-1], scale[:-1], scores_of_some[:-1]) / self.config.parts
-            weights[-1] = max(weights[-1], self._least_trust(evidence) * learned.std())
-        shares = weights[:, None] * scale / self.config.parts
-        weighed: dict[Ranker, float] = {}
-        for ranker, share in zip((ranker for kind in kinds for ranker in kind), shares.ravel(), strict=True):
-            weighed[ranker] = weighed.get(ranker, 0.0) + float(share)
-        return list(weighed.items())
-
-    def _least_trust(self, evidence: Evidence) -> float:
-        """The least weight of the logged order, against that of all that was learned from clicks."""
-        clicks_per_query = float(np.minimum(evidence.clicked.sum(axis=1), ENOUGH_CLICKS).mean())
-        few_steps = self.config.trust_steps / max(self._step, 1)
-        few_clicks = self.config.trust_clicks / max(clicks_per_query, 1e-9)
-        return min(max(few_steps, few_clicks), MOST_TRUST)
+            learned.append(self.trees)
+        trust = least_trust(evidence, self._step, config.trust_steps, config.trust_clicks)
+        return weigh(learned, self.logged_order, trust, evidence, self._held_out, self._seed)
 
 
 def affordable(batches: Batches, max_documents: int, seed: int) -> Ints:
