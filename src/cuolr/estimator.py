@@ -64,12 +64,11 @@ class Ranker:
             if found != expected:
                 raise InputError(f"validation: expected documents of {expected} features, as in the log, found {found}")
             validate, validated_by = policy_validation(score_on(validation)), {"measure": "ndcg@10"}
-        provenance = {"preset": self.preset}
+        provenance = {"preset": self.preset, "log": {"fingerprint": fingerprint(log)}}
         result = fit(log, self.config, validate, validated_by, progress=progress, provenance=provenance)
         if result.outcome == "interrupted":
             raise KeyboardInterrupt
         self.result_: TrainingResult = result
-        self._learned_from = fingerprint(log)
         return self
 
     @property
@@ -98,10 +97,10 @@ class Ranker:
             log: Best one that it was not fitted on. Of that one, just the queries that were held out are looked at.
             k: How many of its documents are looked for in the log; None = 10, or as many as the log's lists have.
         """
-        policy = self.policy_
-        if fingerprint(log) != self._learned_from:
+        policy, provenance = self.policy_, self.result_.provenance
+        if fingerprint(log) != provenance["log"]["fingerprint"]:
             return assess(policy, log, k)
-        return assess_on_own_log(policy, log, self.result_.provenance["settings"], k)
+        return assess_on_own_log(policy, log, provenance["settings"], k)
 
     def save(self, folder: Path | str) -> None:
         """Write the policy to a folder; `cuolr.load_policy` reads it, and so do `cuolr rank` and `cuolr evaluate`."""

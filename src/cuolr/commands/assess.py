@@ -34,12 +34,17 @@ def assess(
         json: Print JSON instead of a table.
     """
     # These need torch, which takes a second to load; no other command should wait for it.
+    from cuolr.learners.batches import fingerprint
     from cuolr.policies.store import load_policy, provenance_of
     from cuolr.readiness import assess as assess_policy
     from cuolr.readiness import assess_on_own_log
 
     policy, provenance, sessions = load_policy(model), provenance_of(model), load_click_log(log)
-    own = provenance.get("log", {}).get("sessions_sha256") == content_hash(log / SESSIONS_FILE)
+    learned_from = provenance.get("log", {})
+    if "fingerprint" in learned_from:  # of a model saved from Python, where a log need not be a folder
+        own = learned_from["fingerprint"] == fingerprint(sessions)
+    else:
+        own = learned_from.get("sessions_sha256") == content_hash(log / SESSIONS_FILE)
     found = (
         assess_on_own_log(policy, sessions, provenance["settings"], k) if own else assess_policy(policy, sessions, k)
     )
