@@ -17,6 +17,7 @@ from cuolr.errors import InputError
 from cuolr.terminal import progress_bar, say
 
 if TYPE_CHECKING:
+    from cuolr.experiments.data import Splits
     from cuolr.experiments.spec import Experiment
     from cuolr.experiments.workers import Finished
 
@@ -89,7 +90,14 @@ def run_cells(
     check(experiment)
     if jobs < 1:
         raise InputError(f"--jobs: expected a whole number from 1 up, found {jobs}")
-    source = find_data(data, queries, lambda folder, fold: replace(data_options, fold=fold).load(folder))
+    if data_options.fold is not None:
+        raise InputError(f"--fold {data_options.fold}: all folds are run; give --only fold={data_options.fold} instead")
+    ResultsFolder(out).check()
+
+    def read(folder: Path, fold: int | None) -> "Splits":
+        return replace(data_options, fold=fold).load(folder)
+
+    source = find_data(data, queries, read, data_options.dataset)
     planned, folder = plan(experiment, source, f"cuolr {shlex.join(sys.argv[1:])}"), ResultsFolder(out)
     wanted = select(list(planned.names), experiment, only)
     there = {cell: result for cell in wanted if (result := folder.result(planned.names[cell]))}

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from cuolr.data.catalog import find_folds, find_source
 from cuolr.data.synthetic import PRESETS, generate_splits
@@ -44,36 +45,41 @@ def generated(preset: str, queries: int, seed: int = 1) -> ExperimentData:
     return ExperimentData(f"{preset}, {queries:,} training queries", alike.get(preset, ""), (), load)
 
 
-def from_folder(folder: Path, read: Callable[[Path, int | None], Splits]) -> ExperimentData:
+def from_folder(
+    folder: Path, read: Callable[[Path, int | None], Splits], dataset: str | None = None
+) -> ExperimentData:
     """A data set in a folder, with all of its folds.
 
     Args:
         folder: As the user has it.
         read: Reads a fold of the folder.
+        dataset: Its name in the catalogue; None = found by the folder's name and files.
     """
-    source = find_source(folder)
+    source = find_source(folder, name=dataset)
     first = next(iter(source.paths.values())).parent
     folds = tuple(find_folds(first.parent)) if source.fold is not None else ()
     named = source.info.title if source.info.name != "folder" else folder.resolve().name
     return ExperimentData(named, source.info.name, folds, cache(lambda fold: read(folder, fold or None)))
 
 
-def find_data(data: str, queries: int, read: Callable[[Path, int | None], Splits]) -> ExperimentData:
+def find_data(
+    data: str, queries: int, read: Callable[[Path, int | None], Splits], dataset: str | None = None
+) -> ExperimentData:
     """The data that the user names: a preset of generated data, or a folder."""
     if data in PRESETS and not Path(data).exists():
         return generated(data, queries)
     if not Path(data).is_dir():
         known = ", ".join(PRESETS)
         raise InputError(f"--data: expected a folder, or generated data ({known}), found '{data}'")
-    return from_folder(Path(data), read)
+    return from_folder(Path(data), read, dataset)
 
 
 def digest(splits: Splits) -> str:
-    """A short text that changes when the data changes."""
+    """A short text that changes when anything in the data changes that a number could depend on."""
     total = hashlib.sha256()
-    for name in sorted(splits):
-        candidates = splits[name].candidates
-        parts: tuple[Any, ...] = (candidates.offsets, splits[name].relevance, candidates.features[:64])
-        for part in parts:
-            total.update(str((name, part.shape)).encode() + part.tobytes())
+    for name, split in sorted(splits.items()):
+        total.update(f"{name} {split.max_grade}".encode())
+        for values in (split.candidates.offsets, split.relevance, split.candidates.features):
+            total.update(str((values.shape, values.dtype.str)).encode())
+            total.update(np.ascontiguousarray(values).data)
     return total.hexdigest()[:16]

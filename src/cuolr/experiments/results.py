@@ -23,10 +23,12 @@ from cuolr.config import to_dict
 from cuolr.errors import InputError
 from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.spec import Cell, Experiment
-from cuolr.files import atomic_file
+from cuolr.files import UNFINISHED, atomic_file
 from cuolr.types import Doubles
 
 FORMAT = "cuolr-results-1"
+# Every folder of results has it; a folder with other files and without it is not written to.
+DESCRIPTION = "experiment.json"
 DIGITS = 6
 # Of a file's name, which with all that is added to it may have 255 characters.
 MAX_READABLE = 200
@@ -86,16 +88,22 @@ class ResultsFolder:
 
     path: Path
 
+    def check(self) -> None:
+        """Refuse a place that is somebody else's."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path}: expected a folder for the results, found a file; give another path")
+        if not self.path.exists() or (self.path / DESCRIPTION).is_file():
+            return
+        # A run that was killed at once may have left a description that has no name yet.
+        if {file.name for file in self.path.iterdir()} - {file.name for file in self.path.glob(UNFINISHED)}:
+            raise InputError(f"{self.path}: has no {DESCRIPTION}, so it is not a folder of results; give another path")
+
     def start(
         self, experiment: Experiment, data: Mapping[str, Any], versions: Mapping[str, str], names: Mapping[Cell, str]
     ) -> None:
         """Write down what is run; `names` has the file name of each of its cells."""
-        if self.path.exists() and not (self.path / "experiment.json").is_file() and any(self.path.iterdir()):
-            raise InputError(
-                f"{self.path}: has no experiment.json, so it is not a folder of results; give another path"
-            )
-        for folder in ("cells", "failed"):
-            (self.path / folder).mkdir(parents=True, exist_ok=True)
+        self.check()
+        self.path.mkdir(parents=True, exist_ok=True)
         described = {
             "format": FORMAT,
             "experiment": to_dict(experiment),
@@ -103,7 +111,9 @@ class ResultsFolder:
             "versions": dict(versions),
             "cells": [{**asdict(cell), "file": name} for cell, name in names.items()],
         }
-        _write(self.path / "experiment.json", described)
+        _write(self.path / DESCRIPTION, described)
+        for folder in ("cells", "failed"):
+            (self.path / folder).mkdir(exist_ok=True)
 
     def result(self, name: str) -> CellResult | None:
         """The result of that name; a damaged one is none, so that the cell is run again."""
@@ -135,8 +145,8 @@ class ResultsFolder:
 
 def read_results(path: Path) -> Results:
     """All results in a folder, of the configuration that was run last."""
-    described = _read(path / "experiment.json")
-    with _damage_in(path / "experiment.json"):
+    described = _read(path / DESCRIPTION)
+    with _damage_in(path / DESCRIPTION):
         names = {_cell_from(entry): str(entry["file"]) for entry in described["cells"]}
         data, versions, table = described["data"], described["versions"], described["experiment"]
         if "name" not in data or not isinstance(table, dict):
@@ -149,7 +159,7 @@ def read_results(path: Path) -> Results:
             failed[cell] = str(_read(file).get("error", "unknown"))
         else:
             missing.append(cell)
-    experiment = parse_experiment(table, str(path / "experiment.json"))
+    experiment = parse_experiment(table, str(path / DESCRIPTION))
     return Results(experiment, data, versions, cells, failed, tuple(missing))
 
 

@@ -18,6 +18,7 @@ from cuolr.experiments.data import ExperimentData, Splits, digest
 from cuolr.experiments.results import ResultsFolder, name_of
 from cuolr.experiments.spec import YARDSTICKS, Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished, Workers, describe
+from cuolr.policies.base import RankingPolicy
 from cuolr.propensity import randomise
 
 # Told of each cell that finished or failed.
@@ -144,6 +145,7 @@ class _Sources:
         self._users = Counter(key for cell in cells for key in (cell.fold, _source(cell)))
         self._splits: dict[int, Splits] = {}
         self._handles: dict[int | Source, Any] = {}
+        self._policies: dict[tuple[int, int, str], RankingPolicy] = {}
         self._propensities: dict[tuple[int, str], Propensities] = {}
 
     def of(self, cell: Cell) -> tuple[Any, Any | None]:
@@ -169,7 +171,9 @@ class _Sources:
 
     def _clicks(self, cell: Cell) -> Clicks:
         experiment, train = self._experiment, self._splits[cell.fold]["train"]
-        policy = logging_policy(experiment.logging_named(cell.logging), train, cell.seed)
+        key = (cell.fold, cell.seed, cell.logging)
+        if key not in self._policies:
+            self._policies[key] = logging_policy(experiment.logging_named(cell.logging), train, cell.seed)
         model = experiment.click_model_named(cell.click_model)
         group = [other for other in self._cells if _source(other) == _source(cell)]
         needed = {
@@ -178,7 +182,7 @@ class _Sources:
             if takes_propensities(experiment, other)
         }
         propensities = {name: self._estimate(cell, name) for name in sorted(needed)}
-        return simulate_clicks(train, policy, model, cell, experiment.k, propensities)
+        return simulate_clicks(train, self._policies[key], model, cell, experiment.k, propensities)
 
     def _estimate(self, cell: Cell, name: str) -> Propensities:
         key = (cell.fold, f"{name} {cell.seed}")
