@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tomli_w
 
+from cuolr.experiments.data import Splits, from_folder
 from cuolr.experiments.results import ResultsFolder, name_of, read_results
 from cuolr.experiments.spec import Experiment
 from tests.commands.conftest import Run
@@ -53,11 +54,33 @@ def test_bad_input_is_a_line_and_nothing_is_written(run: Run, file: Path, tmp_pa
         ((file, *DATA, "--jobs", 0), "--jobs"),
         ((file, *DATA, "--steps", 0), "training.steps"),
         ((file, *DATA, "--seeds", 0), "'seeds'"),
+        ((file, *DATA, "--fold", 2), "give --only fold=2 instead"),
     ):
         result = run("experiment", *arguments, "--out", out)
         assert result.status == 2
         assert message in result.err
         assert not out.exists()
+
+
+def test_a_place_that_is_not_ours_is_refused_before_the_data_is_read(run: Run, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "thesis.txt").write_text("precious")
+    for place, message in ((tmp_path / "theirs", "not a folder of results"), (file, "found a file")):
+        result = run("experiment", file, "--out", place, "--data", "nowhere")
+        assert result.status == 2
+        assert message in result.err
+
+
+def test_a_folder_can_be_said_to_be_a_data_set_of_the_paper(tmp_path: Path, tiny: Path) -> None:
+    tiny.rename(tmp_path / "mine")
+    unnamed = from_folder(tmp_path / "mine", no_reading)
+    named = from_folder(tmp_path / "mine", no_reading, "mslr-web10k")
+    assert (unnamed.name, unnamed.paper_name) == ("mine", "folder")
+    assert named.paper_name == "mslr-web10k"
+
+
+def no_reading(folder: Path, fold: int | None) -> Splits:
+    raise AssertionError(f"{folder} {fold} is not to be read")
 
 
 def test_the_best_settings_are_written_though_a_trial_failed(
@@ -95,6 +118,11 @@ def test_tuning_writes_the_best_settings(run: Run, tmp_path: Path) -> None:
     assert len(read_results(out).cells) == 3
     assert "[method.naive]" in (out / "best.toml").read_text()
     assert "(preset)" in result.out
+    again = run("tune", "naive", "--out", out, *DATA, "--trials", 4, "--steps", 6, "--space", tmp_path / "space.toml",
+                "--sessions-per-query", 10, "--click-models", "pbm", "--json")  # fmt: skip
+    trials = json.loads(again.out)["trials"]
+    assert [trial["score"] for trial in trials] == sorted((trial["score"] for trial in trials), reverse=True)
+    assert {"learner.learning_rate": 0.01} in [trial["settings"] for trial in trials]
 
 
 @pytest.mark.thorough

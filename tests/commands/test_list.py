@@ -12,6 +12,7 @@ def test_everything_with_a_name_is_listed(run: Run) -> None:
     assert {"attention", "position"} <= set(names["encoders"])
     assert names["presets of training"] == ["default", "paper"]
     assert {"ndcg@k", "clicks:<model>@k"} <= set(names["measures"])
+    assert {"table1", "table2", "conservatism", "logging_quality", "robustness"} <= set(names["experiments"])
 
 
 def test_the_table_has_the_same_names(run: Run) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 from cuolr.errors import InputError
 from cuolr.experiments import runner
 from cuolr.experiments.cell import Clicks, logging_policy
+from cuolr.experiments.data import digest
 from cuolr.experiments.results import ResultsFolder, read_results
 from cuolr.experiments.runner import plan
 from cuolr.experiments.spec import Cell, Logging
@@ -115,6 +117,23 @@ def test_other_data_has_other_results() -> None:
     assert not set(one.values()) & set(two.values())
 
 
+def test_any_change_of_the_data_changes_its_digest() -> None:
+    splits = dict(tiny_data().load(0))
+    train = splits["train"]
+    features = train.candidates.features.copy()
+    features[-1, -1] += 1
+    relevance = train.relevance.copy()
+    relevance[-1] = 1 - min(relevance[-1], 1)
+    changed = (
+        replace(train, max_grade=train.max_grade + 1),
+        replace(train, candidates=replace(train.candidates, features=features)),
+        replace(train, relevance=relevance),
+    )
+    digests = {digest({**splits, "train": other}) for other in (train, *changed)}
+    assert len(digests) == 4
+    assert digest({**splits, "train": replace(train)}) in digests
+
+
 def test_propensities_estimated_under_another_click_model_are_used(tmp_path: Path) -> None:
     experiment = small(
         method={"right": {"learner": "ipw"}, "wrong": {"learner": "ipw", "propensities": "perfect"}},
@@ -137,6 +156,13 @@ def test_a_folder_that_is_not_of_results_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a folder of results"):
         run_small(ResultsFolder(tmp_path))
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_what_a_kill_in_the_first_moment_leaves_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / ".experiment.json.0123456789ab.unfinished").write_text('{"for')
+    run_small(ResultsFolder(tmp_path / "results"))
+    assert not read_results(tmp_path / "results").missing
 
 
 def test_a_damaged_result_is_run_again_and_nothing_else(tmp_path: Path) -> None:

@@ -38,6 +38,23 @@ def test_a_condition_takes_the_cells_that_it_names_and_the_yardsticks() -> None:
     assert {cell.method for cell in select(cells, experiment, "encoder=position")} == {"CQL 0", "CQL 0.1"}
 
 
+def test_a_condition_may_be_spelled_as_the_report_does() -> None:
+    experiment = small()
+    cells = experiment.cells(folds=[])
+    assert select(cells, experiment, "click_model=PBM,method=ipw") == select(
+        cells, experiment, "click_model=pbm,method=IPW"
+    )
+
+
+def test_by_default_the_baselines_are_told_by_their_learner() -> None:
+    experiment = parse_experiment({"title": "mine", "grid": [{"method": ["logging", "naive", "dla", "cql"]}]})
+    assert experiment.baselines == ("naive", "dla")
+    chosen = parse_experiment(
+        {"title": "mine", "grid": [{"method": ["naive", "dla", "cql"]}], "report": {"baselines": ["cql"]}}
+    )
+    assert chosen.baselines == ("cql",)
+
+
 def test_a_name_with_commas_can_be_in_a_condition() -> None:
     experiment = read_experiment("candidates")
     cells = experiment.cells(folds=[])

@@ -40,7 +40,7 @@ def experiment(
     Look at the results, finished or not, with: cuolr report OUT.
 
     Args:
-        name: A built-in experiment (table1, table2, conservatism, logging_quality, robustness, wins), or a TOML file.
+        name: A built-in experiment (`cuolr list`), or a TOML file.
         out: Folder of the results.
         data: The folder of a data set, of which all folds are run, or generated data (web10k-like, yahoo-like, tiny).
         queries: Training queries of generated data.
@@ -106,7 +106,7 @@ def run_cells(
     say(f"{experiment.title}, on {source.name}: {_cells(len(wanted))}, {done} of them finished, {at_once}")
     if others := folder.strangers(planned.names):
         say(f"note: {others} results of another configuration are in {out}; they are kept, and not shown")
-    failures = 0
+    failures, told = 0, done
     start = time.perf_counter()
     pool: AbstractContextManager[Workers]
     if ray is None:
@@ -124,16 +124,17 @@ def run_cells(
                 show(earlier)
 
         def tell(finished: "Finished") -> None:
-            nonlocal failures
+            nonlocal failures, told
             cell, result = finished
+            told += 1
             if progress:
                 progress(1)
             if isinstance(result, Failure):
                 failures += 1
-                say(f"{cell}: failed: {result.error}")
+                say(f"{told}/{len(wanted)} {cell}: failed: {result.error}")
             elif progress:
                 measure = "ndcg@10" if "ndcg@10" in result.measures else experiment.measures[0]
-                say(f"{cell}: {measure} {result.measures[measure]:.4f}, {result.seconds:.0f} s")
+                say(f"{told}/{len(wanted)} {cell}: {measure} {result.measures[measure]:.4f}, {result.seconds:.0f} s")
             if show:
                 show(finished)
 

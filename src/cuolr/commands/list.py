@@ -9,13 +9,14 @@ from cuolr.terminal import show_json, show_table
 
 
 def list_names(json: bool = False) -> None:
-    """List every registered data set, click model, policy, learner, encoder, preset and measure.
+    """List every registered data set, click model, policy, learner, encoder, preset, measure and experiment.
 
     Args:
         json: Print JSON instead of tables.
     """
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.encoders.base import ENCODERS
+    from cuolr.experiments.reading import BUILT_IN
     from cuolr.learners.base import LEARNERS
     from cuolr.presets import PRESETS as TRAINING_PRESETS
 
@@ -28,6 +29,7 @@ def list_names(json: bool = False) -> None:
         "encoders": ENCODERS.names(),
         "presets of training": sorted(TRAINING_PRESETS),
         "measures": [f"{name}@k" for name in (*MEASURES.names(), "clicks:<model>")],
+        "experiments": sorted(BUILT_IN),
     }
     if json:
         show_json(names)

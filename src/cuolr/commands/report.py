@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from cuolr.files import refuse_existing
 from cuolr.terminal import show_json, show_table, show_text
 
 if TYPE_CHECKING:
@@ -23,13 +22,13 @@ def report(results: tyro.conf.Positional[Path], out: Path | None = None, json: b
         json: Print the numbers as JSON instead of a table.
     """
     # These load torch and take a second; no other command should wait for them.
-    from cuolr.experiments.report.folder import NUMBERS, PAGE, numbers, write_report
+    from cuolr.experiments.report.folder import PAGE, numbers, refuse_others, write_report
     from cuolr.experiments.report.summary import summarise
     from cuolr.experiments.results import read_results
 
     folder = out or results / "report"
     found = read_results(results)
-    refuse_existing(folder, overwrite=True, ours=NUMBERS)
+    refuse_others(folder)
     summary = summarise(found)
     write_report(summary, folder)
     if json:

@@ -10,7 +10,7 @@ import tyro
 from cuolr.commands.data_options import DataOptions
 from cuolr.commands.experiment import run_cells, tell_failures
 from cuolr.files import atomic_file
-from cuolr.terminal import say, show_table
+from cuolr.terminal import say, show_json, show_table
 
 BEST = "best.toml"
 
@@ -31,6 +31,7 @@ def tune(
     seeds: int = 1,
     seed: int = 1,
     jobs: int = os.cpu_count() or 1,
+    json: bool = False,
     data_options: DataOptions = DataOptions(),
 ) -> None:
     """Try settings of learners on simulated logs, and write down the best of each.
@@ -56,6 +57,7 @@ def tune(
         seeds: Runs of each trial, where the data has no folds.
         seed: Of the random search.
         jobs: Trials that run at once, each on one core.
+        json: Print the trials as JSON instead of a table.
         data_options: How to read a data set.
     """
     # These need torch, which takes a second to load.
@@ -83,10 +85,23 @@ def tune(
         tell_failures(failures, out)
     with atomic_file(out / BEST) as unfinished:
         unfinished.write_text(best_toml(finished), encoding="utf-8")
+    say(f"wrote {out / BEST}")
+    if json:
+        trials_as_json = [
+            {
+                "learner": trial.learner,
+                "score": trial.score,
+                "settings": dict(trial.settings),
+                "runs": {str(cell): score for cell, score in trial.scores.items()},
+            }
+            for trial in finished
+        ]
+        show_json({"by": by, "best": str(out / BEST), "trials": trials_as_json})
+        tell_failures(failures, out)
+        return
     rows = [
         [trial.learner, f"{trial.score:.4f}", ", ".join(f"{k}={v}" for k, v in trial.settings.items()) or "(preset)"]
         for trial in finished
     ]
     show_table(f"mean of {by} on validation, best first", ["learner", by, "settings"], rows, left=(0, 2))
-    say(f"wrote {out / BEST}")
     tell_failures(failures, out)

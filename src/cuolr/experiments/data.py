@@ -45,9 +45,7 @@ def generated(preset: str, queries: int, seed: int = 1) -> ExperimentData:
     return ExperimentData(f"{preset}, {queries:,} training queries", alike.get(preset, ""), (), load)
 
 
-def from_folder(
-    folder: Path, read: Callable[[Path, int | None], Splits], dataset: str | None = None
-) -> ExperimentData:
+def from_folder(folder: Path, read: Callable[[Path, int | None], Splits], dataset: str | None = None) -> ExperimentData:
     """A data set in a folder, with all of its folds.
 
     Args:

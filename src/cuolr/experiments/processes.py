@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -17,6 +16,7 @@ import joblib
 
 from cuolr.experiments.cell import run_cell
 from cuolr.experiments.results import CellResult
+from cuolr.experiments.scratch import Scratch
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished, describe
 
@@ -32,7 +32,7 @@ class Processes:
 
     def __init__(self, experiment: Experiment, jobs: int) -> None:
         self._experiment, self._jobs = experiment, jobs
-        self._scratch = tempfile.TemporaryDirectory(prefix="cuolr-")
+        self._scratch = Scratch()
         self._count = 0
         self._under_way: dict[Future[CellResult], tuple[Cell, Path, Path | None]] = {}
         self._suspects: list[tuple[Cell, Path, Path | None]] = []
@@ -48,7 +48,7 @@ class Processes:
         for process in multiprocessing.active_children():
             process.terminate()  # cells under way are not waited for
         self._pool.shutdown(cancel_futures=True)
-        self._scratch.cleanup()
+        self._scratch.close()
         self._environment.__exit__(None, None, None)
 
     @property
@@ -59,7 +59,7 @@ class Processes:
     def share(self, thing: Any) -> Path:
         """Put something where all processes can have it."""
         self._count += 1
-        path = Path(self._scratch.name) / f"{self._count}.joblib"
+        path = self._scratch.path / f"{self._count}.joblib"
         joblib.dump(thing, path)
         return path
 

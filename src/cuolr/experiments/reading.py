@@ -9,7 +9,7 @@ from typing import Any
 from cuolr.clicks.base import click_model_from
 from cuolr.config import from_dict, read_toml, to_dict
 from cuolr.errors import InputError, problems_in
-from cuolr.experiments.spec import YARDSTICKS, Experiment, Layout, Logging, Method, oracle_settings
+from cuolr.experiments.spec import YARDSTICKS, Experiment, Logging, Method, oracle_settings
 from cuolr.learners.base import LEARNERS
 from cuolr.measures import Measure
 from cuolr.presets import configure
@@ -146,11 +146,10 @@ def _check_logging(name: str, logging: Logging) -> None:
 
 
 def _check_baselines(experiment: Experiment) -> None:
-    """Baselines that an experiment lacks are no mistake where they are the usual ones."""
     swept = {name for method in experiment.method.values() if (name := method.swept_from)}
     known = {*experiment.method, *(name for grid in experiment.grid for name in grid.method)}
-    known |= {*Layout.baselines, *(f"{name}(best)" for name in swept)}
-    for name in experiment.report.baselines:
+    known |= {f"{name}(best)" for name in swept}
+    for name in experiment.report.baselines or ():
         if name not in known:
             raise unknown_name("method in report.baselines", name, known)
 

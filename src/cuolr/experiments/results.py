@@ -70,7 +70,7 @@ class Results:
         data: Its `name`, `paper_name` and number of queries.
         versions: Of what it was run with, and on what machine.
         cells: The finished ones.
-        failed: The error of those that failed.
+        failed: The error of those that failed, or whose file is damaged.
         missing: Those still to be run.
     """
 
@@ -154,7 +154,10 @@ def read_results(path: Path) -> Results:
     cells, failed, missing = {}, {}, []
     for cell, name in names.items():
         if (file := path / "cells" / f"{name}.json").is_file():
-            cells[cell] = _read_result(file)
+            try:
+                cells[cell] = _read_result(file)
+            except InputError as error:
+                failed[cell] = str(error)
         elif (file := path / "failed" / f"{name}.json").is_file():
             failed[cell] = str(_read(file).get("error", "unknown"))
         else:

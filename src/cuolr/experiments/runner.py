@@ -4,10 +4,8 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, TypeAlias
-
-import numpy as np
-import torch
 
 import cuolr
 from cuolr.clicks.base import click_model_table
@@ -21,6 +19,8 @@ from cuolr.experiments.workers import Failure, Finished, Workers, describe
 from cuolr.policies.base import RankingPolicy
 from cuolr.propensity import randomise
 
+# Packages that numbers depend on.
+DECIDING = ("torch", "numpy", "scipy", "lightgbm")
 # Told of each cell that finished or failed.
 Progress: TypeAlias = Callable[[Finished], None]
 # A fold and a seed, and all else that decides a log.
@@ -215,8 +215,7 @@ def versions() -> dict[str, str]:
     """What it was run with."""
     return {
         "cuolr": cuolr.__version__,
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
+        **{name: version(name) for name in DECIDING},
         "python": platform.python_version(),
         "machine": platform.machine(),
     }

@@ -19,6 +19,8 @@ T = TypeVar("T")
 # Methods that learn from labels or not at all; left of the wall, so not among the learners.
 Yardstick = Literal["logging", "oracle", "oracle-best", "skyline"]
 YARDSTICKS: tuple[Yardstick, ...] = ("logging", "oracle", "oracle-best", "skyline")
+# Learners that others are compared with.
+BASELINES = ("naive", "ipw", "cm-ipw", "dla", "two-tower", "lightgbm", "xgboost")
 # What the log cannot change; logging and skyline depend on what was shown, but not on the clicks.
 WITHOUT_LOG = ("oracle", "oracle-best")
 
@@ -127,14 +129,14 @@ class Layout:
         curve: What the horizontal axis of a plot is, where there is a sweep or a grid to plot.
         paper: The tables of the paper's numbers to print beside ours, the first that has a number counts.
         paper_names: The paper's name of a method or column, where it is not ours.
-        baselines: Methods whose best one the others are tested against.
+        baselines: Methods whose best one the others are tested against; None = all that are of the `BASELINES`.
     """
 
     columns: Literal["click_model", "logging", "sessions_per_query"] = "click_model"
     curve: Literal["", "value", "sessions_per_query", "click_model", "logging"] = ""
     paper: tuple[PaperTable, ...] = ()
     paper_names: dict[str, str] = field(default_factory=dict)
-    baselines: tuple[str, ...] = ("naive", "IPW", "CM-IPW", "DLA", "two-tower", "LightGBM", "LightGBM+position")
+    baselines: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,14 @@ class Experiment:
             return Cell(method, fold, seed, logging)
         return Cell(method, fold, seed, logging, clicks, sessions)
 
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Methods whose best one the others are tested against."""
+        if self.report.baselines is not None:
+            return self.report.baselines
+        methods = dict.fromkeys(name for grid in self.grid for name in grid.method)
+        return tuple(method for method in methods if self.method_named(method).learner in BASELINES)
+
     def method_named(self, name: str) -> Method:
         """The method of that name."""
         known = {**{learner: Method(learner) for learner in (*LEARNERS.names(), *YARDSTICKS)}, **self.method}
@@ -235,10 +245,9 @@ def select(cells: Sequence[Cell], experiment: Experiment, only: str) -> list[Cel
     """
     described = [(cell, _axes(cell, experiment)) for cell in cells]
     known = {key: {axes[key] for _, axes in described} - {""} for key in _AXES}
-    wanted = _conditions(only, known)
-    for key, values in wanted.items():
-        for value in sorted(values - known[key]):
-            raise unknown_name(f"value of --only {key}", value, known[key])
+    wanted = {
+        key: {_spelled(key, value, known[key]) for value in values} for key, values in _conditions(only, known).items()
+    }
     chosen = [
         cell
         for cell, axes in described
@@ -270,6 +279,14 @@ def _conditions(only: str, known: Mapping[str, set[str]]) -> dict[str, set[str]]
             raise InputError(f"--only: {part.strip()}: no cell of this experiment on this data has a {key}")
         wanted.setdefault(key, set()).add(value)
     return wanted
+
+
+def _spelled(key: str, value: str, known: set[str]) -> str:
+    """A value as the experiment has it; people write PBM as the report does."""
+    alike = [name for name in known if name.casefold() == value.casefold()]
+    if value in known or len(alike) != 1:
+        return _named(f"value of --only {key}", value, {name: name for name in known})
+    return alike[0]
 
 
 # What a condition can name of a cell.

@@ -10,7 +10,7 @@ from cuolr.errors import InputError
 from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.report.folder import write_report
 from cuolr.experiments.report.summary import summarise
-from tests.experiments.made_up import table1_like, write_made_up
+from tests.experiments.made_up import sweep_like, table1_like, write_made_up
 
 ODD = '<b>odd</b> & "quoted" {{ 7 * 7 }}'
 
@@ -102,8 +102,27 @@ def test_an_earlier_report_is_replaced_and_nothing_else(folder: Path, tmp_path: 
         write_report(summary, tmp_path / "mine")
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
     (tmp_path / "old").mkdir()
-    for name in ("report.json", "gap-closed-7.png"):
-        (tmp_path / "old" / name).write_text("old")
+    (tmp_path / "old" / "report.json").write_text(json.dumps({"files": ["report.json", "gap-closed-7.png"]}))
+    (tmp_path / "old" / "gap-closed-7.png").write_text("old")
     write_report(summary, tmp_path / "old")
     assert not (tmp_path / "old" / "gap-closed-7.png").exists()
     assert (tmp_path / "old" / "report.html").is_file()
+    write_report(summary, tmp_path / "old")
+
+
+@pytest.mark.parametrize("numbers", ["{}", "[]", "{", '{"files": ["report.json"]}'])
+def test_a_folder_with_a_file_of_somebody_else_is_not_replaced(tmp_path: Path, numbers: str) -> None:
+    summary = summarise(write_made_up(tmp_path / "results", table1_like(measures=["ndcg@10"]), (1,), queries=20))
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "report.json").write_text(numbers)
+    (tmp_path / "theirs" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match=r"has thesis\.txt, which is of no report, so it is not replaced"):
+        write_report(summary, tmp_path / "theirs")
+    assert (tmp_path / "theirs" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_sweep_has_a_report_too(tmp_path: Path) -> None:
+    results = write_made_up(tmp_path / "results", sweep_like(measures=["ndcg@10"]), (1, 2), queries=20)
+    write_report(summarise(results), tmp_path / "report")
+    assert "CQL(best)" in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "CQL(best)" in (tmp_path / "report" / "tables.md").read_text(encoding="utf-8")

@@ -49,3 +49,17 @@ def test_there_is_no_gap_where_the_oracle_is_not_significantly_better() -> None:
 def test_one_query_is_not_enough() -> None:
     one = np.array([0.5])
     assert gap_closed([one], [one - 0.1], [one + 0.1]) is None
+
+
+def test_resamples_that_nothing_can_improve_are_left_out() -> None:
+    """Of ten queries, half have no gap: now and then a resample has those alone."""
+    logging = np.zeros(10)
+    oracle = np.array([0.0] * 5 + [0.5, 0.5, 0.6, 0.5, 0.4])
+    found = gap_closed([oracle / 2], [logging], [oracle])
+    assert found is not None
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_without_a_query_that_counts_there_is_no_gap() -> None:
+    nothing = np.full(3, np.nan)
+    assert gap_closed([nothing], [nothing], [nothing]) is None

@@ -71,18 +71,30 @@ def test_csv_has_a_line_for_each_method_column_and_measure(summary: Summary) -> 
 
 
 def test_latex_is_laid_out_as_in_the_paper(summary: Summary) -> None:
-    text = latex(summary, summary.tables[0])
+    text, gaps = parts_of_latex(summary)
     assert r"CLICK MODEL & METHOD & nDCG@3 & nDCG@5 & nDCG@10 & ERR@3 & ERR@5 & ERR@10 \\" in text
     assert text.count(r"\midrule") == 1 + 5
     assert text.count(r"\multirow{6}{*}") == 5
     assert text.count(" & LOGGING & ") == 1
     assert all(word in text for word in (r"\toprule", r"\bottomrule", r"$^{**}$", r"\textbf{", r"\emph{missing}"))
     assert r"\textcolor{gray}{\scriptsize 0.753}" in text
+    score = summary.tables[0].scores["CUOLR(CQL)", summary.tables[0].columns.settings[0], "ndcg@10"]
+    assert score.gap is not None
+    (row,) = [line for line in gaps.splitlines() if line.startswith("CUOLR(CQL) & ")]
+    assert row.startswith(rf"CUOLR(CQL) & {100 * score.gap.value:.0f} \% {{\scriptsize({100 * score.gap.low:.0f} to ")
+    assert r"\textcolor{gray}{\scriptsize Yahoo 68 \%, WEB10K 59 \%}" in row
+
+
+def parts_of_latex(summary: Summary) -> tuple[str, str]:
+    """The table of values, and that of gaps."""
+    values, gaps = latex(summary, summary.tables[0]).split("\n\n")
+    return values, gaps
 
 
 def test_latex_escapes_names_and_closes_what_it_opens(summary: Summary) -> None:
-    text = latex(summary, summary.tables[0])
-    assert r"100 \% of a\_b \& c|d" in text
-    assert text.count("{") == text.count("}")
-    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert {line.count(" & ") for line in rows} == {2 + 6 - 1}
+    values, gaps = parts_of_latex(summary)
+    assert r"100 \% of a\_b \& c|d" in values
+    for text, cells in ((values, 2 + 6), (gaps, 1 + 5)):
+        assert text.count("{") == text.count("}")
+        rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+        assert {line.count(" & ") for line in rows} == {cells - 1}

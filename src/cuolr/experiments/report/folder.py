@@ -5,37 +5,54 @@ from pathlib import Path
 from typing import Any
 
 from cuolr.config import to_dict, to_toml
+from cuolr.errors import InputError
 from cuolr.experiments.report.drawing import save
 from cuolr.experiments.report.page import efforts, render
 from cuolr.experiments.report.plots import all_plots
 from cuolr.experiments.report.summary import Summary
 from cuolr.experiments.report.tables import as_csv, latex, markdown, records
-from cuolr.files import atomic_folder
+from cuolr.files import atomic_folder, refuse_existing
 
 PAGE = "report.html"
-# Every report has it; a folder without it is not replaced.
+# Every report has it, and it tells the report's files; a folder without it, or with other files, is not replaced.
 NUMBERS = "report.json"
+
+
+def refuse_others(out: Path) -> None:
+    """Stop before any work where a report would take the place of something else."""
+    refuse_existing(out, overwrite=True, ours=NUMBERS)
+    if not out.exists():
+        return
+    try:
+        files = json.loads((out / NUMBERS).read_text(encoding="utf-8"))["files"]
+    except (ValueError, KeyError, TypeError):
+        files = [NUMBERS]
+    if others := sorted({file.name for file in out.iterdir()} - set(files)):
+        raise InputError(
+            f"{out}: has {others[0]}, which is of no report, so it is not replaced; give another path, or remove it "
+            "yourself"
+        )
 
 
 def write_report(summary: Summary, out: Path) -> None:
     """Write everything, whole or not at all; an earlier report is replaced, and nothing else."""
+    refuse_others(out)
     with atomic_folder(out, overwrite=True, ours=NUMBERS) as folder:
         plots = all_plots(summary)
         for plot in plots:
             if plot.measure in ("", summary.main_measure):
                 save(plot, folder)
         texts = {
-            NUMBERS: json.dumps(numbers(summary), indent=2) + "\n",
             "tables.md": markdown(summary),
             "tables.csv": as_csv(summary),
             "experiment.toml": to_toml(summary.results.experiment),
             **{f"table-{number}.tex": latex(summary, table) for number, table in enumerate(summary.tables, start=1)},
         }
+        files = [NUMBERS, *texts, *sorted(file.name for file in folder.iterdir())]
+        texts[NUMBERS] = json.dumps({**numbers(summary), "files": [PAGE, *files]}, indent=2) + "\n"
+        texts[PAGE] = render(summary, plots, files, _command(summary))
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
-        files = [*texts, *sorted(file.name for file in folder.iterdir() if file.suffix in (".png", ".svg"))]
-        page = render(summary, plots, files, _command(summary))
-        (folder / PAGE).write_text(page, encoding="utf-8")
 
 
 def numbers(summary: Summary) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The gap closed: how far a method gets from the logging policy to the oracle. It can be compared across data sets."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,22 +35,26 @@ def gap_closed(method: Sequence[Doubles], logging: Sequence[Doubles], oracle: Se
         logging: The same of the logging policy.
         oracle: The same of the oracle.
     """
-    gained = _equal_folds([m - low for m, low in zip(method, logging, strict=True)])
-    possible = _equal_folds([high - low for high, low in zip(oracle, logging, strict=True)])
     if not _is_above(np.concatenate(oracle), np.concatenate(logging)):
         return None
-    result = stats.bootstrap(
-        (gained, possible),
-        _ratio_of_means,
-        paired=True,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        method="percentile",
-        rng=np.random.default_rng(0),
-        batch=max(1, 20_000_000 // len(gained)),
-    )
-    interval = result.confidence_interval
-    return GapClosed(float(_ratio_of_means(gained, possible)), float(interval.low), float(interval.high))
+    gained = _equal_folds([m - low for m, low in zip(method, logging, strict=True)])
+    possible = _equal_folds([high - low for high, low in zip(oracle, logging, strict=True)])
+    with warnings.catch_warnings():
+        # With few queries a resample may hold none that can be improved; it is left out below.
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        resampled = stats.bootstrap(
+            (gained, possible),
+            _ratio_of_means,
+            paired=True,
+            vectorized=True,
+            n_resamples=RESAMPLES,
+            method="percentile",
+            rng=np.random.default_rng(0),
+            batch=max(1, 20_000_000 // len(gained)),
+        ).bootstrap_distribution
+    ratios = resampled[np.isfinite(resampled)]
+    low, high = np.percentile(ratios, [2.5, 97.5])
+    return GapClosed(float(_ratio_of_means(gained, possible)), float(low), float(high))
 
 
 def _is_above(oracle: Doubles, logging: Doubles) -> bool:
@@ -67,6 +72,5 @@ def _equal_folds(differences: Sequence[Doubles]) -> Doubles:
 
 
 def _ratio_of_means(gained: Doubles, possible: Doubles, axis: int = -1) -> Any:
-    # With few queries a resample may hold none that can be improved.
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.mean(gained, axis=axis) / np.mean(possible, axis=axis)

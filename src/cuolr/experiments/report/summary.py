@@ -225,7 +225,7 @@ def _table(
     experiment = results.experiment
     rows = (*columns.methods, *best_of_sweeps)
     shown = [method for method in rows if any((method, setting) in entries for setting in columns.settings)]
-    yardsticks = tuple(m for m in shown if _learner(experiment, m) in YARDSTICKS)
+    yardsticks = tuple(m for m in shown if learner_of(experiment, m) in YARDSTICKS)
     learners = tuple(m for m in shown if m not in yardsticks)
     scores: dict[tuple[str, Setting, str], Score] = {}
     for measure in experiment.measures:
@@ -238,7 +238,7 @@ def _table(
         for key, p_value in zip(tested, corrected, strict=True):
             found[key] = replace(found[key], p_value=p_value)
         scores |= {(method, setting, measure): score for (method, setting), score in found.items()}
-    swept = {m for m in learners if _learner(experiment, m) and experiment.method_named(m).swept_from}
+    swept = {m for m in learners if learner_of(experiment, m) and experiment.method_named(m).swept_from}
     contenders = tuple(m for m in learners if m not in swept) if best_of_sweeps else learners
     return Table(columns, learners, contenders, yardsticks, scores)
 
@@ -249,9 +249,9 @@ def _column(
     """The scores of all methods in a setting, but for Holm's correction."""
     experiment = results.experiment
     best = _best(learners, entries, measure)
-    baseline = next(iter(_best([m for m in learners if m in experiment.report.baselines], entries, measure)), None)
-    logging = next((e for m, e in entries.items() if _learner(experiment, m) == "logging"), None)
-    oracle = next((e for m, e in entries.items() if _learner(experiment, m) in ("oracle", "oracle-best")), None)
+    baseline = next(iter(_best([m for m in learners if m in experiment.baselines], entries, measure)), None)
+    logging = next((e for m, e in entries.items() if learner_of(experiment, m) == "logging"), None)
+    oracle = next((e for m, e in entries.items() if learner_of(experiment, m) in ("oracle", "oracle-best")), None)
     scores = {}
     for method, entry in entries.items():
         number, gaps = _paper(results, method, setting, measure)
@@ -265,7 +265,7 @@ def _column(
             paper=number,
             paper_gaps=gaps,
         )
-        is_tested = method in learners and method not in experiment.report.baselines
+        is_tested = method in learners and method not in experiment.baselines
         if is_tested and baseline and (comparison := _compare(entry, entries[baseline], measure)):
             score = replace(score, against=baseline, comparison=comparison)
         if method in learners and logging and oracle:
@@ -308,7 +308,7 @@ def _paper(
     tables = experiment.report.paper
     if not tables:
         return None, {}
-    learner = _learner(experiment, method)
+    learner = learner_of(experiment, method)
     is_yardstick = learner in YARDSTICKS
     depends_on_logging = setting.logging and learner not in WITHOUT_LOG
     logging = paper_logging(experiment.logging_named(setting.logging)) if depends_on_logging else USUAL_LOGGING
@@ -324,7 +324,7 @@ def _paper(
     return number, {dataset: gap for dataset, gap in gaps.items() if gap is not None}
 
 
-def _learner(experiment: Experiment, method: str) -> str:
+def learner_of(experiment: Experiment, method: str) -> str:
     """What a row is made by; "" for the best value of a sweep, which is none of the experiment's own methods."""
     known = {name for grid in experiment.grid for name in grid.method}
     return experiment.method_named(method).learner if method in known else ""

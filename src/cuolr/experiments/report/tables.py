@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cuolr.experiments.report.paper import DATASETS
 from cuolr.experiments.report.settings import Setting
@@ -161,7 +161,49 @@ def latex(summary: Summary, table: Table) -> str:
         r"\end{tabular}",
         r"\end{table*}",
     ]
+    if has_gaps(table, summary.main_measure):
+        lines += ["", *_latex_gaps(summary, table)]
     return "\n".join(lines) + "\n"
+
+
+def _latex_gaps(summary: Summary, table: Table) -> list[str]:
+    """The gap closed by the main measure: a row for each method, a column for each setting."""
+    measure = summary.main_measure
+    title = f"Gap closed, {measure_label(measure)}, {summary.results.data['name']}. {gap_caption(summary)}"
+    rows = [
+        " & ".join(
+            [
+                escape_latex(method),
+                *(_latex_gap(table.scores.get((method, setting, measure))) for setting in table.columns.settings),
+            ]
+        )
+        for method in table.learners
+    ]
+    return [
+        r"\begin{table*}[t]",
+        rf"\caption{{{escape_latex(title)}}}",
+        r"\centering\small",
+        rf"\begin{{tabular}}{{l{'c' * len(table.columns.settings)}}}",
+        r"\toprule",
+        " & ".join(["METHOD", *map(escape_latex, table.columns.labels)]) + r" \\",
+        r"\midrule",
+        *(row + r" \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table*}",
+    ]
+
+
+def _latex_gap(score: Score | None) -> str:
+    if score is None:
+        return ""
+    if not score.gap:
+        return escape_latex(NO_VALUE)
+    interval = f"{whole_percent(score.gap.low)} to {whole_percent(score.gap.high)}"
+    text = rf"{escape_latex(percent(score.gap.value))} {{\scriptsize({escape_latex(interval)})}}"
+    if score.paper_gaps:
+        text += rf" \textcolor{{gray}}{{\scriptsize {escape_latex(_by_the_paper(score.paper_gaps))}}}"
+    return text
 
 
 def _latex_caption(summary: Summary, table: Table) -> str:
@@ -254,7 +296,8 @@ def _markdown_gap(score: Score | None) -> str:
     text = NO_VALUE
     if score.gap:
         text = f"{percent(score.gap.value)} ({whole_percent(score.gap.low)} to {whole_percent(score.gap.high)})"
-    if score.paper_gaps:
-        beside = ", ".join(f"{DATASETS[name]} {percent(gap)}" for name, gap in score.paper_gaps.items())
-        text += f" [paper: {beside}]"
-    return text
+    return f"{text} [paper: {_by_the_paper(score.paper_gaps)}]" if score.paper_gaps else text
+
+
+def _by_the_paper(gaps: Mapping[str, float]) -> str:
+    return ", ".join(f"{DATASETS[name]} {percent(gap)}" for name, gap in gaps.items())

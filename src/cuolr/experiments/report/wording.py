@@ -9,7 +9,7 @@ import numpy as np
 from cuolr.clicks.cascade import CascadeModel
 from cuolr.experiments.report.paper import DATASETS, Note, notes_on
 from cuolr.experiments.report.settings import Setting
-from cuolr.experiments.report.summary import Score, Summary, Table, paper_name
+from cuolr.experiments.report.summary import Score, Summary, Table, learner_of, paper_name
 
 NO_VALUE = "–"
 ORACLE_NOTE = "Above 100 %: better than ORACLE, which learned from labels, but is no upper bound."
@@ -149,7 +149,7 @@ def caption(summary: Summary, table: Table) -> str:
 def _has_cascade_twins(summary: Summary, table: Table) -> bool:
     """Whether CM-IPW and naive clicks are compared under the click model where they are the same."""
     experiment = summary.results.experiment
-    learners = {experiment.method_named(method).learner for method in table.learners}
+    learners = {learner_of(experiment, method) for method in table.learners}
     names = {setting.click_model for setting in table.columns.settings} - {""}
     models = [experiment.click_model_named(name) for name in names]
     return {"naive", "cm-ipw"} <= learners and any(isinstance(model, CascadeModel) for model in models)
