@@ -179,6 +179,8 @@ def _swept(name: str, method: Method) -> Iterator[tuple[str, Method]]:
         yield name, method
         return
     ((setting, values),) = method.sweep.items()
+    if any(value in values[:place] for place, value in enumerate(values)):
+        raise InputError(f"method '{name}': sweep: expected each value of {setting} once, found {list(values)}")
     for value in values:
         settings = {**method.settings, setting: value}
         yield (
