@@ -50,9 +50,12 @@ def _widened(plot: Plot) -> Plot:
 def _gap_plot(table: Table, measure: str, looks: Mapping[str, Look]) -> list[Plot]:
     panels = []
     every = [s for (_, _, of), s in table.scores.items() if of == measure and s.gap]
-    if not every:
+    gaps = [score.gap for score in every if score.gap]
+    if not gaps:
         return []
-    low, high = min(0.0, *(s.gap.low for s in every if s.gap)), max(1.0, *(s.gap.high for s in every if s.gap))
+    # Intervals of few queries may be so wide that nothing else could be seen.
+    low = max(min(0.0, *(gap.low for gap in gaps)), min(0.0, *(gap.value for gap in gaps)) - 0.5)
+    high = min(max(1.0, *(gap.high for gap in gaps)), max(1.0, *(gap.value for gap in gaps)) + 0.5)
     for setting, label in zip(table.columns.settings, table.columns.labels, strict=True):
         found = {m: score for m in table.learners if (score := table.scores.get((m, setting, measure)))}
         if any(score.gap for score in found.values()):
@@ -60,6 +63,8 @@ def _gap_plot(table: Table, measure: str, looks: Mapping[str, Look]) -> list[Plo
             panels.append(Panel(label, draw, height=0.75 + 0.24 * len(found)))
     beside = any(score.paper_gaps for score in every)
     caption = "0 % is LOGGING, 100 % is ORACLE; the lines are 95 % bootstrap intervals over queries."
+    cut = any(gap.low < low or gap.high > high for gap in gaps)
+    caption += " Where a line leaves the frame, the table has its end." if cut else ""
     caption += " Grey triangles: the paper's numbers, ▸ on Yahoo, ◂ on WEB10K." if beside else ""
     title = f"Gap closed by each method, {measure_label(measure)}"
     return [Plot("gap-closed", title, caption, tuple(panels), measure=measure)]
@@ -80,9 +85,10 @@ def _draw_gaps(
                 axes.plot([gap_closed.value], [row], look.marker, color=look.colour, markersize=5.5)
         axes.set_yticks(range(len(scores)), list(scores))
         axes.set_ylim(len(scores) - 0.4, -0.75)
-        halves = range(math.ceil(2 * limits[0]), math.floor(2 * limits[1]) + 1)
-        axes.set_xticks([half / 2 for half in halves], [percent(half / 2) for half in halves])
-        axes.set_xticks([half / 2 + 0.25 for half in halves], minor=True)
+        step = 0.5 if limits[1] - limits[0] < 2.2 else 1.0
+        marks = [n * step for n in range(math.ceil(limits[0] / step), math.floor(limits[1] / step) + 1)]
+        axes.set_xticks(marks, [percent(mark) for mark in marks])
+        axes.set_xticks([mark + step / 2 for mark in marks], minor=True)
         axes.set_xlim(*limits)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
