@@ -7,6 +7,7 @@ import pytest
 from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.report.settings import Setting
 from cuolr.experiments.report.summary import Summary, summarise
+from cuolr.experiments.report.wording import what_was_run
 from cuolr.experiments.results import Results
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.significance import compare, holm
@@ -171,3 +172,18 @@ def test_the_best_value_of_a_sweep_is_chosen_on_validation(tmp_path: Path) -> No
     assert score(summary, "CQL(best)").mean == score(summary, chosen).mean
     assert summary.tables[0].contenders == ("SAC", "CQL(best)")
     assert summary.tables[0].leader(PBM, "ndcg@10") in ("SAC", "CQL(best)")
+
+
+def test_runs_and_columns_of_which_there_is_nothing_are_not_shown_but_counted(tmp_path: Path) -> None:
+    def skip(cell: Cell) -> bool:
+        not_begun = cell.fold != 2 or cell.click_model not in ("", "pbm", "dcm")
+        return not_begun or (cell.method, cell.click_model) == ("IPW", "dcm")
+
+    summary = summarise(write_made_up(tmp_path, table1_like(measures=["ndcg@10"]), (1, 2, 3), queries=20, skip=skip))
+    (table,) = summary.tables
+    assert [setting.click_model for setting in table.columns.settings] == ["pbm", "dcm"]
+    assert {score.planned for score in table.scores.values()} == {1}
+    missing = [method for (method, _, _), score in table.scores.items() if not score.finished]
+    assert missing == ["IPW"], "under DCM, which was begun"
+    text = what_was_run(summary)
+    assert text == "6 methods under 2 click models on MQ2008, 1 of 3 folds: 96 cells, of which 83 missing."

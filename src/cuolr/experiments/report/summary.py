@@ -22,7 +22,7 @@ from cuolr.experiments.report.paper import (
 )
 from cuolr.experiments.report.settings import Columns, Setting, columns_of, settings_of
 from cuolr.experiments.results import CellResult, Results
-from cuolr.experiments.spec import WITHOUT_LOG, YARDSTICKS, Experiment
+from cuolr.experiments.spec import WITHOUT_LOG, YARDSTICKS, Cell, Experiment
 from cuolr.significance import Comparison, compare, holm, stars
 from cuolr.types import Doubles
 
@@ -157,13 +157,14 @@ class Summary:
 
 
 def summarise(results: Results) -> Summary:
-    """Compute all that the report shows."""
+    """Compute all that the report shows: the runs and the columns of which something is there."""
     experiment = results.experiment
     methods = list(dict.fromkeys(name for grid in experiment.grid for name in grid.method))
-    known = {*results.cells, *results.failed, *results.missing}
+    begun = replace(results, missing=_missing_of_begun(results))
+    known = {*begun.cells, *begun.failed, *begun.missing}
     folds = sorted({cell.fold for cell in known} - {0})
     settings = settings_of([cell for cell in experiment.cells(folds) if cell in known])
-    entries = {(name, s): entry for name in methods for s in settings if (entry := _entry(results, name, s)).planned}
+    entries = {(name, s): entry for name in methods for s in settings if (entry := _entry(begun, name, s)).planned}
     chosen = _best_of_sweeps(experiment, methods, settings, entries)
     entries |= {key: entries[method, key[1]] for key, method in chosen.items()}
     tables = tuple(
@@ -173,6 +174,22 @@ def summarise(results: Results) -> Summary:
     measures = experiment.measures
     main = next((m for m in (experiment.validation, "ndcg@10") if m in measures), measures[0])
     return Summary(results, main, entries, tables, chosen)
+
+
+def _missing_of_begun(results: Results) -> tuple[Cell, ...]:
+    """The missing cells, but for those of folds, seeds and logs of which there is nothing yet."""
+    there = [*results.cells, *results.failed]
+    runs = {(cell.fold, cell.seed) for cell in there}
+    logs = {_log(cell) for cell in there if cell.click_model}
+    return tuple(
+        cell
+        for cell in results.missing
+        if (not runs or (cell.fold, cell.seed) in runs) and (not logs or not cell.click_model or _log(cell) in logs)
+    )
+
+
+def _log(cell: Cell) -> tuple[str, str, int]:
+    return cell.logging, cell.click_model, cell.sessions_per_query
 
 
 def paper_name(experiment: Experiment, method: str) -> str:

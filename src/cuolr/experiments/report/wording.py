@@ -103,7 +103,7 @@ def runs_word(summary: Summary) -> str:
 
 
 def number_of_runs(summary: Summary) -> int:
-    """How many folds or seeds there are."""
+    """How many folds or seeds there are something of."""
     return max((entry.planned for entry in summary.entries.values()), default=0)
 
 
@@ -209,10 +209,12 @@ def what_was_run(summary: Summary) -> str:
     learners = {m for table in summary.tables for m in table.learners} - derived
     settings = sum(len(table.columns.settings) for table in summary.tables)
     words = column_words(summary.tables[0]) if len(summary.tables) == 1 else _SETTINGS
-    planned = len(results.cells) + len(results.failed) + len(results.missing)
+    cells = [*results.cells, *results.failed, *results.missing]
+    begun, runs = number_of_runs(summary), len({(cell.fold, cell.seed) for cell in cells})
+    part = "" if begun == runs else f"{begun} of "
     sentence = (
         f"{count(len(learners), 'method')} {words.before} {words.count(settings)} on {results.data['name']}, "
-        f"{count(number_of_runs(summary), runs_word(summary))}: {count(planned, 'cell')}"
+        f"{part}{count(runs, runs_word(summary))}: {count(len(cells), 'cell')}"
     )
     left = [
         f"{len(cells)} {word}" for cells, word in ((results.failed, "failed"), (results.missing, "missing")) if cells
