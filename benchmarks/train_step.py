@@ -14,6 +14,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.encoders.base import StateEncoder
 from cuolr.learners.base import LEARNERS
 from cuolr.learners.batch import SessionBatch
+from cuolr.learners.networks import follow
 from cuolr.learners.sac import SoftActorCritic
 
 BATCH, K, FEATURES, STATE, HIDDEN, HEADS = 256, 10, 136, 2 * 136, 256, 8
@@ -72,7 +73,7 @@ def _learner(name: str, precision: str) -> SoftActorCritic:
 def _plain_update(learner: SoftActorCritic, batch: SessionBatch) -> None:
     """The same step with the losses written position by position."""
     learner.descend(plain_losses(learner, batch), batch.where.sum())
-    learner.follow_critics()
+    follow(learner.networks["targets"], learner.networks["critics"], learner.config.target_rate)
 
 
 def _thrifty_update(learner: SoftActorCritic, batch: SessionBatch) -> None:

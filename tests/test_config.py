@@ -35,6 +35,17 @@ def test_fields_that_are_none_are_left_out_and_come_back() -> None:
     assert from_dict(Outer, to_dict(Outer("x"))) == Outer("x")
 
 
+def test_none_is_said_where_it_is_not_the_default() -> None:
+    @dataclass(frozen=True)
+    class Clipped:
+        norm: float | None = 1.0
+        name: str | None = "x"
+
+    assert to_dict(Clipped(None)) == {"norm": "none", "name": "x"}
+    assert from_dict(Clipped, {"norm": "none"}) == Clipped(None)
+    assert from_dict(Clipped, {"name": "none"}).name == "none", "a text"
+
+
 def test_a_whole_number_is_taken_where_a_number_is_asked_for() -> None:
     rate = from_dict(Inner, {"rate": 1}).rate
     assert (rate, type(rate)) == (1.0, float)
@@ -48,7 +59,7 @@ def test_a_whole_number_is_taken_where_a_number_is_asked_for() -> None:
         ({"name": 3}, "setting 'name': expected a text, found 3"),
         ({"name": "x", "kind": "c"}, "setting 'kind': expected one of 'a', 'b', found 'c'"),
         ({"name": "x", "flag": 1}, "setting 'flag': expected true or false, found 1"),
-        ({"name": "x", "limit": 1.5}, "setting 'limit': expected a whole number or nothing, found 1.5"),
+        ({"name": "x", "limit": 1.5}, "setting 'limit': expected a whole number or none, found 1.5"),
         ({"name": "x", "inner": {"rate": True}}, "setting 'inner.rate': expected a number, found True"),
         ({"name": "x", "inner": {"sizes": [1, "2"]}}, "setting 'inner.sizes[1]': expected a whole number, found '2'"),
         ({"name": "x", "inner": {"size": []}}, "unknown setting 'inner.size' (did you mean 'inner.sizes'?)"),

@@ -43,6 +43,16 @@ def test_a_folder_is_replaced_only_when_told(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
 
 
+def test_the_folder_that_one_stands_in_can_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    (target / "old").write_text("")
+    monkeypatch.chdir(target)
+    with atomic_folder(Path("."), overwrite=True, ours="old") as unfinished:
+        (unfinished / "new").write_text("")
+    assert [entry.name for entry in target.iterdir()] == ["new"]
+
+
 def test_several_files_are_checked_before_any_is_written(tmp_path: Path) -> None:
     there, folder = tmp_path / "there", tmp_path / "folder"
     there.write_text("precious")

@@ -13,13 +13,14 @@ from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
 from cuolr.learners.batches import split_by_query
-from cuolr.learners.evidence import ShownLists
+from cuolr.learners.counted_lists import count_lists
+from cuolr.learners.evidence import ShownLists, pooled
 from cuolr.learners.examination import fit_examination
 from cuolr.learners.logged_order import fit_logged_order
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
-from cuolr.policies.uniform import RandomPolicy
+from cuolr.policies.uniform import RandomPolicy, UniformLogger
 from cuolr.ranksvm import fit_ranksvm
 from cuolr.readiness import Readiness, _gain, assess, assess_on_own_log
 from cuolr.types import Candidates, ClickLog, Floats, Ints
@@ -205,6 +206,47 @@ def test_on_its_own_log_a_model_is_looked_at_where_it_did_not_learn() -> None:
     assert found.queries == 60
     by_labels = assess_on_own_log(BETTER, log, {**settings, "validated_by": {"measure": "ndcg@10"}})
     assert by_labels == replace(assess(BETTER, log), learned=True)
+
+
+def test_sessions_that_show_nothing_do_not_change_what_was_held_out() -> None:
+    """`factored` has no query of which nothing was shown, and so held out some of the others."""
+    log = log_of(LOGGER, sessions=6_000)
+    ranking = log.ranking.copy()
+    ranking[log.query % 7 == 3] = -1
+    log = replace(log, ranking=ranking, clicks=log.clicks * (ranking >= 0), examination=None)
+    counted = count_lists(log)
+    pool, _ = pooled(counted, counted.lists.where.astype(np.float64), np.zeros(TRAIN.candidates.n_documents), 1.0)
+    _, held_out = split_by_query(log, 0.2, 3)
+    _, held_out_of_pool = split_by_query(pool, 0.2, 3)
+    np.testing.assert_array_equal(np.unique(log.query[held_out]), pool.query[held_out_of_pool])
+
+
+@dataclasses.dataclass(frozen=True)
+class OneAfterTheOther(RankingPolicy):
+    """Ranks as another does, but has no more positions than the lists that it learned from."""
+
+    policy: RankingPolicy
+
+    def rank(self, candidates: Candidates, k: int) -> Ints:
+        assert k <= 10
+        return self.policy.rank(candidates, k)
+
+    def arrays(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    @classmethod
+    def from_parts(cls, arrays: Any, settings: Any) -> Self:
+        raise NotImplementedError
+
+
+def test_a_model_that_ranks_lists_is_asked_for_each_list_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = simulate(TRAIN, UniformLogger(), click_model("pbm"), 1_500, seed=1)
+    ragged = cut(log, np.random.default_rng(1).integers(1, 11, len(log)))
+    monkeypatch.setattr("cuolr.readiness.LISTS_AT_A_TIME", 64)
+    assert assess(OneAfterTheOther(BETTER), ragged) == assess(BETTER, ragged)
 
 
 def test_an_aggregated_log_will_do() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from cuolr.terminal import live_table, progress_bar, say, training_bar
+from cuolr.terminal import live_table, progress_bar, say, show_table, training_bar
 
 
 @pytest.fixture
@@ -71,3 +71,9 @@ def test_the_time_left_is_known_however_long_each_takes(
             progress(1)
         say("two of four")
     assert "02:00" in capsys.readouterr().err.partition("two of four")[2]
+
+
+def test_names_in_brackets_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table("[a]", ["[b]", "PBM [eta=2]"], [["[c]", "1"]], caption="[d]")
+    text = capsys.readouterr().out
+    assert all(name in text for name in ("[a]", "[b]", "PBM [eta=2]", "[c]", "[d]"))

@@ -20,7 +20,9 @@ C = TypeVar("C")
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """A config as a plain dictionary that TOML and JSON can hold; fields that are None are left out.
+    """A config as a plain dictionary that TOML and JSON can hold.
+
+    They have no None: it is left out where it is the default, and "none" elsewhere.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Pair:
@@ -41,8 +43,12 @@ def to_dict(config: Any) -> dict[str, Any]:
             return {key: plain(item) for key, item in value.items()}
         return value
 
-    pairs = ((field.name, getattr(config, field.name)) for field in dataclasses.fields(config))
-    return {name: plain(value) for name, value in pairs if value is not None}
+    given = {field: getattr(config, field.name) for field in dataclasses.fields(config)}
+    return {
+        field.name: "none" if value is None else plain(value)
+        for field, value in given.items()
+        if value is not None or field.default is not None
+    }
 
 
 def from_dict(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
@@ -93,6 +99,8 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
         if value in arguments:
             return value
     elif origin in (typing.Union, types.UnionType):
+        if value == "none" and type(None) in arguments and str not in arguments:
+            return None
         for option in arguments:
             try:
                 return _convert(option, value, name)
@@ -116,7 +124,7 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
 
 def _describe(hint: Any) -> str:
     """A type as a user would say it."""
-    words = {float: "a number", int: "a whole number", str: "a text", bool: "true or false", type(None): "nothing"}
+    words = {float: "a number", int: "a whole number", str: "a text", bool: "true or false", type(None): "none"}
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Literal:
         return "one of " + ", ".join(repr(option) for option in arguments)

@@ -18,6 +18,12 @@ class InputError(Exception):
         super().__init__("\n".join(self.problems))
 
 
+def check_at_least(name: str, value: int, least: int) -> None:
+    """Refuse a number that is too small."""
+    if value < least:
+        raise InputError(f"{name}: expected a whole number from {least} up, found {value}")
+
+
 @contextmanager
 def problems_in(place: object) -> Iterator[None]:
     """Say of each problem that is met inside where it is, such as the file."""

@@ -43,6 +43,7 @@ def atomic_folder(path: Path, overwrite: bool = False, ours: str | None = None) 
         ours: See `refuse_existing`.
     """
     refuse_existing(path, overwrite, ours)
+    path = Path(os.path.abspath(path))  # "." has no name to put another beside
     unfinished = _beside(path)
     unfinished.mkdir(parents=True)
     try:

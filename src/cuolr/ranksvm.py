@@ -6,7 +6,7 @@ Left of the wall: it reads relevance labels, so it is not a learner.
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
-from cuolr.errors import InputError
+from cuolr.errors import InputError, check_at_least
 from cuolr.policies.linear import LinearPolicy, draw_pairs, fit_pairs
 from cuolr.types import Ints, RankingDataset
 
@@ -38,8 +38,7 @@ def fit_ranksvm(
     """
     if not 0 < fraction <= 1:
         raise InputError(f"fraction of the training queries: expected above 0 and at most 1, found {fraction}")
-    if seed < 0:
-        raise InputError(f"seed: expected a whole number from 0 up, found {seed}")
+    check_at_least("seed", seed, 0)
     rng = np.random.default_rng(seed)
     queries = _draw_queries(dataset, fraction, rng)
     normaliser = Normaliser.fit(normalising, dataset.candidates)

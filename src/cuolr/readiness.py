@@ -14,14 +14,14 @@ from cuolr.learners.batches import split_by_query
 from cuolr.learners.evidence import Looks, ShownLists, pooled
 from cuolr.learners.examination import fit_examination
 from cuolr.learners.logged_order import fit_logged_order
-from cuolr.policies.base import RankingPolicy
+from cuolr.policies.base import RankingPolicy, ScoringPolicy
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
 from cuolr.types import Candidates, ClickLog, Doubles, IntegerArray, Ints
 
 Verdict = Literal["ship", "test", "keep"]
 
-# Of a model's documents may never have been shown, if it is to go to users without a test.
+# Share of a model's documents that may never have been shown, if it is to go to users without a test.
 MAX_NEVER_SHOWN = 0.2
 # With fewer queries no model leaves the house.
 MIN_QUERIES = 30
@@ -31,8 +31,10 @@ LEAST_GAIN = 0.001
 CONFIDENCE = 0.95
 # The usual length of the lists that are compared; shorter where the log's are.
 USUAL_K = 10
-# Documents of which it is seen how much of a score is the logged order.
+# Queries by whose documents it is seen how much of a score is the logged order.
 SOME_QUERIES = 200
+# A model that ranks lists, not documents by themselves, has the features of so many at once.
+LISTS_AT_A_TIME = 4_096
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def assess(
     normaliser = Normaliser.fit("log-min-max", log.candidates)
     shown = ShownLists.of(log, normaliser)
     counted = shown.counted
-    logged_scores = shown.scores_by(fit_logged_order(log, normaliser, seed=0))
+    logged_scores = shown.scores_by(fit_logged_order(counted.lists, normaliser, seed=0))
     looked = fit_examination(counted, logged_scores[shown.documents]).looked(counted)
     pool, looks = pooled(counted, looked, np.zeros(log.candidates.n_documents), 0.0)
     rows = np.arange(len(pool)) if queries is None else np.flatnonzero(np.isin(pool.query, queries))
@@ -167,8 +169,8 @@ def assess_on_own_log(
 def _familiarity(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, k: int) -> tuple[float, float]:
     """The share of the model's documents that were never shown, and the mean share of sessions that were shown one."""
     candidates = lists.candidates
-    row, position = np.nonzero(lists.where)
-    documents = candidates.offsets[lists.query[row]] + lists.ranking[row, position]
+    row, _ = np.nonzero(lists.where)
+    documents = lists.documents[lists.where]
     shown = np.bincount(documents, weights=lists.count[row], minlength=candidates.n_documents)
     ranking = policy.rank(candidates.select(pool.query), k)
     where = ranking >= 0
@@ -186,20 +188,16 @@ def _clicks(
     mean = looks.clicked.sum(axis=1, keepdims=True) / np.maximum(looks.looked.sum(axis=1, keepdims=True), 1e-9)
     attractiveness = (looks.clicked + mean) / (looks.looked + 1)
 
-    candidates, where = lists.candidates, pool.where
-    in_pool = (candidates.offsets[pool.query, None] + pool.ranking)[where]
-    of_document = np.zeros(candidates.n_documents)
-    place = np.full(candidates.n_documents, where.shape[1])
-    of_document[in_pool] = attractiveness[where]
-    place[in_pool] = _places(policy.rank(_shown_alone(pool), where.shape[1]))[where]
+    of_document = np.zeros(lists.candidates.n_documents)
+    of_document[pool.documents[pool.where]] = attractiveness[pool.where]
 
-    row = np.full(candidates.n_queries, -1)
+    row = np.full(lists.candidates.n_queries, -1)
     row[pool.query] = np.arange(len(pool))
     lists = lists.select(np.flatnonzero(row[lists.query] >= 0))
-    documents = np.where(lists.where, candidates.offsets[lists.query, None] + lists.ranking, 0)
-    by_model = np.argsort(np.where(lists.where, place[documents], np.inf), axis=1, kind="stable")
+    documents = lists.documents
     positions = np.argsort(~lists.where, axis=1, kind="stable")  # those that the list has, from the top
     has = np.take_along_axis(lists.where, positions, axis=1)
+    by_model = _models_order(policy, lists, pool, positions)
 
     def clicks(order: Ints) -> Doubles:
         clicked = of_document[np.take_along_axis(documents, order, axis=1)] * looks_of_a_session[positions] * has
@@ -209,28 +207,35 @@ def _clicks(
     return clicks(positions), clicks(by_model)
 
 
-def _places(ranking: Ints) -> Ints:
-    """[M, N] at which place each document stands in a ranking of all documents; N where it does not.
+def _models_order(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, positions: Ints) -> Ints:
+    """[L, K] the positions of each list in the order in which the model would put what stands there.
 
-    >>> _places(np.array([[2, 0, 1], [1, 0, -1]]))
-    array([[1, 2, 0],
-           [1, 0, 3]])
+    Args:
+        policy: The model.
+        lists: L lists.
+        pool: Their queries, with all documents of theirs.
+        positions: [L, K] those that a list has, from the top; then the others.
     """
-    places = np.full(ranking.shape, ranking.shape[1])
-    row, place = np.nonzero(ranking >= 0)
-    places[row, ranking[row, place]] = place
-    return places
+    if isinstance(policy, ScoringPolicy):  # a score does not depend on the list, so each document has one
+        scores = np.full(lists.candidates.n_documents, -np.inf)
+        scores[pool.documents[pool.where]] = policy.score(_shown_alone(pool))
+        return np.argsort(np.where(lists.where, -scores[lists.documents], np.inf), axis=1, kind="stable")
+    order = positions.copy()
+    for start in range(0, len(lists), LISTS_AT_A_TIME):
+        part = slice(start, start + LISTS_AT_A_TIME)
+        places = policy.rank(_shown_alone(lists.select(part)), lists.k)
+        by_model = np.take_along_axis(positions[part], np.maximum(places, 0), axis=1)
+        order[part] = np.where(places >= 0, by_model, positions[part])
+    return order
 
 
-def _shown_alone(pool: ClickLog) -> Candidates:
-    """The queries of the pool with just the documents that they were shown with, in the pool's order."""
-    candidates = pool.candidates
-    where = pool.where
-    rows = (candidates.offsets[pool.query, None] + pool.ranking)[where]
+def _shown_alone(log: ClickLog) -> Candidates:
+    """A query for each row, with just the documents that it shows."""
+    candidates, where = log.candidates, log.where
     return Candidates(
-        candidates.features[rows],
+        candidates.features[log.documents[where]],
         np.concatenate([[0], np.cumsum(where.sum(axis=1))]),
-        candidates.query_ids[pool.query],
+        candidates.query_ids[log.query],
         feature_names=candidates.feature_names,
     )
 

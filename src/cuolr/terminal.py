@@ -26,11 +26,15 @@ def show_table(
 ) -> None:
     """Print a table, numbers to the right and the columns `left` to the left; no heads where all are empty."""
     table = Table(
-        title=escape(title), caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left"
+        title=escape(title),
+        caption=caption and escape(caption),
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
     )
     table.show_header = any(columns)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i in left else "right", overflow="fold")
+        table.add_column(escape(column), justify="left" if i in left else "right", overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
     console = Console()
@@ -143,7 +147,7 @@ def live_table(
     def table() -> Table:
         made = Table(title=escape(title), box=box.SIMPLE_HEAD, title_justify="left")
         for i, column in enumerate(columns):
-            made.add_column(column, justify="right" if i else "left")
+            made.add_column(escape(column), justify="right" if i else "left")
         for row in rows:
             made.add_row(escape(row), *(values.get((row, column), "[dim]…[/dim]") for column in columns[1:]))
         return made

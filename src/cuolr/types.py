@@ -178,6 +178,11 @@ class ClickLog:
         return self.ranking >= 0
 
     @property
+    def documents(self) -> Ints:
+        """[M, K] the row of the candidates' document at each position; any row where nothing was shown."""
+        return np.where(self.where, self.candidates.offsets[self.query, None] + self.ranking, 0)
+
+    @property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """What there is for each row, by name: each array has M rows."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}

@@ -178,7 +178,7 @@ def test_empty_parameters_are_refused_by_name(name: str) -> None:
     model: Any = default(name)
     for field in fields(model):
         if isinstance(getattr(model, field.name), tuple):
-            with pytest.raises(InputError, match=f"{field.name}: expected at least one probability, found none"):
+            with pytest.raises(InputError, match=f"{field.name}: expected at least one entry, found none"):
                 replace(model, **{field.name: ()})
 
 

@@ -69,6 +69,17 @@ def test_one_model_cannot_be_compared(run: Run, tiny: Path, models: list[Path]) 
     assert (result.status, result.err) == (2, "error: expected two models or more to compare, found 1\n")
 
 
+def test_a_seed_below_0_is_refused(run: Run, tiny: Path, models: list[Path]) -> None:
+    result = run("compare", *models, "--data", tiny, "--seed", -1)
+    assert result.status == 2
+    assert "--seed: expected a whole number from 0 up, found -1" in result.err
+
+
+def test_a_file_has_no_folds(run: Run, tiny: Path, models: list[Path]) -> None:
+    result = run("compare", *models, "--data", tiny / "Fold1" / "test.txt", "--fold", 1)
+    assert "test.txt is one file, and has no folds" in result.err.replace("\n", " ")
+
+
 def test_a_measure_is_compared_once_however_it_is_written(run: Run, tiny: Path, models: list[Path]) -> None:
     result = run("compare", *models[:2], "--data", tiny, "--measures", "ndcg@010,ndcg@10,clicks:pbm@5", "--json")
     assert result.status == 0, result.err

@@ -240,3 +240,16 @@ def test_bad_input_is_one_line(run: Run, tiny: Path, model: Path, tmp_path: Path
         result = run("evaluate", *arguments)
         assert result.status == 2
         assert message in result.err.replace("\n", " ")
+
+
+def test_grades_of_the_training_part_are_on_the_scale_where_validation_is_cut_from_it(run: Run, tmp_path: Path) -> None:
+    """The one query of a grade above the scale stays in the training part."""
+    (tmp_path / "mine").mkdir()
+    lines = [f"{grade} qid:{query} 1:{grade}\n" for query in range(1, 11) for grade in (0, 1)]
+    (tmp_path / "mine" / "test.txt").write_text("".join(lines))
+    for query in range(1, 11):
+        above = f"3 qid:{query} 1:3\n"
+        (tmp_path / "mine" / "train.txt").write_text("".join([*lines[: 2 * query], above, *lines[2 * query :]]))
+        result = run("inspect", tmp_path / "mine", "--max-grade", 1)
+        assert result.status == 2, query
+        assert "train.txt: expected grades from 0 to 1, found 3" in result.err.replace("\n", " ")

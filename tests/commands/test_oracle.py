@@ -47,3 +47,6 @@ def test_a_model_that_is_there_is_not_replaced_unasked(run: Run, tiny: Path, tmp
     result = run("oracle", "--data", tiny, "--out", tmp_path / "model")
     assert result.status == 2
     assert "exists already" in result.err
+    (tmp_path / "model" / "thesis.txt").write_text("precious")
+    result = run("oracle", "--data", tmp_path / "nowhere", "--out", tmp_path / "model", "--overwrite")
+    assert "has no model.json, so it is not replaced" in result.err, "before anything is read"

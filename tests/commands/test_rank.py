@@ -120,6 +120,13 @@ def test_bad_input_is_one_line_and_leaves_no_file(run: Run, model: Path, letor: 
         assert not list((tmp_path / "out").glob("*"))
 
 
+def test_a_folder_is_not_taken_for_the_file(run: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.csv").mkdir()
+    nothing = tmp_path / "nothing.txt"
+    result = run("rank", model, "--candidates", nothing, "--out", tmp_path / "out.csv", "--overwrite")
+    assert "out.csv: expected the name of a file, found a folder" in result.err
+
+
 def ranked(run: Run, model: Path, candidates: Path, *more: object) -> list[str]:
     out = candidates.with_name("ranked.csv")
     result = run("rank", model, "--candidates", candidates, "--out", out, "--overwrite", *more)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cuolr.config import from_dict, read_toml, to_dict
-from cuolr.errors import InputError
+from cuolr.errors import InputError, problems_in
 from cuolr.registry import Registry
 from cuolr.types import Bools, Doubles, Floats, IntegerArray
 
@@ -146,17 +146,14 @@ def click_model(name: str, **parameters: Any) -> ClickModel:
 
 def click_model_table(model: ClickModel) -> dict[str, Any]:
     """The table that `click_model_from` makes this model from; TOML and JSON can hold it."""
-    name = next(name for name in CLICK_MODELS.names() if CLICK_MODELS.get(name) is type(model))
-    return {"name": name, **to_dict(model)}
+    return {"name": CLICK_MODELS.name_of(type(model)), **to_dict(model)}
 
 
 def read_click_model(path: Path) -> ClickModel:
     """The click model that a TOML file describes."""
     table = read_toml(path)
-    try:
+    with problems_in(path):
         return click_model_from(table)
-    except InputError as error:
-        raise InputError([f"{path}: {problem}" for problem in error.problems]) from None
 
 
 def _problems(name: str, value: Any, place: str = "position") -> Iterator[str]:
@@ -165,7 +162,7 @@ def _problems(name: str, value: Any, place: str = "position") -> Iterator[str]:
         return
     if isinstance(value, Sequence):
         if not value:
-            yield f"{name}: expected at least one probability, found none"
+            yield f"{name}: expected at least one entry, found none"
         for number, entry in enumerate(value, start=1):
             yield from _problems(f"{name}, {place} {number}", entry, place="entry")
     elif name == "eta":

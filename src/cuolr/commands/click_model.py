@@ -14,9 +14,9 @@ class ClickModelOptions:
     """Parameters of the click model."""
 
     eta: float | None = None
-    """Severity of the bias, 0 = none; by default 1. Does not apply to cascade models."""
+    """Severity of the bias, 0 = none; by default 1. Of pbm, ubm, dcm and trust."""
     noise: float | None = None
-    """Attractiveness of an irrelevant document; by default 0.1."""
+    """Attractiveness of an irrelevant document; by default 0.1, of trust 0."""
 
     def model(self, name_or_file: str) -> ClickModel:
         """The click model of that name, or the one that a TOML file describes, with these parameters."""

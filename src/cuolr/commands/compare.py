@@ -8,7 +8,7 @@ import tyro
 
 from cuolr.commands.data_options import DataOptions
 from cuolr.commands.labelled import as_model_takes, labelled_queries
-from cuolr.errors import InputError
+from cuolr.errors import InputError, check_at_least
 from cuolr.evaluation import Evaluation, evaluate
 from cuolr.measures import WithoutRelevant, what_counts
 from cuolr.policies.store import load_policy
@@ -44,6 +44,7 @@ def compare(
     """
     if len(models) < 2:
         raise InputError(f"expected two models or more to compare, found {len(models)}")
+    check_at_least("--seed", seed, 0)
     names = [name.strip() for name in measures.split(",")]
     queries = labelled_queries(data, data_options, split, names)
     policies = [load_policy(model) for model in models]

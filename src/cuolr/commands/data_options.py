@@ -1,6 +1,6 @@
 """How the commands that read a data set are told which, and how they read it."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -59,9 +59,11 @@ class DataOptions:
 
     def load_file(self, path: Path) -> RankingDataset:
         """Read one file as a data set."""
+        if self.fold is not None:
+            raise InputError(f"--fold {self.fold}: {path} is one file, and has no folds; leave it away")
         scale = self.scale_of(path)
         dataset = self.read_file(path).as_dataset(scale)
-        _check_grades({path: dataset})
+        _check_grades([(path, dataset)])
         return dataset
 
     def load(self, folder: Path) -> dict[str, RankingDataset]:
@@ -69,19 +71,18 @@ class DataOptions:
         source = self.find(folder)
         splits = load_source(source, self.read_file, LetorOptions(self.zero_based, self.missing))
         # Where there is no file for vali, it was cut from train.
-        _check_grades({source.paths.get(split, source.paths["train"]): splits[split] for split in splits})
+        _check_grades([(source.paths.get(split, source.paths["train"]), splits[split]) for split in splits])
         if note := check_counts(source, splits):
             say(f"note: {note}")
         return splits
 
 
-def _check_grades(datasets: Mapping[Path, RankingDataset]) -> None:
+def _check_grades(datasets: Sequence[tuple[Path, RankingDataset]]) -> None:
     """Refuse grades that are not on the scale."""
-    highest = {path: int(dataset.relevance.max()) for path, dataset in datasets.items()}
     problems = [
-        f"{path}: expected grades from 0 to {dataset.max_grade}, found {highest[path]}; say another with --max-grade"
-        for path, dataset in datasets.items()
-        if highest[path] > dataset.max_grade
+        f"{path}: expected grades from 0 to {dataset.max_grade}, found {highest}; say another with --max-grade"
+        for path, dataset in datasets
+        if (highest := int(dataset.relevance.max())) > dataset.max_grade
     ]
     if problems:
-        raise InputError(problems)
+        raise InputError(list(dict.fromkeys(problems)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from cuolr.commands.data_options import DataOptions
-from cuolr.errors import InputError
+from cuolr.errors import InputError, check_at_least
 from cuolr.terminal import progress_bar, say
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ def run_cells(
     from cuolr.experiments.workers import Failure, Workers
 
     check(experiment)
-    if jobs < 1:
-        raise InputError(f"--jobs: expected a whole number from 1 up, found {jobs}")
+    check_at_least("--jobs", jobs, 1)
     if data_options.fold is not None:
         raise InputError(f"--fold {data_options.fold}: all folds are run; give --only fold={data_options.fold} instead")
     ResultsFolder(out).check()

@@ -5,7 +5,7 @@ from typing import Literal
 
 import tyro
 
-from cuolr.data.clicklog import save_click_log
+from cuolr.data.clicklog import SESSIONS_FILE, save_click_log
 from cuolr.data.feature_file import read_candidates
 from cuolr.data.letor import LetorOptions
 from cuolr.data.log_import import import_log as read_log
@@ -36,7 +36,7 @@ def import_log(
         missing: LETOR features: what NULL becomes, 0 or the feature's least value in the file.
         overwrite: Replace the log if it is there.
     """
-    refuse_existing(out, overwrite)
+    refuse_existing(out, overwrite, ours=SESSIONS_FILE)
     log = read_log(table, read_candidates(features, LetorOptions(zero_based, missing)), k)
     save_click_log(log, out, {"table": str(table), "features": str(features)}, overwrite)
     say(f"wrote {out}: {log.sessions:,} sessions; look at it with: cuolr log-info {out}")

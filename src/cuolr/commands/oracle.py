@@ -6,7 +6,7 @@ from cuolr.commands.data_options import DataOptions
 from cuolr.evaluation import score_on
 from cuolr.files import refuse_existing
 from cuolr.oracle import LambdaMartSettings, fit_best, fit_lambdamart
-from cuolr.policies.store import save_policy
+from cuolr.policies.store import SETTINGS_FILE, save_policy
 from cuolr.terminal import say
 
 ON_VALIDATION = "on vali, queries without a relevant document skipped"
@@ -33,7 +33,7 @@ def oracle(
         data_options: How to read the data set.
         overwrite: Replace the model if it is there.
     """
-    refuse_existing(out, overwrite)
+    refuse_existing(out, overwrite, ours=SETTINGS_FILE)
     splits = data_options.load(data)
     train, validation = splits["train"], splits["vali"]
     provenance = {"data": str(data), "fold": data_options.fold_of(data), "seed": seed}

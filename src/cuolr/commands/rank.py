@@ -7,8 +7,8 @@ import tyro
 
 from cuolr.data.feature_file import read_candidates
 from cuolr.data.letor import LetorOptions
-from cuolr.errors import InputError, problems_in
-from cuolr.files import check_suffix, refuse_existing
+from cuolr.errors import check_at_least, problems_in
+from cuolr.files import check_files, check_suffix
 from cuolr.policies.store import load_policy
 from cuolr.rankings import SUFFIXES, write_rankings
 from cuolr.terminal import say
@@ -37,10 +37,9 @@ def rank(
         missing: LETOR candidates: what NULL becomes, 0 or the feature's least value in the file.
         overwrite: Replace the file if it is there.
     """
-    if top < 1:
-        raise InputError(f"--top: expected a whole number from 1 up, found {top}")
+    check_at_least("--top", top, 1)
     check_suffix(out, SUFFIXES)
-    refuse_existing(out, overwrite)
+    check_files([out], overwrite)
     policy = load_policy(model)
     if sample is not None:
         with problems_in("--sample"):

@@ -6,8 +6,9 @@ from typing import Any
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.commands.click_model import ClickModelOptions
 from cuolr.commands.data_options import DataOptions
+from cuolr.data.clicklog import SESSIONS_FILE
 from cuolr.data.propensity_file import PROPENSITY_FILE, Propensities, save_propensities
-from cuolr.errors import InputError
+from cuolr.errors import InputError, check_at_least
 from cuolr.files import refuse_existing
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
 from cuolr.policies.plackett_luce import StochasticLogger
@@ -55,13 +56,12 @@ def simulate(
         save_logging: Save the logging policy as a model in this folder, so that it can be evaluated; not in the log.
         overwrite: Replace the log, and the saved logging policy, if they are there.
     """
-    refuse_existing(out, overwrite)
+    refuse_existing(out, overwrite, ours=SESSIONS_FILE)
     if save_logging is not None:
         refuse_existing(save_logging, overwrite, ours=SETTINGS_FILE)
         if save_logging.resolve().is_relative_to(out.resolve()) or out.resolve().is_relative_to(save_logging.resolve()):
             raise InputError(f"--save-logging: expected a folder outside of the log, found {save_logging}")
-    if randomised_lists < 0:
-        raise InputError(f"--randomised-lists: expected a whole number from 0 up, found {randomised_lists}")
+    check_at_least("--randomised-lists", randomised_lists, 0)
     model = click_options.model(click_model)
     train = data_options.load(data)["train"]
     longest = int(train.candidates.sizes.max())

@@ -57,9 +57,7 @@ def write_click_log(
         source: Where the log comes from, as JSON can hold it.
         overwrite: Whether a log that is there already is replaced. Anything else that is there is left alone.
     """
-    if overwrite and folder.exists() and not (folder / SESSIONS_FILE).is_file():
-        raise InputError(f"{folder}: exists and is not a click log; choose another place or remove it")
-    with atomic_folder(folder, overwrite) as unfinished:
+    with atomic_folder(folder, overwrite, ours=SESSIONS_FILE) as unfinished:
         chunks = iter(chunks)
         first = next(chunks, None)
         if first is None:
@@ -126,11 +124,11 @@ def read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
-def require_sessions(log: ClickLog, learner: str) -> None:
-    """Refuse an aggregated log; for learners that need each session's own clicks."""
+def require_sessions(log: ClickLog, what: str) -> None:
+    """Refuse an aggregated log; for what needs each session's own clicks."""
     if log.aggregated:
         raise InputError(
-            f"{learner} needs the clicks of each session, but this log is aggregated: its rows hold the mean clicks of "
+            f"{what} needs the clicks of each session, but this log is aggregated: its rows hold the mean clicks of "
             "several sessions; give it the log as it was before"
         )
 

@@ -16,7 +16,7 @@ from cuolr.data.clicklog import one_each
 from cuolr.data.log_columns import slot_dtype
 from cuolr.data.log_problems import row_problems, session_problems
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
-from cuolr.errors import InputError
+from cuolr.errors import InputError, check_at_least
 from cuolr.types import Candidates, ClickLog
 
 IDS = ("query_id", "session_id", "doc_id")
@@ -40,8 +40,8 @@ def import_log(table: Path, candidates: Candidates, k: int | None = None) -> Cli
     Raises:
         InputError: With all problems, the first 20 of each kind.
     """
-    if k is not None and k < 1:
-        raise InputError(f"k: expected a whole number from 1 up, found {k}")
+    if k is not None:
+        check_at_least("k", k, 1)
     rows = _scan(table)
     with read_errors(table):
         sessions = rows.select("session_id").drop_nulls().unique().sort("session_id").collect(engine="streaming")

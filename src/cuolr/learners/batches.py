@@ -178,7 +178,7 @@ def split_by_query(log: ClickLog, share: float, seed: int) -> tuple[Ints, Ints]:
     """
     if not 0 < share < 1:
         raise InputError(f"share of the queries to hold out: expected above 0 and below 1, found {share}")
-    queries = np.unique(log.query)
+    queries = _queries_shown(log)
     if len(queries) < 2:
         raise InputError(
             "expected a log of at least 2 queries to hold one out for validation, found 1; validate on labelled queries"
@@ -188,6 +188,15 @@ def split_by_query(log: ClickLog, share: float, seed: int) -> tuple[Ints, Ints]:
     held_out[np.random.default_rng(seed).permutation(queries)[:n_held_out]] = True
     of_row = held_out[log.query]
     return np.flatnonzero(~of_row), np.flatnonzero(of_row)
+
+
+def _queries_shown(log: ClickLog) -> Ints:
+    """Those with a document in the log, in order: a learner that pools sessions has no others."""
+    shown = np.zeros(log.candidates.n_queries, np.bool_)
+    for start in range(0, len(log), ROWS_AT_A_TIME):
+        part = log.select(slice(start, start + ROWS_AT_A_TIME))
+        shown[part.query[part.where.any(axis=1)]] = True
+    return np.flatnonzero(shown)
 
 
 def scaled_documents(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Tensor:

@@ -54,11 +54,7 @@ class CriticLearner(SequentialLearner):
         return {"critics": (nn.ModuleList(self.critics), self.config.critic_learning_rate), "targets": (targets, 0.0)}
 
     def after_step(self, losses: Losses) -> None:
-        """The targets follow."""
-        self.follow_critics()
-
-    def follow_critics(self) -> None:
-        """θ′ ← θ′ + τ (θ − θ′)."""
+        """The targets follow: θ′ ← θ′ + τ (θ − θ′)."""
         follow(self.networks["targets"], self.networks["critics"], self.config.target_rate)
 
     def squared_error(self, episodes: Episodes, q: Sequence[Tensor], next_value: Tensor) -> Tensor:

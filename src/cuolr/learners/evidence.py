@@ -16,6 +16,9 @@ from cuolr.types import Bools, ClickLog, Doubles, Ints
 
 # Of a query that was shown with more documents than this, those that were looked at most are taken.
 MAX_DOCUMENTS_OF_A_QUERY = 1_000
+# Queries times documents of a query, at most; with very many queries fewer documents of each are taken.
+MAX_PLACES = 20_000_000
+DOCUMENTS_AT_A_TIME = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class ShownLists:
         """Of all sessions of a log."""
         counted = count_lists(log)
         lists = counted.lists
-        rows = np.where(lists.where, lists.candidates.offsets[lists.query, None] + lists.ranking, 0)
+        rows = lists.documents
         used = np.zeros(lists.candidates.n_documents, np.bool_)
         used[rows[lists.where]] = True
         documents = np.where(lists.where, (np.cumsum(used) - 1)[rows], used.sum())
@@ -49,9 +52,15 @@ class ShownLists:
         """[n + 1] of each document, with mean 0 and standard deviation 1; zeros without a ranker."""
         if ranker is None:
             return np.zeros(len(self.features))
-        scores = np.einsum("nf,f->n", self.features.double().numpy(), ranker.weights)
+        scores = linear_scores(self.features, ranker)
         standard: Doubles = (scores - scores.mean()) / max(float(scores.std()), 1e-12)
         return standard
+
+
+def linear_scores(features: Tensor, ranker: LinearPolicy) -> Doubles:
+    """[n] w · x of scaled documents [n, F], in double precision."""
+    parts = torch.split(features, DOCUMENTS_AT_A_TIME)
+    return np.concatenate([np.einsum("nf,f->n", part.double().numpy(), ranker.weights) for part in parts])
 
 
 @dataclass(frozen=True)
@@ -103,20 +112,20 @@ class Evidence:
             looks: Of all rows; None = every session looked at all that it was shown.
             normaliser: Fitted.
         """
-        query, ranking, where = log.query[rows], log.ranking[rows], log.where[rows]
-        documents = np.where(where, log.candidates.offsets[query, None] + ranking, 0)
+        chosen = log.select(rows)
+        where, documents = chosen.where, chosen.documents
         used = np.zeros(log.candidates.n_documents, np.bool_)
         used[documents[where]] = True
-        count = log.count[rows, None].astype(np.float64)
+        count = chosen.count[:, None].astype(np.float64)
         if looks is None:
-            clicked, looked = log.clicks[rows] * count, where * count
+            clicked, looked = chosen.clicks * count, where * count
         else:
             clicked, looked = looks.clicked[rows], looks.looked[rows]
         return cls(
             features=scaled_documents(log.candidates, normaliser, used),
             documents=torch.from_numpy(np.where(where, (np.cumsum(used) - 1)[documents], used.sum())),
             where=torch.from_numpy(where),
-            attractiveness=torch.from_numpy(np.where(where, log.clicks[rows], 0.0).astype(np.float32)),
+            attractiveness=torch.from_numpy(np.where(where, chosen.clicks, 0.0).astype(np.float32)),
             clicked=clicked,
             looked=looked,
             weight=torch.from_numpy((count[:, 0] / count.mean()).astype(np.float32)),
@@ -157,8 +166,7 @@ def pooled(counted: CountedLists, looked: Doubles, prior: Doubles, prior_looks: 
     """
     lists = counted.lists
     candidates, where = lists.candidates, lists.where
-    row, _ = np.nonzero(where)
-    documents = candidates.offsets[lists.query[row]] + lists.ranking[where]
+    documents = lists.documents[where]
 
     def by_document(values: Doubles) -> Doubles:
         return np.bincount(documents, weights=values[where], minlength=candidates.n_documents).astype(np.float64)
@@ -169,7 +177,8 @@ def pooled(counted: CountedLists, looked: Doubles, prior: Doubles, prior_looks: 
     order = np.lexsort((-looks_at, row))
     starts = np.searchsorted(row[order], np.arange(len(queries)))
     place = np.arange(len(order)) - starts[row[order]]
-    order, place = order[place < MAX_DOCUMENTS_OF_A_QUERY], place[place < MAX_DOCUMENTS_OF_A_QUERY]
+    most = min(MAX_DOCUMENTS_OF_A_QUERY, max(lists.k, MAX_PLACES // len(queries)))
+    order, place = order[place < most], place[place < most]
     row = row[order]
     shape = (len(queries), int(place.max()) + 1)
 

@@ -15,8 +15,8 @@ from cuolr.learners.conditional import fit_effects
 from cuolr.learners.counted_lists import CountedLists
 from cuolr.types import Doubles
 
-# Lists that the table is computed from, at most.
-MAX_LISTS = 20_000
+# Numbers of passes by list, position and last click that the table is computed from, at most: 20,000 lists of 10.
+MAX_CASES = 2_200_000
 # Half the inverse variance of the logarithms of χ before a click is seen.
 PRIOR = 0.5
 
@@ -59,7 +59,7 @@ def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination
     """
     k = counted.lists.k
     some = np.flatnonzero(counted.by_position(counted.clicked).any(axis=1))
-    some = np.random.default_rng(0).permutation(some)[:MAX_LISTS]
+    some = np.random.default_rng(0).permutation(some)[: max(1, MAX_CASES // counted.cases_of_a_list)]
     passed, clicked = (counts.astype(np.float64) for counts in counted.dense(some))
     after = np.ones((k, k + 1))
     for position in range(1, k):

@@ -1,4 +1,4 @@
-"""`factored`: learns how people look and what they like together, then a ranking from clicks that looking explains."""
+"""`factored`: learns how people look, then what they like, then a ranking from clicks that looking explains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -102,8 +102,8 @@ class Factored(Learner):
     In every click model of definition 3.1 the value of an action is Q(s, a) = χ(s)·α(a) + γ·V(s′). Where the order by α
     is the best one, as under PBM, CASCADE and DCM (`docs/optimality.md`), the factor α is all that a policy needs:
 
-    1. χ(s), a table of the position and the last click above it, is fitted to the sessions by likelihood, and with it
-       α(a), a network of the document (see `examination`).
+    1. χ(s), a table of the position and the last click above it, is fitted to the sessions by likelihood (see
+       `examination`), and then, with χ known, α(a), a network of the document (see `attractiveness`).
     2. What is known of a document is then α̂ = (clicks + m·α(d)) / (looks + m), looks = Σ χ over the sessions that were
        shown it: how often it was clicked when it was looked at, and where that is few times, what the network says.
     3. List-wise rankers learn α̂: LambdaMART, and a network and a linear ranker with the softmax loss. The queries are
@@ -152,10 +152,11 @@ class Factored(Learner):
     def prepare(self, log: ClickLog) -> ClickLog:
         """A row for each query, with all documents that it was shown with, and α̂ for clicks."""
         config = self.config
-        linear = fit_logged_order(log, self._normaliser, self._seed) if config.logged_order else None
-        self.logged_order = None if linear is None else LoggedOrder(linear)
         shown = ShownLists.of(log, self._normaliser)
-        counted, logged_scores = shown.counted, shown.scores_by(linear)
+        counted = shown.counted
+        linear = fit_logged_order(counted.lists, self._normaliser, self._seed) if config.logged_order else None
+        self.logged_order = None if linear is None else LoggedOrder(linear)
+        logged_scores = shown.scores_by(linear)
         if config.learn_examination:
             examination = fit_examination(counted, logged_scores[shown.documents])
         else:

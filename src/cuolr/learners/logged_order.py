@@ -20,7 +20,7 @@ def fit_logged_order(log: ClickLog, normaliser: Normaliser, seed: int) -> Linear
     Where a query was shown in several orders, it is the mean over its sessions that counts.
 
     Args:
-        log: Raw or aggregated; its clicks are not looked at.
+        log: Its clicks are not looked at, so distinct lists with counts will do.
         normaliser: Fitted.
         seed: Which pairs, and which queries where they are too many.
 
@@ -33,26 +33,21 @@ def fit_logged_order(log: ClickLog, normaliser: Normaliser, seed: int) -> Linear
     affordable = max(1, MAX_PAIR_VALUES // (PAIRS_PER_QUERY * candidates.n_features))
     if len(queries) > affordable:
         queries = np.sort(rng.choice(queries, affordable, replace=False))
-    rows = candidates.rows_of(queries)
-    better, worse = draw_pairs(_grades(log)[rows], _offsets(candidates.sizes[queries]), PAIRS_PER_QUERY, rng)
+    chosen = candidates.select(queries)
+    better, worse = draw_pairs(_grades(log)[candidates.rows_of(queries)], chosen.offsets, PAIRS_PER_QUERY, rng)
     if not len(better):
         return None
-    scaled = normaliser.apply(candidates.select(queries)).features
+    scaled = normaliser.apply(chosen).features
     weights = fit_pairs(scaled[better] - scaled[worse], C)
     return LinearPolicy(weights.astype(np.float32), normaliser)
 
 
 def _grades(log: ClickLog) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     """[n_documents] how high each document stood: 100 = always first, 0 = never shown."""
-    where = log.where
-    row, position = np.nonzero(where)
-    documents = log.candidates.offsets[log.query[row]] + log.ranking[where]
+    row, position = np.nonzero(log.where)
+    documents = log.documents[log.where]
     height = HIGHEST_GRADE * (1 - position / log.k) * log.count[row]
     total = np.bincount(documents, weights=height, minlength=log.candidates.n_documents)
     sessions = np.bincount(log.query, weights=log.count, minlength=log.candidates.n_queries)
     mean = total / np.maximum(sessions, 1)[log.candidates.query_of_document]
     return np.ceil(np.minimum(mean, HIGHEST_GRADE)).astype(np.int8)
-
-
-def _offsets(sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.concatenate([[0], np.cumsum(sizes)])

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.base import NonFiniteLossError
-from cuolr.learners.evidence import Evidence
+from cuolr.learners.evidence import Evidence, linear_scores
 from cuolr.learners.listwise import softmax_loss
 from cuolr.learners.networks import DocumentNetwork
 from cuolr.policies.base import ScaledScoringPolicy
@@ -144,8 +143,7 @@ class LoggedOrder:
 
     def score(self, features: Tensor) -> Doubles:
         """[n] w · x."""
-        scores: Doubles = np.einsum("nf,f->n", features.double().numpy(), self.linear.weights)
-        return scores
+        return linear_scores(features, self.linear)
 
     def policy(self) -> LinearPolicy:
         """The linear ranker."""

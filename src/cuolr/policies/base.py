@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
-from cuolr.errors import InputError
+from cuolr.errors import InputError, check_at_least
 from cuolr.registry import Registry
 from cuolr.types import Candidates, Floats, Ints
 
 POLICIES: Registry[type["RankingPolicy"]] = Registry("policy", package="cuolr.policies")
+# What k is called where it is refused.
+LENGTH = "length of the rankings"
 
 
 class RankingPolicy(ABC):
@@ -59,7 +61,7 @@ class ScoringPolicy(RankingPolicy):
 
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """The k best documents of each query by score."""
-        check_length(k)
+        check_at_least(LENGTH, k, 1)
         return rank_by_score(self.score(candidates), candidates.offsets, k)
 
 
@@ -89,12 +91,6 @@ class ScaledScoringPolicy(ScoringPolicy):
             if len(scaled):
                 scores[rows] = self.score_scaled(scaled)
         return scores
-
-
-def check_length(k: int) -> None:
-    """Refuse lists of no length."""
-    if k < 1:
-        raise InputError(f"length of the rankings: expected a whole number from 1 up, found {k}")
 
 
 def rank_by_score(scores: npt.NDArray[np.floating], offsets: Ints, k: int) -> Ints:

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from cuolr.config import to_dict
 from cuolr.data.normalise import Normaliser
 from cuolr.encoders.base import ENCODERS, StateEncoder, build_encoder
-from cuolr.errors import InputError
+from cuolr.errors import check_at_least
 from cuolr.learners.networks import PairNetwork, arrays_of, load_arrays, seeded
-from cuolr.policies.base import POLICIES, RankingPolicy, check_length
+from cuolr.policies.base import LENGTH, POLICIES, RankingPolicy
 from cuolr.types import Candidates, Ints
 
 # Documents that are scored together: enough to keep the products busy, few enough to stay in the cache.
@@ -68,15 +68,14 @@ class SequentialPolicy(RankingPolicy):
 
     def sampled(self, seed: int) -> Self:
         """The same policy with a_k drawn from π, the softmax of the scores, instead of the best."""
-        if seed < 0:
-            raise InputError(f"seed to sample by: expected a whole number from 0 up, found {seed}")
+        check_at_least("seed to sample by", seed, 0)
         policy = copy.copy(self)
         policy.seed = seed
         return policy
 
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """The k best documents of each query, one position after the other."""
-        check_length(k)
+        check_at_least(LENGTH, k, 1)
         candidates = self.normaliser.as_fitted(candidates, self.n_features)
         # Drawn for all queries at once, so that the batches do not matter.
         uniforms = None if self.seed is None else np.random.default_rng(self.seed).random((candidates.n_queries, k))
