@@ -16,7 +16,7 @@ from cuolr.data.clicklog import require_sessions
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.base import Learner
-from cuolr.learners.batches import Batches, fingerprint, split_by_query
+from cuolr.learners.batches import Batches, fingerprint, held_out_queries, split_by_query
 from cuolr.presets import RunConfig
 from cuolr.run_folder import RunFolder
 from cuolr.training import Progress, TrainingConfig, TrainingResult, Validate, held_out_validation, train
@@ -61,6 +61,8 @@ def fit(
         log = aggregate(log)
     normaliser = Normaliser.fit(training.normalising, log.candidates)
     learner = learner_class(config.learner_config, log.candidates.n_features, log.k, training.seed, normaliser)
+    if validate is None:
+        learner.hold_out(held_out_queries(log, training.held_out, training.seed))
     log = learner.prepare(log)
 
     def batches_of(rows: Ints | None) -> Batches:

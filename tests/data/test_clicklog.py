@@ -112,7 +112,7 @@ def test_an_existing_log_is_replaced_only_when_asked(tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"meow")
-    with pytest.raises(InputError, match="has no sessions.parquet, so it is not replaced"):
+    with pytest.raises(InputError, match=r"has no sessions\.parquet, so it is not replaced"):
         save_click_log(full_log(), tmp_path / "photos", overwrite=True)
     assert (tmp_path / "photos" / "cat.jpg").read_bytes() == b"meow"
 

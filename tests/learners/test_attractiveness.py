@@ -1,20 +1,24 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.attractiveness import fit_attractiveness
+from cuolr.learners.counted_lists import count_lists
 from cuolr.learners.evidence import ShownLists
 from cuolr.learners.examination import everything
-from cuolr.types import ClickLog, Doubles
+from cuolr.types import ClickLog, Doubles, Ints
 from tests.small_log import small_log
 
 
-def fitted(log: ClickLog, steps: int, seed: int = 1) -> Doubles:
+def fitted(log: ClickLog, steps: int, seed: int = 1, learned: Ints | None = None) -> Doubles:
     shown = ShownLists.of(log, Normaliser.fit("log-min-max", log.candidates))
     return fit_attractiveness(
         shown,
         everything(shown.counted),
         shown.scores_by(None),
+        np.arange(len(shown.counted.lists)) if learned is None else learned,
         steps=steps,
         learning_rate=1e-2,
         batch_size=64,
@@ -41,3 +45,13 @@ def test_the_same_seed_gives_the_same_attractiveness_and_another_seed_another() 
     first = fitted(log, steps=5)
     np.testing.assert_array_equal(fitted(log, steps=5), first)
     assert (fitted(log, steps=5, seed=2) != first).any()
+
+
+def test_clicks_on_lists_that_are_not_learned_from_do_not_matter() -> None:
+    log = small_log(rows=300, queries=20)
+    clicked = (log.query[:, None] < 5) & log.where
+    other = replace(log, clicks=np.where(clicked, 1, log.clicks).astype(np.uint8))
+    learned = np.flatnonzero(count_lists(log).lists.query >= 5)
+    first, second = (fitted(one, steps=5, learned=learned) for one in (log, other))
+    np.testing.assert_array_equal(first, second)
+    assert (fitted(log, steps=5) != fitted(other, steps=5)).any()

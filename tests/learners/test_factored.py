@@ -15,6 +15,7 @@ from cuolr.errors import InputError
 from cuolr.evaluation import score_on
 from cuolr.fitting import fit
 from cuolr.learners.base import Learner
+from cuolr.learners.batches import held_out_queries
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
 from cuolr.policies.store import load_policy, save_policy
@@ -95,6 +96,16 @@ def test_the_policy_scores_as_the_learner_does() -> None:
     features = torch.from_numpy(normaliser.apply(log.candidates).features)
     expected = sum(weight * ranker.score(features) for ranker, weight in learner._rankers())
     np.testing.assert_allclose(policy.score(log.candidates), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_nothing_is_learned_from_clicks_on_queries_that_are_held_out() -> None:
+    log = small_log(600, queries=40)
+    held_out = held_out_queries(log, 0.1, seed=1)
+    clicked = np.isin(log.query, held_out)[:, None] & log.where
+    other = replace(log, clicks=np.where(clicked, 1, log.clicks).astype(np.uint8))
+    settings = {"training.keep": "last", "training.seed": 1}
+    first, second = (blend(trained(one, settings=settings)) for one in (log, other))
+    np.testing.assert_array_equal(first.score(log.candidates), second.score(log.candidates))
 
 
 def test_later_steps_do_not_change_a_policy() -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 from cuolr.learners.evidence import ShownLists
 from cuolr.learners.examination import Examination
 from cuolr.learners.networks import DocumentNetwork, seeded
-from cuolr.types import Doubles
+from cuolr.types import Doubles, Ints
 
 DOCUMENTS_AT_A_TIME = 1 << 15
 # The hidden layers of the network.
@@ -20,6 +20,7 @@ def fit_attractiveness(
     shown: ShownLists,
     examination: Examination,
     logged_order: Doubles,
+    learned: Ints,
     *,
     steps: int,
     learning_rate: float,
@@ -32,6 +33,7 @@ def fit_attractiveness(
         shown: The log.
         examination: χ and β.
         logged_order: [n + 1] l, the logger's score of each shown document, or zeros.
+        learned: The lists to learn from; where these are none, nothing is learned.
         steps: Of Adam.
         learning_rate: Of it.
         batch_size: Lists of a step.
@@ -45,18 +47,18 @@ def fit_attractiveness(
         network = DocumentNetwork(features.shape[1], HIDDEN)
     optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate, foreach=True)
     generator = torch.Generator().manual_seed(seed)
-    rows = torch.from_numpy(shown.documents)
-    known = torch.from_numpy(_mean_logit(shown, logged_order, examination.slope)).float()
+    documents = torch.from_numpy(shown.documents)
+    known = torch.from_numpy(_mean_logit(shown, logged_order, learned, examination.slope)).float()
     looks = torch.from_numpy(np.nan_to_num(examination.table)).float()
 
     def attractiveness(some: Tensor) -> Tensor:
         logits: Tensor = known[some] + network(features[some])
         return logits.sigmoid()
 
-    for _ in range(steps):
-        batch = torch.randint(len(rows), (batch_size,), generator=generator)
-        passed, clicked = (torch.from_numpy(counts) for counts in shown.counted.dense(batch.numpy()))
-        chance = attractiveness(rows[batch]).unsqueeze(2) * looks
+    for _ in range(steps if len(learned) else 0):
+        batch = learned[torch.randint(len(learned), (batch_size,), generator=generator).numpy()]
+        passed, clicked = (torch.from_numpy(counts) for counts in shown.counted.dense(batch))
+        chance = attractiveness(documents[batch]).unsqueeze(2) * looks
         loss = -_likelihood(chance, passed, clicked)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -67,12 +69,12 @@ def fit_attractiveness(
     return found[:-1]
 
 
-def _mean_logit(shown: ShownLists, logged_order: Doubles, slope: float) -> Doubles:
+def _mean_logit(shown: ShownLists, logged_order: Doubles, learned: Ints, slope: float) -> Doubles:
     """[n + 1] where the network starts: β·l, and at position 1 the mean click rate."""
     counted = shown.counted
-    first, clicked = (counted.by_position(counts)[:, 0] for counts in (counted.passed, counted.clicked))
+    first, clicked = (counted.by_position(counts)[learned, 0] for counts in (counted.passed, counted.clicked))
     rate = (clicked.sum() + 1) / (first.sum() + 2)
-    mean = float(logged_order[shown.documents[:, 0]] @ first / max(first.sum(), 1))
+    mean = float(logged_order[shown.documents[learned, 0]] @ first / max(first.sum(), 1))
     logits: Doubles = np.log(rate / (1 - rate)) + slope * (logged_order - mean)
     return logits
 

@@ -11,7 +11,7 @@ from cuolr.learners.batch import SessionBatch
 from cuolr.learners.batches import Batches
 from cuolr.policies.base import RankingPolicy
 from cuolr.registry import Registry
-from cuolr.types import ClickLog
+from cuolr.types import ClickLog, Ints
 
 LEARNERS: Registry[type["Learner"]] = Registry("learner", package="cuolr.learners")
 
@@ -55,6 +55,10 @@ class Learner(ABC):
             seed: Of all that is random in it; the global random state is left alone.
             normaliser: How the batches' features were scaled, to travel with the policy.
         """
+
+    def hold_out(self, queries: Ints) -> None:
+        """Called before `prepare` with the queries that validate: nothing is to be learned from their clicks."""
+        return  # most learn from what each step brings, and these are not in it
 
     def prepare(self, log: ClickLog) -> ClickLog:
         """The log as the batches are to show it, such as with clicks that are weighted; by default as it is."""

@@ -169,12 +169,20 @@ def fingerprint(log: ClickLog) -> str:
 
 
 def split_by_query(log: ClickLog, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Rows to train on, and rows to hold out: those of a random part of the queries, at least of one.
+    """Rows to train on, and rows to hold out, those of `held_out_queries`."""
+    held_out = np.zeros(log.candidates.n_queries, np.bool_)
+    held_out[held_out_queries(log, share, seed)] = True
+    of_row = held_out[log.query]
+    return np.flatnonzero(~of_row), np.flatnonzero(of_row)
+
+
+def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
+    """A random part of the queries of which something was shown, at least one.
 
     Args:
-        log: Of two queries or more.
-        share: Of the log's queries to hold out, above 0 and below 1.
-        seed: Which queries these are.
+        log: Of two such queries or more.
+        share: Of them, above 0 and below 1.
+        seed: Which these are.
     """
     if not 0 < share < 1:
         raise InputError(f"share of the queries to hold out: expected above 0 and below 1, found {share}")
@@ -184,10 +192,7 @@ def split_by_query(log: ClickLog, share: float, seed: int) -> tuple[Ints, Ints]:
             "expected a log of at least 2 queries to hold one out for validation, found 1; validate on labelled queries"
         )
     n_held_out = min(max(1, round(share * len(queries))), len(queries) - 1)
-    held_out = np.zeros(log.candidates.n_queries, np.bool_)
-    held_out[np.random.default_rng(seed).permutation(queries)[:n_held_out]] = True
-    of_row = held_out[log.query]
-    return np.flatnonzero(~of_row), np.flatnonzero(of_row)
+    return np.random.default_rng(seed).permutation(queries)[:n_held_out]
 
 
 def _queries_shown(log: ClickLog) -> Ints:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cuolr.learners.conditional import fit_effects
 from cuolr.learners.counted_lists import CountedLists
-from cuolr.types import Doubles
+from cuolr.types import Doubles, Ints
 
 # Numbers of passes by list, position and last click that the table is computed from, at most: 20,000 lists of 10.
 MAX_CASES = 2_200_000
@@ -40,7 +40,7 @@ class Examination:
         return counted.by_position(counted.passed * chances)
 
 
-def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination:
+def fit_examination(counted: CountedLists, logged_order: Doubles, learned: Ints | None = None) -> Examination:
     """The most likely table, by `conditional`, in two steps with one maximum each: no step size is in it.
 
     1. How χ depends on the last click above: by the clicks on one document in one list, which differ by nothing else.
@@ -56,9 +56,11 @@ def fit_examination(counted: CountedLists, logged_order: Doubles) -> Examination
     Args:
         counted: The log.
         logged_order: [L, K] l, or zeros.
+        learned: The lists to learn from; None = all.
     """
     k = counted.lists.k
-    some = np.flatnonzero(counted.by_position(counted.clicked).any(axis=1))
+    some = np.flatnonzero(counted.by_position(counted.clicked).sum(axis=1) > 0)
+    some = some if learned is None else np.intersect1d(some, learned)
     some = np.random.default_rng(0).permutation(some)[: max(1, MAX_CASES // counted.cases_of_a_list)]
     passed, clicked = (counts.astype(np.float64) for counts in counted.dense(some))
     after = np.ones((k, k + 1))

@@ -142,12 +142,17 @@ class Factored(Learner):
                 for kind in config.rankers
                 if kind != "trees"
             ]
+        self._held_out_queries: Ints = np.empty(0, np.int64)
         self.trees: list[TreeRanker] = []
         self.logged_order: LoggedOrder | None = None
         self._looks: Looks | None = None
         self._evidence: Evidence | None = None
         self._step = 0
         self._weighed: tuple[int, list[tuple[Ranker, float]]] | None = None
+
+    def hold_out(self, queries: Ints) -> None:
+        """How people look, and what they like, is learned without these queries."""
+        self._held_out_queries = queries
 
     def prepare(self, log: ClickLog) -> ClickLog:
         """A row for each query, with all documents that it was shown with, and α̂ for clicks."""
@@ -157,14 +162,16 @@ class Factored(Learner):
         linear = fit_logged_order(counted.lists, self._normaliser, self._seed) if config.logged_order else None
         self.logged_order = None if linear is None else LoggedOrder(linear)
         logged_scores = shown.scores_by(linear)
+        learned = np.flatnonzero(~np.isin(counted.lists.query, self._held_out_queries))
         if config.learn_examination:
-            examination = fit_examination(counted, logged_scores[shown.documents])
+            examination = fit_examination(counted, logged_scores[shown.documents], learned)
         else:
             examination = everything(counted)
         attractiveness = fit_attractiveness(
             shown,
             examination,
             logged_scores,
+            learned,
             steps=config.attractiveness_steps,
             learning_rate=config.attractiveness_learning_rate,
             batch_size=config.lists_per_step,
