@@ -131,7 +131,7 @@ def most_likely(log: ClickLog, position: int) -> float | None:
     return max(tried, key=log_likelihood)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 60))
 def test_the_most_likely_continuation_is_that_of_trying_many(seed: int, sessions: int) -> None:
     log = random_log(candidates_of(4, 2, 6), sessions, k=4, lists_per_query=5, seed=seed)
@@ -142,7 +142,7 @@ def test_the_most_likely_continuation_is_that_of_trying_many(seed: int, sessions
         assert found[position] == pytest.approx(expected, abs=0.002)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(1, 200))
 def test_estimates_are_probabilities_and_the_papers_is_never_the_larger(seed: int, sessions: int) -> None:
     log = random_log(candidates_of(4, 2, 6), sessions, k=4, lists_per_query=5, seed=seed)

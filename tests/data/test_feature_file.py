@@ -66,7 +66,7 @@ def test_documents_come_back_from_letor_without_their_labels(tmp_path: Path) -> 
     assert not hasattr(candidates, "relevance")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=5), seed=st.integers(0, 2**32), lists=st.booleans())
 def test_scattered_rows_are_brought_together(sizes: list[int], seed: int, lists: bool, tmp_path: Path) -> None:
     candidates = candidates_of(*sizes)

@@ -48,7 +48,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
 }
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=4),
     sessions=st.integers(1, 30),

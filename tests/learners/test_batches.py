@@ -41,7 +41,7 @@ def test_a_batch_holds_the_scaled_documents_and_the_clicks_of_its_rows(kind: str
     assert batch.unshown is None
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(rows=st.integers(1, 30), batch_size=st.integers(1, 40), seed=st.integers(0, 1_000))
 def test_every_row_comes_once_in_an_epoch(rows: int, batch_size: int, seed: int) -> None:
     log = counted_log(rows)
@@ -61,7 +61,7 @@ def test_a_batch_depends_on_the_seed_and_the_step_alone() -> None:
     assert not torch.equal(make(log, seed=2).at(17).features, batches.at(17).features)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(batch_size=st.integers(1, 40), cut=st.integers(0, 40), step=st.integers(0, 9), unshown=st.integers(0, 3))
 def test_parts_of_a_batch_make_up_the_whole(batch_size: int, cut: int, step: int, unshown: int) -> None:
     batches = make(small_log(), batch_size, unshown=unshown)

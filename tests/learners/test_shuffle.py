@@ -1,18 +1,16 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.learners.shuffle import shuffled
 
 
-@settings(deadline=None)
 @given(n=st.integers(1, 500), seed=st.integers(0, 2**32), number=st.integers(0, 100))
 def test_each_number_stands_at_one_place(n: int, seed: int, number: int) -> None:
     assert sorted(shuffled(np.arange(n), n, seed, number).tolist()) == list(range(n))
 
 
-@settings(deadline=None)
 @given(n=st.integers(2, 10**12), places=st.lists(st.integers(0, 10**12), min_size=1, max_size=20))
 def test_a_part_is_the_same_as_in_the_whole(n: int, places: list[int]) -> None:
     part = np.array(places) % n
