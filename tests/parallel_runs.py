@@ -86,6 +86,11 @@ def summary(result: TrainingResult) -> list[Any]:
     return [result.outcome, result.steps, list(result.validations.values())]
 
 
+def threads() -> list[str]:
+    """The names of those that this process has, where the system tells."""
+    return [file.read_text().strip() for file in Path("/proc/self/task").glob("*/comm")]
+
+
 def all_runs(out: Path) -> dict[str, Any]:
     """Everything, each run with a folder of its own."""
     results = {name: summary(train(name, out / name)) for name in LEARNERS_IN_PARTS}
@@ -99,3 +104,4 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     with parallel.joined():
         (folder / f"{os.environ['RANK']}.json").write_text(json.dumps(all_runs(folder)))
+    (folder / f"{os.environ['RANK']}.threads").write_text("\n".join(threads()))

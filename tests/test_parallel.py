@@ -103,3 +103,11 @@ def test_the_command_line_writes_one_model_and_speaks_once(tmp_path: Path) -> No
     resumed = torchrun(*command, "--steps", 6, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert [line["step"] for line in curve(tmp_path / "model")] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_no_thread_of_the_group_is_left_that_would_meet_an_interpreter_going_down(rank: int, two: Path) -> None:
+    names = (two / f"{rank}.threads").read_text().splitlines()
+    if not names:
+        pytest.skip("this system does not tell the threads of a process")
+    assert [name for name in names if "gloo" in name] == []

@@ -5,6 +5,7 @@ make the same step: that of one process with the whole batch. The first one vali
 process, nothing here does anything.
 """
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +30,9 @@ def joined() -> Iterator[None]:
     if not dist.is_torchelastic_launched():
         yield
         return
+    # The first step of an optimiser loads it. Loaded after the group is there, it keeps the group for good, and the
+    # group's threads then meet an interpreter that is going down, which may end the process by a signal.
+    importlib.import_module("torch._dynamo")
     dist.init_process_group("gloo", timeout=PATIENCE)
     try:
         yield
