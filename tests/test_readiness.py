@@ -22,7 +22,7 @@ from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
 from cuolr.policies.uniform import RandomPolicy, UniformLogger
 from cuolr.ranksvm import fit_ranksvm
-from cuolr.readiness import Readiness, _gain, assess, assess_on_own_log
+from cuolr.readiness import Readiness, _gain, _models_order, assess, assess_on_own_log
 from cuolr.types import Candidates, ClickLog, Floats, Ints
 from tests.small_log import small_log
 
@@ -133,17 +133,8 @@ def test_a_query_counts_as_often_as_it_has_sessions() -> None:
     assert found.verdict == "keep"
 
 
-class WorstFirst(ScoringPolicy):
-    """Ranks well, but the query of one id the wrong way round."""
-
-    n_features = BETTER.n_features
-
-    def __init__(self, query_id: str) -> None:
-        self.query_id = query_id
-
-    def score(self, candidates: Candidates) -> Floats:
-        sign = np.where(candidates.query_ids[candidates.query_of_document] == self.query_id, -1, 1)
-        return (sign * BETTER.score(candidates)).astype(np.float32)
+class NeverSaved(RankingPolicy):
+    """For models of a test alone."""
 
     def arrays(self) -> dict[str, Any]:
         raise NotImplementedError
@@ -154,6 +145,19 @@ class WorstFirst(ScoringPolicy):
     @classmethod
     def from_parts(cls, arrays: object, settings: object) -> Self:
         raise NotImplementedError
+
+
+class WorstFirst(NeverSaved, ScoringPolicy):
+    """Ranks well, but the query of one id the wrong way round."""
+
+    n_features = BETTER.n_features
+
+    def __init__(self, query_id: str) -> None:
+        self.query_id = query_id
+
+    def score(self, candidates: Candidates) -> Floats:
+        sign = np.where(candidates.query_ids[candidates.query_of_document] == self.query_id, -1, 1)
+        return (sign * BETTER.score(candidates)).astype(np.float32)
 
 
 def test_few_queries_give_a_wide_interval() -> None:
@@ -222,7 +226,7 @@ def test_sessions_that_show_nothing_do_not_change_what_was_held_out() -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class OneAfterTheOther(RankingPolicy):
+class OneAfterTheOther(NeverSaved):
     """Ranks as another does, but has no more positions than the lists that it learned from."""
 
     policy: RankingPolicy
@@ -231,22 +235,27 @@ class OneAfterTheOther(RankingPolicy):
         assert k <= 10
         return self.policy.rank(candidates, k)
 
-    def arrays(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def settings(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    @classmethod
-    def from_parts(cls, arrays: Any, settings: Any) -> Self:
-        raise NotImplementedError
-
 
 def test_a_model_that_ranks_lists_is_asked_for_each_list_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     log = simulate(TRAIN, UniformLogger(), click_model("pbm"), 1_500, seed=1)
     ragged = cut(log, np.random.default_rng(1).integers(1, 11, len(log)))
     monkeypatch.setattr("cuolr.readiness.LISTS_AT_A_TIME", 64)
     assert assess(OneAfterTheOther(BETTER), ragged) == assess(BETTER, ragged)
+
+
+def test_documents_that_the_pool_has_no_room_for_keep_their_place_in_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists with a gap in them, of which one document alone is known: the others stand before what is not there."""
+    log = small_log(rows=60, k=3)
+    ranking = np.insert(log.ranking, 1, -1, axis=1)
+    log = replace(log, ranking=ranking, clicks=(ranking >= 0).astype(np.uint8))
+    monkeypatch.setattr("cuolr.learners.evidence.MAX_DOCUMENTS_OF_A_QUERY", 1)
+    policy = LinearPolicy(np.array([1.0, 0, 0, 0], np.float32), Normaliser.fit("min-max", log.candidates))
+    lists = count_lists(log).lists
+    pool, _ = pooled(count_lists(log), lists.where.astype(np.float64), np.zeros(log.candidates.n_documents), 1.0)
+    positions = np.argsort(~lists.where, axis=1, kind="stable")
+    order = _models_order(policy, lists, pool, positions)
+    assert pool.k == 1
+    assert (np.take_along_axis(lists.where, order, axis=1) == np.take_along_axis(lists.where, positions, axis=1)).all()
 
 
 def test_an_aggregated_log_will_do() -> None:

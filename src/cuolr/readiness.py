@@ -217,7 +217,8 @@ def _models_order(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, positi
         positions: [L, K] those that a list has, from the top; then the others.
     """
     if isinstance(policy, ScoringPolicy):  # a score does not depend on the list, so each document has one
-        scores = np.full(lists.candidates.n_documents, -np.inf)
+        # What the pool has no room for comes last, but before the positions that a list does not have.
+        scores = np.full(lists.candidates.n_documents, np.finfo(np.float64).min)
         scores[pool.documents[pool.where]] = policy.score(_shown_alone(pool))
         return np.argsort(np.where(lists.where, -scores[lists.documents], np.inf), axis=1, kind="stable")
     order = positions.copy()

@@ -85,3 +85,17 @@ def test_without_looks_every_session_looked_at_all() -> None:
     log, _ = pooled(counted, np.zeros(counted.lists.where.shape), np.zeros(99), 1.0)
     evidence = Evidence.of_log(log, np.arange(len(log)), None, no_scaling())
     np.testing.assert_array_equal(evidence.looked, log.where * log.count[:, None])
+
+
+def test_with_very_many_queries_the_documents_looked_at_most_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = count_lists(small_log(rows=200, k=3))
+    looked = counted.by_position(counted.passed)
+    prior = np.zeros(counted.lists.candidates.n_documents)
+    whole, all_looks = pooled(counted, looked, prior, 1.0)
+    monkeypatch.setattr("cuolr.learners.evidence.MAX_PLACES", 4 * len(whole))
+    part, looks = pooled(counted, looked, prior, 1.0)
+    assert whole.k > part.k == 4
+    np.testing.assert_array_equal(part.ranking, whole.ranking[:, :4])
+    np.testing.assert_array_equal(looks.looked, all_looks.looked[:, :4])
+    monkeypatch.setattr("cuolr.learners.evidence.MAX_PLACES", 1)
+    assert pooled(counted, looked, prior, 1.0)[0].k == 3, "never fewer than a list shows"

@@ -97,11 +97,10 @@ def tune(
             for trial in finished
         ]
         show_json({"by": by, "best": str(out / BEST), "trials": trials_as_json})
-        tell_failures(failures, out)
-        return
-    rows = [
-        [trial.learner, f"{trial.score:.4f}", ", ".join(f"{k}={v}" for k, v in trial.settings.items()) or "(preset)"]
-        for trial in finished
-    ]
-    show_table(f"mean of {by} on validation, best first", ["learner", by, "settings"], rows, left=(0, 2))
+    else:
+        rows = [
+            [t.learner, f"{t.score:.4f}", ", ".join(f"{k}={v}" for k, v in t.settings.items()) or "(preset)"]
+            for t in finished
+        ]
+        show_table(f"mean of {by} on validation, best first", ["learner", by, "settings"], rows, left=(0, 2))
     tell_failures(failures, out)

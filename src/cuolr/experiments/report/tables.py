@@ -145,53 +145,42 @@ def latex(summary: Summary, table: Table) -> str:
         for logging, setting in by_logging.items():
             label = logging if len(by_logging) > 1 else ""
             blocks.append(_latex_block(summary, table, setting, table.yardsticks, label))
+    heads = [column_words(table).one.upper(), "METHOD", *map(measure_label, measures)]
+    body = "\n\\midrule\n".join(filter(None, blocks))
+    text = _latex_float(_latex_caption(summary, table), f"ll{'c' * len(measures)}", heads, body)
+    if has_gaps(table, summary.main_measure):
+        text += "\n" + _latex_gaps(summary, table)
+    return f"% Needs the packages booktabs, multirow and xcolor.\n{text}"
+
+
+def _latex_float(caption: str, columns: str, heads: Sequence[str], body: str) -> str:
     lines = [
-        r"% Needs the packages booktabs, multirow and xcolor.",
         r"\begin{table*}[t]",
-        rf"\caption{{{escape_latex(_latex_caption(summary, table))}}}",
+        rf"\caption{{{escape_latex(caption)}}}",
         r"\centering\small",
-        rf"\begin{{tabular}}{{ll{'c' * len(measures)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        rf"{escape_latex(column_words(table).one.upper())} & METHOD & "
-        + " & ".join(escape_latex(measure_label(measure)) for measure in measures)
-        + r" \\",
+        " & ".join(map(escape_latex, heads)) + r" \\",
         r"\midrule",
-        "\n\\midrule\n".join(filter(None, blocks)),
+        body,
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table*}",
     ]
-    if has_gaps(table, summary.main_measure):
-        lines += ["", *_latex_gaps(summary, table)]
     return "\n".join(lines) + "\n"
 
 
-def _latex_gaps(summary: Summary, table: Table) -> list[str]:
+def _latex_gaps(summary: Summary, table: Table) -> str:
     """The gap closed by the main measure: a row for each method, a column for each setting."""
     measure = summary.main_measure
     title = f"Gap closed, {measure_label(measure)}, {summary.results.data['name']}. {gap_caption(summary)}"
+    settings = table.columns.settings
     rows = [
-        " & ".join(
-            [
-                escape_latex(method),
-                *(_latex_gap(table.scores.get((method, setting, measure))) for setting in table.columns.settings),
-            ]
-        )
+        [escape_latex(method), *(_latex_gap(table.scores.get((method, setting, measure))) for setting in settings)]
         for method in table.learners
     ]
-    return [
-        r"\begin{table*}[t]",
-        rf"\caption{{{escape_latex(title)}}}",
-        r"\centering\small",
-        rf"\begin{{tabular}}{{l{'c' * len(table.columns.settings)}}}",
-        r"\toprule",
-        " & ".join(["METHOD", *map(escape_latex, table.columns.labels)]) + r" \\",
-        r"\midrule",
-        *(row + r" \\" for row in rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table*}",
-    ]
+    body = "\n".join(" & ".join(row) + r" \\" for row in rows)
+    return _latex_float(title, f"l{'c' * len(settings)}", ["METHOD", *table.columns.labels], body)
 
 
 def _latex_gap(score: Score | None) -> str:
