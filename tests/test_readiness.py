@@ -271,6 +271,13 @@ def test_a_log_without_clicks_supports_nothing() -> None:
     assert found.verdict == "keep"
 
 
+def test_a_log_that_shows_nothing_is_refused() -> None:
+    log = log_of(LOGGER, sessions=100)
+    nothing = replace(log, ranking=np.full_like(log.ranking, -1), clicks=np.zeros_like(log.clicks), examination=None)
+    with pytest.raises(InputError, match="expected a log that shows documents, found none"):
+        assess(BETTER, nothing)
+
+
 def test_it_is_said_how_much_of_a_score_is_the_logged_order() -> None:
     log = log_of(LOGGER, sessions=3_000)
     alone = BlendPolicy([LOGGER], [2.0])

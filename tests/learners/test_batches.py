@@ -178,7 +178,7 @@ def test_the_split_leaves_at_least_a_query_on_each_side() -> None:
         train, held_out = split_by_query(log, share, seed=0)
         assert len(train)
         assert len(held_out)
-    with pytest.raises(InputError, match="expected a log of at least 2 queries"):
+    with pytest.raises(InputError, match="expected documents shown for at least 2 queries"):
         split_by_query(small_log(queries=1), 0.1, seed=0)
     with pytest.raises(InputError, match=r"above 0 and below 1, found 1\.5"):
         split_by_query(log, 1.5, seed=0)

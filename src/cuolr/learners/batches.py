@@ -189,7 +189,8 @@ def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
     queries = _queries_shown(log)
     if len(queries) < 2:
         raise InputError(
-            "expected a log of at least 2 queries to hold one out for validation, found 1; validate on labelled queries"
+            f"expected documents shown for at least 2 queries, to hold one out for validation, found {len(queries)}; "
+            "validate on labelled queries"
         )
     n_held_out = min(max(1, round(share * len(queries))), len(queries) - 1)
     return np.random.default_rng(seed).permutation(queries)[:n_held_out]

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from cuolr.data.log_columns import slot_dtype
 from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
 from cuolr.learners.batch import SessionBatch
 from cuolr.learners.batches import scaled_documents
 from cuolr.learners.counted_lists import CountedLists, count_lists
@@ -45,6 +46,8 @@ class ShownLists:
         rows = lists.documents
         used = np.zeros(lists.candidates.n_documents, np.bool_)
         used[rows[lists.where]] = True
+        if not used.any():
+            raise InputError("expected a log that shows documents, found none in any session")
         documents = np.where(lists.where, (np.cumsum(used) - 1)[rows], used.sum())
         return cls(counted, used, scaled_documents(lists.candidates, normaliser, used), documents)
 
