@@ -9,7 +9,9 @@ from cuolr.experiments.report.wording import (
     ORACLE_NOTE,
     caption,
     gap_caption,
+    meaning_of_stars,
     paper_notes,
+    rival,
     what_was_found,
     what_was_run,
 )
@@ -49,6 +51,14 @@ def test_the_caption_explains_what_the_table_has(tmp_path: Path) -> None:
     assert text.startswith("Mean ± standard deviation over 2 folds; the best learner in bold; * p < 0.05")
     untested = summarise(write_made_up(tmp_path / "other", table1_like(report={"baselines": []}), (1,), queries=20))
     assert caption(untested, untested.tables[0]) == f"One fold; the best learner in bold. {CASCADE_NOTE}"
+
+
+def test_a_baseline_that_has_no_other_beside_it_is_named(tmp_path: Path) -> None:
+    several = summarise(write_made_up(tmp_path, table1_like(), (1, 2), queries=20)).tables[0]
+    one = table1_like(report={"baselines": ["DLA"]})
+    alone = summarise(write_made_up(tmp_path / "one", one, (1, 2), queries=20)).tables[0]
+    assert (rival(several), rival(alone)) == ("the best baseline", "DLA")
+    assert "better than DLA under the same click model" in meaning_of_stars(alone)
 
 
 def test_that_cm_ipw_is_naive_under_cascade_is_said_only_where_both_are_compared_there(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from cuolr.experiments.report.colours import INK, Look, method_looks, setting_lo
 from cuolr.experiments.report.curves import Curve, CurvePanel, curves_of
 from cuolr.experiments.report.drawing import HEIGHT, WIDE, Panel, Plot
 from cuolr.experiments.report.summary import Entry, Score, Summary, Table
-from cuolr.experiments.report.wording import column_words, measure_label, percent
+from cuolr.experiments.report.wording import column_words, measure_label, percent, rival
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ def _draw_gaps(
 
 
 def _wins_plot(table: Table, measure: str) -> list[Plot]:
-    """The contender with the highest mean over the columns, of those that are tested, against the best baseline."""
+    """The contender with the highest mean over the columns, of those that are tested, against the baseline."""
     tested = {key[0] for key, score in table.scores.items() if key[2] == measure and score.comparison}
     contenders = [m for m in table.contenders if m in tested]
     if not contenders:
@@ -111,10 +111,11 @@ def _wins_plot(table: Table, measure: str) -> list[Plot]:
     best = max(contenders, key=mean)
     labelled = zip(table.columns.settings, table.columns.labels, strict=True)
     rows = {label: s for x, label in labelled if (s := table.scores.get((best, x, measure))) and s.comparison}
-    title = f"{best} against the best baseline, query by query, {measure_label(measure)}"
+    words = column_words(table)
+    title = f"{best} against {rival(table)}, query by query, {measure_label(measure)}"
     caption = (
         f"Test queries with something relevant that {best} ranks better (left), as well (middle) and worse (right) "
-        f"than the best baseline of the same {column_words(table).one}."
+        f"than {rival(table)} {words.before} the same {words.one}."
     )
     panel = Panel("", _draw_wins(rows), height=0.5 + 0.36 * len(rows))
     return [Plot("wins", title, caption, (panel,), measure=measure)]

@@ -160,10 +160,17 @@ def meaning_of_stars(table: Table) -> str:
     if not any(score.comparison for score in table.scores.values()):
         return ""
     return (
-        f"* p < 0.05 and ** p < 0.01: better than the best baseline {column_words(table).before} the same "
+        f"* p < 0.05 and ** p < 0.01: better than {rival(table)} {column_words(table).before} the same "
         f"{column_words(table).one}, † p < 0.05: worse (paired t-test over queries, Holm's correction over all "
         "comparisons of the table by the same measure)"
     )
+
+
+def rival(table: Table) -> str:
+    """Whom methods are tested against: the baseline by its name, where there is no other."""
+    tested = {method for (method, _, _), score in table.scores.items() if score.comparison}
+    baselines = [method for method in table.learners if method not in tested]
+    return baselines[0] if len(baselines) == 1 else "the best baseline"
 
 
 def paper_numbers_caption(summary: Summary, table: Table) -> str:
@@ -252,10 +259,10 @@ def _significance(table: Table, method: str, won: Sequence[Setting], measure: st
     if not tested:
         return ""
     if better == len(tested):
-        return ", significantly better than the best baseline" + (" in each case" if better > 1 else "")
+        return f", significantly better than {rival(table)}" + (" in each case" if better > 1 else "")
     if better == 0:
-        return ", not significantly better than the best baseline"
-    return f", significantly better than the best baseline in {better} of {len(tested)} cases"
+        return f", not significantly better than {rival(table)}"
+    return f", significantly better than {rival(table)} in {better} of {len(tested)} cases"
 
 
 def _gaps(table: Table, method: str, measure: str) -> list[str]:
