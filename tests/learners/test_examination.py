@@ -81,6 +81,8 @@ def test_nobody_who_has_not_clicked_looks_further_down_more_than_at_the_first_po
     log.clicks[:100, 0] = log.clicks[100:400, 1] = 1
     table = fit_examination(count_lists(log), np.zeros((1, log.k))).table
     assert table[0, 0] == table[1, 0] == 1
+    table = fit_examination(count_lists(log), np.zeros((1, log.k)), first_is_most=False).table
+    assert table[1, 0] > 2 * table[0, 0] == 2, "unless that is not asked for"
 
 
 def test_what_the_log_never_shows_is_not_known_and_counts_for_nothing() -> None:

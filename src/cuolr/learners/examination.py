@@ -40,7 +40,9 @@ class Examination:
         return counted.by_position(counted.passed * chances)
 
 
-def fit_examination(counted: CountedLists, logged_order: Doubles, learned: Ints | None = None) -> Examination:
+def fit_examination(
+    counted: CountedLists, logged_order: Doubles, learned: Ints | None = None, *, first_is_most: bool = True
+) -> Examination:
     """The most likely table, by `conditional`, in two steps with one maximum each: no step size is in it.
 
     1. How χ depends on the last click above: by the clicks on one document in one list, which differ by nothing else.
@@ -57,6 +59,7 @@ def fit_examination(counted: CountedLists, logged_order: Doubles, learned: Ints 
         counted: The log.
         logged_order: [L, K] l, or zeros.
         learned: The lists to learn from; None = all.
+        first_is_most: Whether position 1 is looked at most, as said in step 2.
     """
     k = counted.lists.k
     some = np.flatnonzero(counted.by_position(counted.clicked).sum(axis=1) > 0)
@@ -70,7 +73,8 @@ def fit_examination(counted: CountedLists, logged_order: Doubles, learned: Ints 
         after[position] = np.exp(effects - effects[0])
     looked = (passed * after).sum(axis=2)
     effects, slope = fit_effects(clicked.sum(axis=2), looked, logged_order[some], PRIOR)
-    table = after * np.exp(np.minimum(effects - effects[0], 0.0))[:, None]
+    effects = effects - effects[0]
+    table = after * np.exp(np.minimum(effects, 0.0) if first_is_most else effects)[:, None]
     seen = np.bincount(counted.cases % counted.cases_of_a_list, minlength=table.size).reshape(table.shape) > 0
     return Examination(np.where(seen, table, np.nan), slope)
 

@@ -35,6 +35,7 @@ class FactoredConfig(ListwiseConfig):
 
     Attributes:
         learn_examination: Whether looking is learned at all; else all sessions look at all that they are shown.
+        first_is_most: Whether nobody who has not clicked yet looks at a position more than at the first.
         attractiveness_steps: Steps of the network that says what documents are like that are seldom looked at.
         attractiveness_learning_rate: Of that network.
         prior_looks: As how many looks at a document counts what it says.
@@ -55,6 +56,7 @@ class FactoredConfig(ListwiseConfig):
     """
 
     learn_examination: bool = True
+    first_is_most: bool = True
     attractiveness_steps: int = 400
     attractiveness_learning_rate: float = 1e-3
     prior_looks: float = 10.0
@@ -164,7 +166,9 @@ class Factored(Learner):
         logged_scores = shown.scores_by(linear)
         learned = np.flatnonzero(~np.isin(counted.lists.query, self._held_out_queries))
         if config.learn_examination:
-            examination = fit_examination(counted, logged_scores[shown.documents], learned)
+            examination = fit_examination(
+                counted, logged_scores[shown.documents], learned, first_is_most=config.first_is_most
+            )
         else:
             examination = everything(counted)
         attractiveness = fit_attractiveness(
