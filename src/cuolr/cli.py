@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _forget_output()
         sys.exit(1)
     except OSError as error:
-        say(f"error: {error.filename or 'output'}: {error.strerror}")
+        say(f"error: {error.filename or 'output'}: {error.strerror or error}")
         _forget_output()
         sys.exit(2)
 

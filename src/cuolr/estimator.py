@@ -7,11 +7,10 @@ from typing import Any, Self
 from cuolr.errors import InputError
 from cuolr.evaluation import score_on
 from cuolr.fitting import fit
-from cuolr.learners.batches import fingerprint
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.store import save_policy
 from cuolr.presets import configure
-from cuolr.readiness import Readiness, assess, assess_on_own_log
+from cuolr.readiness import Readiness, assess, assess_on_own_log, digest_of_clicks
 from cuolr.training import Progress, TrainingResult, policy_validation
 from cuolr.types import Candidates, ClickLog, Ints, RankingDataset
 
@@ -64,7 +63,7 @@ class Ranker:
             if found != expected:
                 raise InputError(f"validation: expected documents of {expected} features, as in the log, found {found}")
             validate, validated_by = policy_validation(score_on(validation)), {"measure": "ndcg@10"}
-        provenance = {"preset": self.preset, "log": {"fingerprint": fingerprint(log)}}
+        provenance = {"preset": self.preset, "log": {"clicks_sha256": digest_of_clicks(log)}}
         result = fit(log, self.config, validate, validated_by, progress=progress, provenance=provenance)
         if result.outcome == "interrupted":
             raise KeyboardInterrupt
@@ -98,7 +97,7 @@ class Ranker:
             k: How many of its documents are looked for in the log; None = 10, or as many as the log's lists have.
         """
         policy, provenance = self.policy_, self.result_.provenance
-        if fingerprint(log) != provenance["log"]["fingerprint"]:
+        if digest_of_clicks(log) != provenance["log"]["clicks_sha256"]:
             return assess(policy, log, k)
         return assess_on_own_log(policy, log, provenance["settings"], k)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from cuolr.data.tables import write_errors
 from cuolr.files import atomic_file
 from cuolr.measures import GradedLists, Measure, WithoutRelevant, mean_over_queries
 from cuolr.policies.base import RankingPolicy
@@ -76,7 +77,7 @@ def write_per_query(path: Path, evaluation: Evaluation) -> None:
     assert suffix in PER_QUERY_SUFFIXES, path
     table = pl.DataFrame({"query_id": evaluation.query_ids, **evaluation.per_query}).fill_nan(None)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as unfinished:
+    with write_errors(path), atomic_file(path) as unfinished:
         if suffix == ".csv":
             table.write_csv(unfinished)
         elif suffix == ".json":

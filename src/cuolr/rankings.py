@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from cuolr.data.tables import write_errors
 from cuolr.files import atomic_file
 from cuolr.trec import ranked_documents, write_run
 from cuolr.types import Candidates, Ints
@@ -26,7 +27,7 @@ def write_rankings(path: Path, candidates: Candidates, ranking: Ints) -> None:
         return
     table = ranked_documents(candidates, ranking)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as unfinished:
+    with write_errors(path), atomic_file(path) as unfinished:
         if suffix == ".csv":
             table.write_csv(unfinished)
         else:

@@ -1,6 +1,7 @@
 """Is a model ready for users? What the log alone says of it, without labels."""
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -144,6 +145,15 @@ def assess(
         interval=interval,
         logged_order=_share_of_logged_order(policy, log.candidates.select(pool.query[:SOME_QUERIES])),
     )
+
+
+def digest_of_clicks(log: ClickLog) -> str:
+    """The same for a log as it is and aggregated, in whatever order its sessions are: by it a model knows its own log."""
+    clicks_of_row = log.clicks.sum(axis=1) * log.count
+    counts = [np.bincount(log.query, of_row, log.candidates.n_queries) for of_row in (log.count, clicks_of_row)]
+    digest = hashlib.sha256("\n".join(map(str, log.candidates.query_ids)).encode())
+    digest.update(np.rint(counts).astype(np.int64).data)
+    return digest.hexdigest()
 
 
 def assess_on_own_log(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from cuolr.data.tables import write_errors
 from cuolr.errors import InputError
 from cuolr.files import atomic_file
 from cuolr.types import Candidates, Ints, RankingDataset
@@ -77,5 +78,5 @@ def _write(path: Path, lines: pl.DataFrame) -> None:
             f"{path}: a TREC file holds each document of a query once, found '{document}' of '{query_id}' again"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as unfinished:
+    with write_errors(path), atomic_file(path) as unfinished:
         lines.write_csv(unfinished, separator=" ", include_header=False, quote_style="never")

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from cuolr.clicks.base import ClickModel, click_model_table, relevance_of
 from cuolr.data.clicklog import concatenate, one_each, write_click_log
 from cuolr.data.log_columns import slot_dtype
+from cuolr.data.propensity_file import Propensities
 from cuolr.errors import InputError
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
@@ -214,6 +215,7 @@ def simulate_to(
     source: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
+    propensities: Propensities | None = None,
 ) -> None:
     """Write a simulated log to a folder as it comes: memory does not grow with the number of sessions.
 
@@ -223,6 +225,7 @@ def simulate_to(
         source: What else `meta.json` should say about where the log comes from, such as the name of the data set.
         overwrite: Whether a log that is there already is replaced.
         progress: Called as sessions are done.
+        propensities: How its users look at positions, to lie beside it.
     """
     described = {
         "click_model": click_model_table(simulation.click_model),
@@ -231,7 +234,8 @@ def simulate_to(
         "queries": simulation.dataset.candidates.n_queries,
         "documents": simulation.dataset.candidates.n_documents,
     }
-    write_click_log(folder, simulation.blocks(progress=progress), {**(source or {}), **described}, overwrite)
+    blocks = simulation.blocks(progress=progress)
+    write_click_log(folder, blocks, {**(source or {}), **described}, overwrite, propensities)
 
 
 def _describe(policy: RankingPolicy | StochasticLogger | UniformLogger) -> dict[str, Any]:

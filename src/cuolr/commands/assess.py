@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from cuolr.data.clicklog import SESSIONS_FILE, load_click_log
-from cuolr.files import atomic_file, content_hash
-from cuolr.terminal import say, show_json, show_table
+from cuolr.data.clicklog import load_click_log
+from cuolr.files import atomic_file
+from cuolr.terminal import say, show_json, show_table, show_text
 
 if TYPE_CHECKING:
     from cuolr.readiness import Readiness
@@ -34,17 +34,12 @@ def assess(
         json: Print JSON instead of a table.
     """
     # These need torch, which takes a second to load; no other command should wait for it.
-    from cuolr.learners.batches import fingerprint
     from cuolr.policies.store import load_policy, provenance_of
     from cuolr.readiness import assess as assess_policy
-    from cuolr.readiness import assess_on_own_log
+    from cuolr.readiness import assess_on_own_log, digest_of_clicks
 
     policy, provenance, sessions = load_policy(model), provenance_of(model), load_click_log(log)
-    learned_from = provenance.get("log", {})
-    if "fingerprint" in learned_from:  # of a model saved from Python, where a log need not be a folder
-        own = learned_from["fingerprint"] == fingerprint(sessions)
-    else:
-        own = learned_from.get("sessions_sha256") == content_hash(log / SESSIONS_FILE)
+    own = provenance.get("log", {}).get("clicks_sha256") == digest_of_clicks(sessions)
     found = (
         assess_on_own_log(policy, sessions, provenance["settings"], k) if own else assess_policy(policy, sessions, k)
     )
@@ -61,7 +56,7 @@ def assess(
         ["95 % interval", found.interval_text],
     ]
     show_table(f"{model} against {log}", ["", ""], rows)
-    say(f"{found.verdict}: {found.reason}")
+    show_text(f"{found.verdict}: {found.reason}")
 
 
 def tell_readiness(found: "Readiness", file: Path) -> None:

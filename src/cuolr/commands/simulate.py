@@ -7,7 +7,7 @@ from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.commands.click_model import ClickModelOptions
 from cuolr.commands.data_options import DataOptions
 from cuolr.data.clicklog import SESSIONS_FILE
-from cuolr.data.propensity_file import PROPENSITY_FILE, Propensities, save_propensities
+from cuolr.data.propensity_file import Propensities
 from cuolr.errors import InputError, check_at_least
 from cuolr.files import refuse_existing
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
@@ -81,11 +81,9 @@ def simulate(
         with progress_bar("randomising", 2 * randomised_lists) as progress:
             propensities = randomise(train, model, randomised_lists, k, seed, progress)
     with progress_bar("simulating", sessions) as progress:
-        simulate_to(out, simulation, source, overwrite, progress)
-    if propensities is not None:
-        save_propensities(propensities, out / PROPENSITY_FILE)
-        if unknown := _unknown_positions(propensities):
-            say(f"note: --randomised-lists {randomised_lists}: too few to know {'; '.join(unknown)}")
+        simulate_to(out, simulation, source, overwrite, progress, propensities)
+    if propensities is not None and (unknown := _unknown_positions(propensities)):
+        say(f"note: --randomised-lists {randomised_lists}: too few to know {'; '.join(unknown)}")
     if save_logging is not None:
         save_policy(policy, save_logging, source)
         say(f"wrote {save_logging}: the logging policy")

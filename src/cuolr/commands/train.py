@@ -14,11 +14,10 @@ from cuolr.commands.assess import tell_readiness
 from cuolr.commands.data_options import DataOptions
 from cuolr.commands.labelled import as_model_takes, labelled_queries
 from cuolr.data.aggregate import aggregate_folder
-from cuolr.data.clicklog import SESSIONS_FILE, load_click_log, read_click_log, read_meta
+from cuolr.data.clicklog import load_click_log, read_click_log, read_meta
 from cuolr.data.propensity_file import PROPENSITY_FILE, read_propensities
 from cuolr.errors import InputError
 from cuolr.evaluation import score_on
-from cuolr.files import content_hash
 from cuolr.measures import Measure, what_counts
 from cuolr.terminal import say, training_bar
 
@@ -84,7 +83,7 @@ def train(
     from cuolr.learners.naive import Naive
     from cuolr.learners.sequential import SequentialLearner
     from cuolr.presets import configure, parse_settings
-    from cuolr.readiness import assess_on_own_log
+    from cuolr.readiness import assess_on_own_log, digest_of_clicks
     from cuolr.run_folder import CHECKPOINT_FILE, READINESS_FILE, check_place
     from cuolr.training import policy_validation
 
@@ -92,7 +91,7 @@ def train(
     flags: dict[str, Any] = {
         "learner.encoder": encoder,
         "learner.precision": precision,
-        "learner.propensities": propensities and str(propensities),
+        "learner.propensities": propensities and str(propensities.resolve()),
         "training.steps": steps,
         "training.batch_size": batch_size,
         "training.seed": seed,
@@ -114,11 +113,11 @@ def train(
         if not resume:
             parallel.from_first(partial(check_place, out, overwrite))
 
-        described_log = {"folder": str(log), **read_meta(log), "sessions_sha256": content_hash(log / SESSIONS_FILE)}
         first_row = next(read_click_log(log, rows_at_a_time=1))
         config = _with_propensities(config, log, first_row.examination is not None)
         aggregated = to_be_aggregated(first_row, config.learner_class, aggregate)
         sessions = aggregate_folder(log) if aggregated else load_click_log(log)
+        described_log = {"folder": str(log), **read_meta(log), "clicks_sha256": digest_of_clicks(sessions)}
         speak(f"{log}: {sessions.sessions:,} sessions in {len(sessions):,} rows")
         if preset == "paper":
             for difference in _differences_from_paper(config, None if validate is None else measure):
@@ -177,7 +176,7 @@ def _with_propensities(config: "RunConfig", log: Path, has_examination: bool) ->
     takes_some = getattr(config.learner_config, "propensities", "") is None
     if not takes_some or not file.is_file() or (config.learner == "ipw" and has_examination):
         return config
-    return replace(config, learner_config=replace(config.learner_config, propensities=str(file)))
+    return replace(config, learner_config=replace(config.learner_config, propensities=str(file.resolve())))
 
 
 def _differences_from_paper(config: "RunConfig", measure: str | None) -> list[str]:

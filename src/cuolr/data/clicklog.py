@@ -24,7 +24,8 @@ from polars.io.plugins import register_io_source
 import cuolr
 from cuolr.data.candidate_files import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
 from cuolr.data.log_columns import check_rows, expected_types, to_numpy
-from cuolr.data.tables import read_errors
+from cuolr.data.propensity_file import PROPENSITY_FILE, Propensities, save_propensities
+from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError
 from cuolr.files import atomic_folder
 from cuolr.types import ClickLog, Ints
@@ -47,7 +48,11 @@ def save_click_log(
 
 
 def write_click_log(
-    folder: Path, chunks: Iterable[ClickLog], source: Mapping[str, Any] | None = None, overwrite: bool = False
+    folder: Path,
+    chunks: Iterable[ClickLog],
+    source: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    propensities: Propensities | None = None,
 ) -> None:
     """Write a log that comes in chunks, of which only a few are in memory at a time. All or nothing.
 
@@ -56,13 +61,15 @@ def write_click_log(
         chunks: Logs over the same candidates and with the same columns; the file does not show where one ends.
         source: Where the log comes from, as JSON can hold it.
         overwrite: Whether a log that is there already is replaced. Anything else that is there is left alone.
+        propensities: How its users look at positions, to lie beside it.
     """
     with atomic_folder(folder, overwrite, ours=SESSIONS_FILE) as unfinished:
         chunks = iter(chunks)
         first = next(chunks, None)
         if first is None:
             raise InputError(f"{folder}: expected at least one session to write, found none")
-        rows, sessions = _write_sessions(unfinished / SESSIONS_FILE, first, chunks)
+        with write_errors(folder / SESSIONS_FILE):
+            rows, sessions = _write_sessions(unfinished / SESSIONS_FILE, first, chunks)
         save_candidates(first.candidates, unfinished)
         meta = {
             "format": FORMAT,
@@ -78,6 +85,8 @@ def write_click_log(
             },
             "source": dict(source or {}),
         }
+        if propensities is not None:
+            save_propensities(propensities, unfinished / PROPENSITY_FILE)
         (unfinished / META_FILE).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 

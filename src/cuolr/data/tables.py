@@ -79,6 +79,17 @@ def read_errors(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read: {_first_line(error)}") from None
 
 
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """What keeps polars from writing, such as a full disk, becomes one line."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        if getattr(error, "filename", None) is not None:  # of another file, and says so
+            raise
+        raise InputError(f"{path}: cannot be written: {_first_line(error)}") from None
+
+
 def _is(path: Path, endings: tuple[str, ...]) -> bool:
     return path.name.lower().endswith(endings)
 

@@ -4,7 +4,7 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
 import cuolr
@@ -19,8 +19,8 @@ from cuolr.experiments.workers import Failure, Finished, Workers, describe
 from cuolr.policies.base import RankingPolicy
 from cuolr.propensity import randomise
 
-# Packages that numbers depend on.
-DECIDING = ("torch", "numpy", "scipy", "lightgbm")
+# Packages that numbers depend on, where they are there.
+DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu")
 # Told of each cell that finished or failed.
 Progress: TypeAlias = Callable[[Finished], None]
 # A fold and a seed, and all else that decides a log.
@@ -215,7 +215,14 @@ def versions() -> dict[str, str]:
     """What it was run with."""
     return {
         "cuolr": cuolr.__version__,
-        **{name: version(name) for name in DECIDING},
+        **{name: found for name in DECIDING if (found := _version(name)) is not None},
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

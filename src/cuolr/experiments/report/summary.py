@@ -227,7 +227,7 @@ def _best_of_sweeps(
             found = {m: entries[m, setting].results for m in members if (m, setting) in entries}
             most = max(map(len, found.values()), default=0)
             scores = {
-                m: np.mean([max(result.validations.values()) for result in runs.values()])
+                m: np.mean([result.validations[result.best_step] for result in runs.values()])
                 for m, runs in found.items()
                 if runs and len(runs) == most and all(result.validations for result in runs.values())
             }
