@@ -22,7 +22,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate_splits
 from cuolr.evaluation import score_on
 from cuolr.learners.base import Learner
-from cuolr.learners.batches import Batches, split_by_query
+from cuolr.learners.batches import Batches, held_out_queries, split_by_query
 from cuolr.presets import RunConfig, configure
 from cuolr.ranksvm import fit_ranksvm
 from cuolr.terminal import say, show_table
@@ -56,7 +56,7 @@ def watch(log: ClickLog, config: RunConfig, validation: RankingDataset, test: Ra
     training = config.training
     normaliser = Normaliser.fit(training.normalising, log.candidates)
     learner = config.learner_class(config.learner_config, log.candidates.n_features, log.k, training.seed, normaliser)
-    parts = split_by_query(log, training.held_out, training.seed)
+    parts = split_by_query(log, held_out_queries(log, training.held_out, training.seed))
     batches, held_out = (
         Batches(log, normaliser, training.batch_size, training.seed, learner.max_unshown, rows) for rows in parts
     )

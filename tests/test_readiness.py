@@ -12,7 +12,7 @@ from cuolr.data.aggregate import aggregate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
-from cuolr.learners.batches import split_by_query
+from cuolr.learners.batches import held_out_queries, split_by_query
 from cuolr.learners.counted_lists import count_lists
 from cuolr.learners.evidence import ShownLists, pooled
 from cuolr.learners.examination import fit_examination
@@ -204,7 +204,7 @@ def test_just_some_queries_are_looked_at_if_asked_for() -> None:
 def test_on_its_own_log_a_model_is_looked_at_where_it_did_not_learn() -> None:
     log = log_of(LOGGER)
     settings: dict[str, Any] = {"validated_by": {"held_out_queries": 0.2}, "training": {"held_out": 0.2, "seed": 3}}
-    _, held_out = split_by_query(log, 0.2, 3)
+    _, held_out = split_by_query(log, held_out_queries(log, 0.2, 3))
     found = assess_on_own_log(BETTER, log, settings)
     assert found == assess(BETTER, log, queries=np.unique(log.query[held_out]))
     assert found.queries == 60
@@ -220,8 +220,8 @@ def test_sessions_that_show_nothing_do_not_change_what_was_held_out() -> None:
     log = replace(log, ranking=ranking, clicks=log.clicks * (ranking >= 0), examination=None)
     counted = count_lists(log)
     pool, _ = pooled(counted, counted.lists.where.astype(np.float64), np.zeros(TRAIN.candidates.n_documents), 1.0)
-    _, held_out = split_by_query(log, 0.2, 3)
-    _, held_out_of_pool = split_by_query(pool, 0.2, 3)
+    _, held_out = split_by_query(log, held_out_queries(log, 0.2, 3))
+    _, held_out_of_pool = split_by_query(pool, held_out_queries(pool, 0.2, 3))
     np.testing.assert_array_equal(np.unique(log.query[held_out]), pool.query[held_out_of_pool])
 
 

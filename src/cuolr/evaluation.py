@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from cuolr.data.tables import write_errors
+from cuolr.errors import InputError
 from cuolr.files import atomic_file
 from cuolr.measures import GradedLists, Measure, WithoutRelevant, mean_over_queries
 from cuolr.policies.base import RankingPolicy
@@ -53,6 +54,8 @@ def evaluate(
         measures: Such as `ndcg@10`.
         without_relevant: What a query without a relevant document counts; `skip` = nothing.
     """
+    if not measures:
+        raise InputError("measures: expected at least one, such as ndcg@10, found none")
     parsed = [Measure.parse(measure) for measure in measures]
     longest = int(dataset.candidates.sizes.max(initial=1))
     ranking = policy.rank(dataset.candidates, min(longest, max(measure.cutoff for measure in parsed)))

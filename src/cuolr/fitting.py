@@ -61,15 +61,17 @@ def fit(
         log = aggregate(log)
     normaliser = Normaliser.fit(training.normalising, log.candidates)
     learner = learner_class(config.learner_config, log.candidates.n_features, log.k, training.seed, normaliser)
+    to_hold_out: Ints = np.empty(0, np.int64)
     if validate is None:
-        learner.hold_out(held_out_queries(log, training.held_out, training.seed))
+        to_hold_out = held_out_queries(log, training.held_out, training.seed)
+        learner.hold_out(to_hold_out)
     log = learner.prepare(log)
 
     def batches_of(rows: Ints | None) -> Batches:
         return Batches(log, normaliser, training.batch_size, training.seed, learner.max_unshown, rows)
 
     if validate is None:
-        rows, held_out = _hold_out(log, training)
+        rows, held_out = _hold_out(log, to_hold_out, training)
         batches, validate = batches_of(rows), held_out_validation(batches_of(held_out))
         validated_by = {"held_out_queries": training.held_out}
     else:
@@ -100,9 +102,9 @@ def to_be_aggregated(log: ClickLog, learner: type[Learner], aggregation: Aggrega
     return aggregation == "yes" or not (learner.needs_sessions or log.logging_propensity is not None)
 
 
-def _hold_out(log: ClickLog, training: TrainingConfig) -> tuple[Ints, Ints]:
+def _hold_out(log: ClickLog, queries: Ints, training: TrainingConfig) -> tuple[Ints, Ints]:
     """Rows to train on and rows to validate on, not more of these than asked for."""
-    rows, held_out = split_by_query(log, training.held_out, training.seed)
+    rows, held_out = split_by_query(log, queries)
     if len(held_out) > training.max_held_out:
         held_out = np.sort(np.random.default_rng(training.seed).choice(held_out, training.max_held_out, replace=False))
     return rows, held_out

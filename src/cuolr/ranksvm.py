@@ -7,11 +7,8 @@ import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError, check_at_least
-from cuolr.policies.linear import LinearPolicy, draw_pairs, fit_pairs
+from cuolr.policies.linear import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_pairs
 from cuolr.types import Ints, RankingDataset
-
-# Numbers in the matrix of pair differences at most, which bounds the memory of fitting to about 1.5 GB.
-MAX_PAIR_VALUES = 50_000_000
 
 
 def fit_ranksvm(

@@ -11,7 +11,7 @@ from scipy import stats
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.learners.batches import split_by_query
+from cuolr.learners.batches import held_out_queries
 from cuolr.learners.evidence import Looks, ShownLists, pooled
 from cuolr.learners.examination import fit_examination
 from cuolr.learners.logged_order import fit_logged_order
@@ -148,7 +148,7 @@ def assess(
 
 
 def digest_of_clicks(log: ClickLog) -> str:
-    """The same for a log as it is and aggregated, in whatever order its sessions are: by it a model knows its own log."""
+    """By it a model knows its own log: the same for all orders of the sessions, and for the aggregated log."""
     clicks_of_row = log.clicks.sum(axis=1) * log.count
     counts = [np.bincount(log.query, of_row, log.candidates.n_queries) for of_row in (log.count, clicks_of_row)]
     digest = hashlib.sha256("\n".join(map(str, log.candidates.query_ids)).encode())
@@ -172,8 +172,7 @@ def assess_on_own_log(
     if "held_out_queries" not in settings["validated_by"]:
         return assess(policy, log, k, learned=True)
     training = settings["training"]
-    _, held_out = split_by_query(log, training["held_out"], training["seed"])
-    return assess(policy, log, k, np.unique(log.query[held_out]))
+    return assess(policy, log, k, held_out_queries(log, training["held_out"], training["seed"]))
 
 
 def _familiarity(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, k: int) -> tuple[float, float]:

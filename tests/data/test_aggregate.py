@@ -45,7 +45,6 @@ def test_weighted_clicks_are_weighted_before_the_mean_is_taken() -> None:
     log = log_of(candidates_of(3), [0, 0], [[2, 0, 1]] * 2, [[1, 1, 0], [0, 1, 1]])
     means = [1 / 2, (2 + 1) / 2, 2 / 2]
     assert aggregate(log, history_weights).clicks.tolist() == [means]
-    assert aggregate(log, history_weights(log.clicks)).clicks.tolist() == [means]
 
 
 def test_examination_is_averaged_and_timestamps_go() -> None:
@@ -102,11 +101,10 @@ def test_a_log_that_is_aggregated_in_parts_is_the_same(rows: int, weighted: bool
     assert_same_log(parts, whole)
 
 
-@pytest.mark.parametrize("weights", [None, history_weights])
-def test_a_saved_log_is_aggregated_alike(weights: module.Weighting | None, tmp_path: Path) -> None:
+def test_a_saved_log_is_aggregated_alike(tmp_path: Path) -> None:
     log = full_log()
     save_click_log(log, tmp_path / "log")
-    assert_same_log(aggregate_folder(tmp_path / "log", weights), aggregate(log, weights))
+    assert_same_log(aggregate_folder(tmp_path / "log"), aggregate(log))
 
 
 def test_an_empty_log_stays_empty() -> None:
@@ -116,11 +114,6 @@ def test_an_empty_log_stays_empty() -> None:
 def test_weights_of_sessions_that_are_known_no_more_are_refused() -> None:
     with pytest.raises(InputError, match="needs the clicks of each session, but this log is aggregated"):
         aggregate(aggregate(full_log()), history_weights)
-
-
-def test_weights_of_another_shape_are_refused() -> None:
-    with pytest.raises(InputError, match=r"expected shape \(50, 4\) as the clicks, found \(50, 3\)"):
-        aggregate(full_log(), np.ones((50, 3)))
 
 
 # What aggregating is for: the gradient of a full batch is the same.

@@ -1,9 +1,11 @@
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cuolr.data.aggregate import aggregate
+from cuolr.learners import counted_lists as module
 from cuolr.learners.counted_lists import count_lists, last_click_above
 from cuolr.types import ClickLog
 from tests.small_log import small_log
@@ -88,3 +90,30 @@ def test_many_sessions_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_array_equal(in_parts.cases, whole.cases)
     np.testing.assert_array_equal(in_parts.passed, whole.passed)
     np.testing.assert_array_equal(in_parts.clicked, whole.clicked)
+
+
+def test_counting_part_by_part_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = small_log(rows=200)
+    whole = count_lists(log)
+    monkeypatch.setattr(module, "SESSIONS_AT_A_TIME", 7)
+    monkeypatch.setattr(module, "CASES_BEFORE_MERGE", 20)
+    parts = count_lists(log)
+    for name in ("cases", "passed", "clicked"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+
+
+def test_of_too_many_lists_some_are_counted_and_of_repeated_ones_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = small_log(rows=200)
+    lists = len(aggregate(log))
+    monkeypatch.setattr(module, "MAX_LISTS", lists)
+    repeated = log.select(np.repeat(np.arange(200), 3))
+    assert count_lists(repeated).lists.sessions == 600
+    monkeypatch.setattr(module, "MAX_LISTS", lists // 2)
+    some = count_lists(repeated).lists
+    assert lists // 4 < len(some) < 3 * lists // 4
+    whole = {(query, tuple(ranking)): count for query, ranking, count in rows_of(aggregate(repeated))}
+    assert all(whole[query, tuple(ranking)] == count for query, ranking, count in rows_of(some)), "with all sessions"
+
+
+def rows_of(lists: ClickLog) -> Iterator[tuple[int, list[int], int]]:
+    return zip(lists.query.tolist(), lists.ranking.tolist(), lists.count.tolist(), strict=True)

@@ -14,7 +14,7 @@ from cuolr.data.synthetic import generate_splits
 from cuolr.errors import InputError
 from cuolr.evaluation import score_on
 from cuolr.fitting import fit
-from cuolr.learners.batches import Batches, split_by_query
+from cuolr.learners.batches import Batches, held_out_queries, split_by_query
 from cuolr.learners.lightgbm import ClickLambdaMart
 from cuolr.learners.listwise import softmax_loss
 from cuolr.learners.trees import ShownDocuments, sample
@@ -143,7 +143,7 @@ def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(mo
     monkeypatch.setattr(ClickLambdaMart, "start", start)
     config = configure("lightgbm", settings={"training.steps": 1, "training.held_out": 0.5, "learner.threads": 1})
     fit(log, config)
-    to_learn_from, held_out = split_by_query(log, 0.5, config.training.seed)
+    to_learn_from, held_out = split_by_query(log, held_out_queries(log, 0.5, config.training.seed))
     assert taken == [len(to_learn_from)]
     assert len(held_out) > 50
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cuolr.commands.data_options import DataOptions
+from cuolr.errors import check_at_least
 from cuolr.evaluation import score_on
 from cuolr.files import refuse_existing
 from cuolr.oracle import LambdaMartSettings, fit_best, fit_lambdamart
@@ -34,6 +35,8 @@ def oracle(
         overwrite: Replace the model if it is there.
     """
     refuse_existing(out, overwrite, ours=SETTINGS_FILE)
+    check_at_least("--seed", seed, 0)
+    check_at_least("--threads", threads, 1)
     splits = data_options.load(data)
     train, validation = splits["train"], splits["vali"]
     provenance = {"data": str(data), "fold": data_options.fold_of(data), "seed": seed}

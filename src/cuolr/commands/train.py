@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -80,6 +80,7 @@ def train(
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr import parallel
     from cuolr.fitting import fit, to_be_aggregated
+    from cuolr.learners.base import LEARNERS
     from cuolr.learners.naive import Naive
     from cuolr.learners.sequential import SequentialLearner
     from cuolr.presets import configure, parse_settings
@@ -97,6 +98,10 @@ def train(
         "training.seed": seed,
     }
     given = {name: value for name, value in flags.items() if value is not None}
+    for flag, value in (("encoder", encoder), ("precision", precision), ("propensities", propensities)):
+        if value is not None and not _has_setting(learner, flag):
+            others = ", ".join(name for name in LEARNERS.names() if _has_setting(name, flag))
+            raise InputError(f"--{flag} {value}: {learner} takes none; give --learner, of those that do: {others}")
     with parallel.joined():
         first = parallel.is_first()
         speak: Callable[[str], None] = say if first else lambda _: None
@@ -168,6 +173,12 @@ def train(
         if first:
             found = assess_on_own_log(result.best.policy, sessions, result.provenance["settings"])
             tell_readiness(found, out / READINESS_FILE)
+
+
+def _has_setting(learner: str, name: str) -> bool:
+    from cuolr.learners.base import LEARNERS
+
+    return name in {field.name for field in fields(LEARNERS.get(learner).Config)}
 
 
 def _with_propensities(config: "RunConfig", log: Path, has_examination: bool) -> "RunConfig":

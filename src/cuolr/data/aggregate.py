@@ -13,48 +13,42 @@ import numpy.typing as npt
 import polars as pl
 
 from cuolr.data.clicklog import ROWS_AT_A_TIME, read_click_log, require_sessions
-from cuolr.errors import InputError
 from cuolr.types import ClickLog, Doubles
 
-Weights: TypeAlias = npt.NDArray[np.floating[Any]]
 # Makes weights [m, K] of the clicks [m, K] of some sessions.
-Weighting: TypeAlias = Callable[[npt.NDArray[Any]], Weights]
+Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]]]
 
 
-def aggregate(log: ClickLog, click_weights: Weights | Weighting | None = None) -> ClickLog:
+def aggregate(log: ClickLog, click_weights: Weighting | None = None) -> ClickLog:
     """One row for each query and ranking, with the number of its sessions and their mean clicks.
 
     Sessions of one list whose logging propensities differ, because the logger changed, keep a row each. Timestamps go.
 
     Args:
         log: Raw, or aggregated already.
-        click_weights: [M, K], or what makes them of clicks: each click is multiplied by its weight before the mean is
-            taken. For weights that depend on a session's own clicks, which cannot be made from the mean.
+        click_weights: Each click is multiplied by its weight before the mean is taken. For weights that depend on a
+            session's own clicks, which cannot be made from the mean.
 
     Returns:
         Rows sorted by query and ranking, so that the order of the sessions does not matter.
     """
     slices = (slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(log), 1), ROWS_AT_A_TIME))
-    if click_weights is None or callable(click_weights):
-        return _aggregate((log.select(rows), click_weights) for rows in slices)
-    if click_weights.shape != log.clicks.shape:
-        raise InputError(f"click weights: expected shape {log.clicks.shape} as the clicks, found {click_weights.shape}")
-    return _aggregate((log.select(rows), click_weights[rows]) for rows in slices)
+    return _aggregate((log.select(rows) for rows in slices), click_weights)
 
 
-def aggregate_folder(folder: Path, click_weights: Weighting | None = None) -> ClickLog:
+def aggregate_folder(folder: Path) -> ClickLog:
     """Aggregate a saved log as `aggregate` does, part by part, for logs that are larger than memory.
 
     Memory grows with the distinct lists alone: about 1 kB for each at its peak, for lists of ten.
     """
-    return _aggregate((chunk, click_weights) for chunk in read_click_log(folder))
+    return _aggregate(read_click_log(folder))
 
 
-def _aggregate(chunks: Iterable[tuple[ClickLog, Weights | Weighting | None]]) -> ClickLog:
+def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -> ClickLog:
     sums: list[pl.DataFrame] = []
     rows_after_merge = 0
-    for chunk, weights in chunks:
-        sums.append(_sums_by_list(chunk, weights))
+    for chunk in chunks:
+        sums.append(_sums_by_list(chunk, weighting))
         # Merging only once the rows have doubled keeps the whole cost linear.
         if sum(map(len, sums)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
             sums = [_merge(sums)]
@@ -62,13 +56,13 @@ def _aggregate(chunks: Iterable[tuple[ClickLog, Weights | Weighting | None]]) ->
     return _means(_merge(sums), chunk)
 
 
-def _sums_by_list(log: ClickLog, weights: Weights | Weighting | None) -> pl.DataFrame:
+def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
     """A row for each list: the query, the slots and propensities by position, the count, and sums by position."""
     count = log.count[:, None].astype(np.float64)
     clicks: Doubles = log.clicks * count
-    if weights is not None:
+    if weighting is not None:
         require_sessions(log, "weighting clicks")
-        clicks *= weights(log.clicks) if callable(weights) else weights
+        clicks *= weighting(log.clicks)
     columns = {"query": log.query, "count": log.count}
     columns |= _by_position("ranking", log.ranking) | _by_position("clicks", clicks)
     if log.logging_propensity is not None:

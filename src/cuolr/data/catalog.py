@@ -20,6 +20,8 @@ from cuolr.types import RankingDataset
 SPLITS = ("train", "vali", "test")
 # What a generated data set says of itself, beside its folds.
 DESCRIPTION_FILE = "generated.json"
+# Of the training queries, where there is no validation part.
+VALIDATION_SHARE = 0.2
 
 _NAMES_OF_SPLIT = {
     "train": ("train.txt", "trainingset.txt"),
@@ -167,8 +169,6 @@ def load_source(
     source: Source,
     read: Callable[[Path, LetorOptions], LetorFile] = read_file,
     options: LetorOptions = LetorOptions(),
-    validation_share: float = 0.2,
-    seed: int = 1,
 ) -> dict[str, RankingDataset]:
     """Read train, vali and test; where there is no validation part, cut one from train, by query.
 
@@ -176,19 +176,17 @@ def load_source(
         source: The files.
         read: Reads one file; the cache puts itself here.
         options: How to read them.
-        validation_share: Share of the training queries that is cut off, where there is no validation part.
-        seed: Decides which queries these are.
     """
     expected = LetorOptions(options.zero_based, options.missing, source.info.n_features or options.n_features)
     splits = read_splits(source.paths, expected, source.info.max_grade, read)
     if "vali" not in splits:
         if source.info.has_validation:
             problem = (
-                f"{source.folder}: no validation part; {validation_share:.0%} of the training queries serve as one"
+                f"{source.folder}: no validation part; {VALIDATION_SHARE:.0%} of the training queries serve as one"
             )
             warnings.warn(problem, InputWarning, stacklevel=2)
         try:
-            splits["train"], splits["vali"] = cut_validation(splits["train"], validation_share, seed)
+            splits["train"], splits["vali"] = cut_validation(splits["train"], VALIDATION_SHARE, seed=1)
         except InputError as error:
             raise InputError([f"{source.paths['train']}: {problem}" for problem in error.problems]) from None
     return {split: splits[split] for split in SPLITS}

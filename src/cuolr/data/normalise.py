@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cuolr.errors import InputError
 from cuolr.registry import unknown_name
-from cuolr.types import Candidates, Doubles, Floats, Ints, Strings
+from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, Strings
 
 Normalising = Literal["min-max", "log-min-max", "query-min-max", "none"]
 
@@ -123,12 +123,18 @@ class Normaliser:
             scaled[rows] = _scale(_signed_log(values) if self.kind == "log-min-max" else values, self.low, self.high)
         return scaled
 
-    def in_parts(self, candidates: Candidates) -> Iterator[tuple[slice, Floats]]:
-        """Rows with their scaled features, some queries at a time, so that no scaled copy of all documents is made."""
+    def in_parts(self, candidates: Candidates, used: Bools | None = None) -> Iterator[tuple[slice, Floats]]:
+        """Rows with their scaled features, some queries at a time, so that no scaled copy of all documents is made.
+
+        Args:
+            candidates: What to scale.
+            used: [n_documents] parts without a used document are left out; None = none is.
+        """
         for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
             offsets = candidates.offsets[first : first + QUERIES_AT_A_TIME + 1]
             rows = slice(int(offsets[0]), int(offsets[-1]))
-            yield rows, self.transform(candidates.features[rows], offsets - offsets[0])
+            if used is None or used[rows].any():
+                yield rows, self.transform(candidates.features[rows], offsets - offsets[0])
 
     def apply(self, candidates: Candidates) -> Candidates:
         """The same candidates with their features scaled."""

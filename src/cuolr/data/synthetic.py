@@ -22,7 +22,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy
 
-from cuolr.data.normalise import Normalising
 from cuolr.errors import InputError
 from cuolr.registry import unknown_name
 from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, RankingDataset
@@ -58,7 +57,6 @@ class Preset:
         barren: Share of queries without any relevant document.
         clearest: Correlation of a factor with the feature that shows it best.
         dimmest: Correlation with the feature that shows it worst.
-        normalising: What suits the features.
     """
 
     features: int
@@ -76,7 +74,6 @@ class Preset:
     barren: float
     clearest: float
     dimmest: float
-    normalising: Normalising
 
 
 PRESETS: dict[str, Preset] = {
@@ -96,7 +93,6 @@ PRESETS: dict[str, Preset] = {
         barren=0.03,
         clearest=0.95,
         dimmest=0.3,
-        normalising="log-min-max",
     ),
     "yahoo-like": Preset(
         features=700,
@@ -114,7 +110,6 @@ PRESETS: dict[str, Preset] = {
         barren=0.01,
         clearest=0.95,
         dimmest=0.5,
-        normalising="min-max",
     ),
     "tiny": Preset(
         features=10,
@@ -132,7 +127,6 @@ PRESETS: dict[str, Preset] = {
         barren=0.03,
         clearest=0.95,
         dimmest=0.8,
-        normalising="log-min-max",
     ),
 }
 

@@ -13,9 +13,8 @@ from cuolr.learners.batch import SessionBatch
 from cuolr.learners.shuffle import shuffled
 from cuolr.types import Bools, Candidates, ClickLog, IntegerArray, Ints
 
-# Rows of the log, or queries, that are looked at together, so that memory does not grow with the log.
+# Rows of the log that are looked at together, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
-QUERIES_AT_A_TIME = 512
 WHOLE = slice(None)
 
 
@@ -168,10 +167,10 @@ def fingerprint(log: ClickLog) -> str:
     return digest.hexdigest()
 
 
-def split_by_query(log: ClickLog, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Rows to train on, and rows to hold out, those of `held_out_queries`."""
+def split_by_query(log: ClickLog, queries: Ints) -> tuple[Ints, Ints]:
+    """The rows of all queries but these, and the rows of these."""
     held_out = np.zeros(log.candidates.n_queries, np.bool_)
-    held_out[held_out_queries(log, share, seed)] = True
+    held_out[queries] = True
     of_row = held_out[log.query]
     return np.flatnonzero(~of_row), np.flatnonzero(of_row)
 
@@ -209,13 +208,8 @@ def scaled_documents(candidates: Candidates, normaliser: Normaliser, used: Bools
     """[number used + 1, F] the scaled features of the used documents, then a row of zeros."""
     scaled = np.zeros((int(used.sum()) + 1, candidates.n_features), np.float32)
     end = 0
-    for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
-        offsets = candidates.offsets[first : first + QUERIES_AT_A_TIME + 1]
-        rows = slice(offsets[0], offsets[-1])
-        if not used[rows].any():
-            continue
-        # Whole queries, because a document may be scaled by the others of its query.
-        features = normaliser.transform(candidates.features[rows], offsets - offsets[0])[used[rows]]
+    for rows, part in normaliser.in_parts(candidates, used):
+        features = part[used[rows]]
         scaled[end : end + len(features)] = features
         end += len(features)
     return torch.from_numpy(scaled)

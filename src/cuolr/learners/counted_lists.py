@@ -1,17 +1,26 @@
 """The sessions of a log, counted: how often a position of a list was passed, and clicked, after which click above."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from cuolr.data.aggregate import aggregate
+from cuolr.splitmix import U64, mixed
 from cuolr.types import ClickLog, Doubles, Floats, IntegerArray, Ints
 
 # Sessions that are counted together.
 SESSIONS_AT_A_TIME = 1 << 18
+# Different lists that are counted at most, which bounds the memory to some 3 GB.
+MAX_LISTS = 2_000_000
+# Cases that are held before they are added up.
+CASES_BEFORE_MERGE = 1 << 22
+
+# Cases, and of each how many sessions passed and clicked.
+Counts: TypeAlias = tuple[Ints, Doubles, Doubles]
 
 
 @dataclass(frozen=True)
@@ -63,23 +72,49 @@ class CountedLists:
 
 
 def count_lists(log: ClickLog) -> CountedLists:
-    """Count the sessions of a log; in an aggregated one all count as if there were no click above."""
-    log = replace(log, logging_propensity=None)  # lists of two loggers are one list
+    """Count the sessions of a log; in an aggregated one all count as if there were no click above.
+
+    Of a log with more than `MAX_LISTS` different lists, a random part of these.
+    """
+    log = _affordable(replace(log, logging_propensity=None))  # lists of two loggers are one list
     lists = aggregate(log)
     if log.aggregated:
         cases = _cases(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]
         passed = (lists.where * lists.count[:, None])[lists.where].astype(np.float64)
         return CountedLists(lists, cases, passed, lists.clicks[lists.where] * passed)
     numbered = _as_table(lists).with_row_index("row")
-    parts = []
+    counts: list[Counts] = []
+    cases_after_merge = 0
     for start in range(0, len(log), SESSIONS_AT_A_TIME):
         part = log.select(slice(start, start + SESSIONS_AT_A_TIME))
         shown = _as_table(part)
         row = shown.join(numbered, on=shown.columns, how="left", maintain_order="left")["row"].to_numpy()
         cases = _cases(row, last_click_above(part.clicks))[part.where]
-        parts.append(_counted(cases, np.ones(len(cases)), part.clicks[part.where]))
-    cases, passed, clicked = (np.concatenate(values) for values in zip(*parts, strict=True))
-    return CountedLists(lists, *_counted(cases, passed, clicked))
+        counts.append(_counted(cases, np.ones(len(cases)), part.clicks[part.where]))
+        # Merging only once the cases have doubled keeps the whole cost linear.
+        if sum(len(cases) for cases, _, _ in counts) > 2 * cases_after_merge + CASES_BEFORE_MERGE:
+            counts = [_merged(counts)]
+            cases_after_merge = len(counts[0][0])
+    return CountedLists(lists, *_merged(counts))
+
+
+def _affordable(log: ClickLog) -> ClickLog:
+    """All of a log, or the sessions of some `MAX_LISTS` of its lists, at random."""
+    if len(log) <= MAX_LISTS:
+        return log
+    hashes = _hashes(log)
+    number = len(np.unique(hashes))
+    if number <= MAX_LISTS:
+        return log
+    return log.select(np.flatnonzero(hashes < U64(2**64 * MAX_LISTS // number)))
+
+
+def _hashes(log: ClickLog) -> npt.NDArray[np.uint64]:
+    """[M] numbers that look random, the same for the same query and ranking."""
+    hashes = mixed(log.query.astype(U64) + U64(1))
+    for position in range(log.k):
+        hashes = mixed(hashes + log.ranking[:, position].astype(np.int64).astype(U64))
+    return hashes
 
 
 def last_click_above(clicks: npt.NDArray[Any]) -> Ints:
@@ -100,7 +135,12 @@ def _cases(row: IntegerArray, last: Ints) -> Ints:
     return numbers
 
 
-def _counted(cases: Ints, passed: Doubles, clicked: npt.NDArray[Any]) -> tuple[Ints, Doubles, Doubles]:
+def _merged(counts: Sequence[Counts]) -> Counts:
+    cases, passed, clicked = (np.concatenate(values) for values in zip(*counts, strict=True))
+    return _counted(cases, passed, clicked)
+
+
+def _counted(cases: Ints, passed: Doubles, clicked: npt.NDArray[Any]) -> Counts:
     """Each case once, with its sums."""
     different, place = np.unique(cases, return_inverse=True)
 

@@ -3,11 +3,9 @@
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
-from cuolr.policies.linear import LinearPolicy, draw_pairs, fit_pairs
+from cuolr.policies.linear import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_pairs
 from cuolr.types import ClickLog
 
-# Numbers in the matrix of pair differences at most, which bounds the memory of fitting to about 1.5 GB.
-MAX_PAIR_VALUES = 50_000_000
 PAIRS_PER_QUERY = 200
 # Weight of the mean loss over pairs against the size of w: the log has no noise to guard against.
 C = 100.0

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.splitmix import U64, mixed
 from cuolr.types import IntegerArray, Ints
 
-U64 = np.uint64
 ROUNDS = 6
 
 
@@ -37,13 +37,6 @@ def _permute(values: npt.NDArray[np.uint64], half: np.uint64, keys: npt.NDArray[
     mask = (U64(1) << half) - U64(1)
     left, right = values >> half, values & mask
     for key in keys:
-        left, right = right, left ^ (_mix(right + key) & mask)
+        left, right = right, left ^ (mixed(right + key) & mask)
     permuted: npt.NDArray[np.uint64] = (left << half) | right
     return permuted
-
-
-def _mix(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele et al., 2014)."""
-    bits = (bits ^ (bits >> U64(30))) * U64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> U64(27))) * U64(0x94D049BB133111EB)
-    return bits ^ (bits >> U64(31))

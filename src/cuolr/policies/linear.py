@@ -11,6 +11,9 @@ from cuolr.data.normalise import Normaliser
 from cuolr.policies.base import POLICIES, ScaledScoringPolicy
 from cuolr.types import Doubles, Floats, Ints
 
+# Numbers in the matrix of pair differences at most, which bounds the memory of fitting to about 1.5 GB.
+MAX_PAIR_VALUES = 50_000_000
+
 
 @POLICIES.register("ranksvm")
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.policies.base import POLICIES, ScoringPolicy
+from cuolr.splitmix import U64, mixed
 from cuolr.types import Candidates, Doubles, Floats, IntegerArray
-
-U64 = np.uint64
 
 
 @POLICIES.register("random")
@@ -92,10 +91,7 @@ def _uniforms(start: npt.NDArray[np.uint64], index: npt.NDArray[np.uint64]) -> F
 
     A generator that can jump to any of its numbers, so that all documents of all queries are drawn in one go.
     """
-    bits = start + (index + U64(1)) * U64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> U64(30))) * U64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> U64(27))) * U64(0x94D049BB133111EB)
-    bits ^= bits >> U64(31)
+    bits = mixed(start + (index + U64(1)) * U64(0x9E3779B97F4A7C15))
     # The 24 highest bits: as many as a float32 can hold below 1.
     uniforms: Floats = (bits >> U64(40)).astype(np.float32) * np.float32(2**-24)
     return uniforms
