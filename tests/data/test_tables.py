@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cuolr.data.tables import ROW, read_errors, scan_table
+from cuolr.data.tables import ROW, read_errors, scan_table, write_errors
 from cuolr.errors import InputError
 
 CSV = "id,row,n\n007,x,1\n8,y,2\n"
@@ -110,3 +110,13 @@ def test_columns_without_a_name_may_be_many(tmp_path: Path) -> None:
 def test_a_byte_order_mark_before_a_header_is_read_over(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(CSV, encoding="utf-8-sig")
     assert scan_table(tmp_path / "t.csv", text_columns=["id"]).collect()["id"].to_list() == ["007", "8"]
+
+
+def test_what_cannot_be_written_is_told_in_one_line_with_the_file() -> None:
+    with (
+        pytest.raises(InputError, match=r"^r\.parquet: cannot be written: File too large$"),
+        write_errors(Path("r.parquet")),
+    ):
+        raise pl.exceptions.ComputeError("File too large\nand more")
+    with pytest.raises(FileNotFoundError), write_errors(Path("r.parquet")):
+        Path("no such file").read_text()

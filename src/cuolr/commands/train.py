@@ -118,11 +118,12 @@ def train(
         if not resume:
             parallel.from_first(partial(check_place, out, overwrite))
 
+        described_log = {"folder": str(log), **read_meta(log)}
         first_row = next(read_click_log(log, rows_at_a_time=1))
         config = _with_propensities(config, log, first_row.examination is not None)
         aggregated = to_be_aggregated(first_row, config.learner_class, aggregate)
         sessions = aggregate_folder(log) if aggregated else load_click_log(log)
-        described_log = {"folder": str(log), **read_meta(log), "clicks_sha256": digest_of_clicks(sessions)}
+        described_log["clicks_sha256"] = digest_of_clicks(sessions)
         speak(f"{log}: {sessions.sessions:,} sessions in {len(sessions):,} rows")
         if preset == "paper":
             for difference in _differences_from_paper(config, None if validate is None else measure):

@@ -137,7 +137,10 @@ def _take(cells: Iterator[Cell], count: int) -> Iterable[Cell]:
 
 
 class _Sources:
-    """The data and logs of the cells: each read or made once, when its first cell comes, until its last is done."""
+    """The data and logs of the cells: each read or made once, when its first cell comes.
+
+    A log, and what workers are handed of the data, goes when its last cell is done.
+    """
 
     def __init__(self, experiment: Experiment, data: ExperimentData, workers: Workers, cells: Sequence[Cell]) -> None:
         self._experiment, self._data, self._workers = experiment, data, workers
