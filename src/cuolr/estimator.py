@@ -93,7 +93,8 @@ class Ranker:
         """What a log says of the policy, without labels: its `verdict` is to ship it, to test it, or to keep what is.
 
         Args:
-            log: Best one that it was not fitted on. Of that one, just the queries that were held out are looked at.
+            log: Best one that it was not fitted on, nor on a part of it. Of the one that it was fitted on, just the
+                queries that were held out are looked at.
             k: How many of its documents are looked for in the log; None = 10, or as many as the log's lists have.
         """
         policy, provenance = self.policy_, self.result_.provenance

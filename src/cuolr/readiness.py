@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
+from cuolr.data.log_info import describe_log
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.batches import held_out_queries
@@ -51,6 +52,8 @@ class Readiness:
         gain: Clicks that the lists get in the model's order, relative to the logged order: .05 = 5 % more.
         interval: 95 % interval of the gain; infinite where there is nothing to tell it from.
         logged_order: How much of the model's score is the logged order; None = the model does not know it.
+        positions_told: Whether the log tells how people look from what they like: documents were shown at several
+            positions, which join all of them. If not, the gain rests on what the logged order's score explains.
     """
 
     queries: int
@@ -61,13 +64,14 @@ class Readiness:
     gain: float
     interval: tuple[float, float]
     logged_order: float | None
+    positions_told: bool
 
     @property
     def verdict(self) -> Verdict:
         """Ship it, test it on a part of the users, or keep the ranking that there is."""
         if self.queries < MIN_QUERIES or not self.interval[0] > LEAST_GAIN:
             return "keep"
-        return "test" if self.learned or self.never_shown > MAX_NEVER_SHOWN else "ship"
+        return "test" if self._doubts else "ship"
 
     @property
     def reason(self) -> str:
@@ -79,14 +83,21 @@ class Readiness:
             return f"{gain}, from {self.queries:,} queries; expected at least {MIN_QUERIES} to tell by"
         if self.verdict == "keep":
             return f"{gain}: the log does not show that this model is better than the logged order"
+        if self._doubts:
+            return f"{gain}, but {' and '.join(self._doubts)}: test it on some users"
+        return f"{gain}, and the log shows nearly all of its top {self.k}"
+
+    @property
+    def _doubts(self) -> list[str]:
+        """What speaks against shipping a model that gains."""
         doubts = []
         if self.learned:
             doubts.append("the model has learned from these clicks")
+        if not self.positions_told:
+            doubts.append("no documents moved that would tell how people look")
         if self.never_shown > MAX_NEVER_SHOWN:
             doubts.append(f"the log never shows {self.never_shown:.0%} of its top {self.k}")
-        if doubts:
-            return f"{gain}, but {' and '.join(doubts)}: test it on some users"
-        return f"{gain}, and the log shows nearly all of its top {self.k}"
+        return doubts
 
     @property
     def interval_text(self) -> str:
@@ -144,6 +155,7 @@ def assess(
         gain=gain,
         interval=interval,
         logged_order=_share_of_logged_order(policy, log.candidates.select(pool.query[:SOME_QUERIES])),
+        positions_told=describe_log(counted.lists).tells_apart,
     )
 
 

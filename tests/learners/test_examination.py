@@ -1,16 +1,20 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cuolr.clicks.base import click_model
 from cuolr.clicks.simulate import simulate
+from cuolr.data.clicklog import one_each
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate
 from cuolr.learners.counted_lists import count_lists
 from cuolr.learners.evidence import ShownLists
 from cuolr.learners.examination import Examination, fit_examination
 from cuolr.learners.logged_order import fit_logged_order
+from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.ranksvm import fit_ranksvm
-from cuolr.types import ClickLog
+from cuolr.types import Candidates, ClickLog
 from tests.small_log import small_log
 
 
@@ -105,3 +109,60 @@ def test_looks_are_the_sum_of_chi_over_sessions() -> None:
     for row, position, last in zip(*np.nonzero(passed), strict=True):
         expected[row, position] += passed[row, position, last] * found.table[position, last]
     np.testing.assert_allclose(found.looked(counted), expected, rtol=1e-6)
+
+
+def of_moving_documents(name: str) -> Examination:
+    """From lists that are drawn anew in each session, so that hardly two are the same."""
+    train = generate("tiny", 200, seed=3)
+    logger = StochasticLogger(fit_ranksvm(train, 0.05, 1), 0.5)
+    return fitted(simulate(train, logger, click_model(name), 40_000, seed=1))
+
+
+def test_documents_that_move_tell_how_a_position_based_user_looks() -> None:
+    table = of_moving_documents("pbm").table
+    truth = np.array(click_model("pbm").examination)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(table[:, 0], truth / truth[0], atol=0.06)
+    after_click = np.array([table[k, k] for k in range(1, 10)])
+    np.testing.assert_allclose(after_click, truth[1:] / truth[0], atol=0.12)
+
+
+def test_documents_that_move_tell_that_a_cascade_user_stops_at_a_click() -> None:
+    table = of_moving_documents("cascade").table
+    assert (table[:, 0] > 0.85).all()
+    assert all(table[k, j] < 0.02 for k in range(1, 10) for j in range(1, k + 1))
+
+
+def test_documents_that_move_tell_how_a_dependent_click_user_goes_on() -> None:
+    table = of_moving_documents("dcm").table
+    truth = np.array(click_model("dcm").continuation)  # type: ignore[attr-defined]
+    just_below = np.array([table[k, k] / table[k, 0] for k in range(1, 8)])
+    np.testing.assert_allclose(just_below, truth[:7], atol=0.1)
+    assert (table[:8, 0] > 0.85).all()
+
+
+def with_a_long_list(log: ClickLog, length: int) -> ClickLog:
+    """The log with one session more, of one query with very many documents."""
+    candidates = log.candidates
+    first = int(np.argmax(candidates.sizes))
+    taken = candidates.offsets[first] + np.arange(length) % candidates.sizes[first]
+    longer = Candidates(
+        np.concatenate([candidates.features, candidates.features[taken]]),
+        np.append(candidates.offsets, candidates.n_documents + length),
+        np.append(candidates.query_ids, "long"),
+    )
+    ranking = np.full((len(log) + 1, length), -1, np.int32)
+    ranking[:-1, : log.k], ranking[-1] = log.ranking, np.arange(length)
+    clicks = np.zeros((len(log) + 1, length), np.uint8)
+    clicks[:-1, : log.k] = log.clicks
+    query = np.append(log.query, candidates.n_queries)
+    return ClickLog(longer, query, ranking, clicks, one_each(len(query)))
+
+
+def test_one_very_long_list_changes_nothing_for_the_others() -> None:
+    train = generate("tiny", 200, seed=3)
+    log = simulate(train, fit_ranksvm(train, 0.05, 1), click_model("pbm"), 20_000, seed=1)
+    log = replace(log, examination=None, timestamp=None)
+    found = fitted(with_a_long_list(log, 300))
+    assert found.table.shape == (300, 301)
+    np.testing.assert_allclose(found.table[:10, 0], fitted(log).table[:, 0], atol=0.03)
+    assert (found.table[30:, 0] == found.table[29, 0]).all()

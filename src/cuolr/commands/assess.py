@@ -25,7 +25,9 @@ def assess(
     No labels are needed. How many clicks the model would gain is told from the logged lists, their documents in its
     order instead of the logged one; of documents that were never shown the log says nothing, but how many these are. It
     is best asked on a log that the model did not learn from, such as the week after: on the log that it learned from,
-    only the queries that were held out in training are looked at, and without such it is never said to ship.
+    only the queries that were held out in training are looked at, and without such it is never said to ship. Sessions
+    that it learned from must not be among those of a longer log: that cannot be seen, and flatters it. Nor is it said
+    where no documents moved, so that the log cannot tell how people look from what they like.
 
     Args:
         model: Folder of a trained model.
@@ -54,6 +56,7 @@ def assess(
         ["of the score, the logged order", share],
         ["more clicks on shown documents", f"{found.gain:+.1%}"],
         ["95 % interval", found.interval_text],
+        ["moved documents tell how people look", "yes" if found.positions_told else "no"],
     ]
     show_table(f"{model} against {log}", ["", ""], rows)
     show_text(f"{found.verdict}: {found.reason}")

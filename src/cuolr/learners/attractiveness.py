@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from cuolr.learners.evidence import ShownLists
-from cuolr.learners.examination import Examination
+from cuolr.learners.examination import MAX_POSITIONS, Examination
 from cuolr.learners.networks import DocumentNetwork, seeded
 from cuolr.types import Doubles, Ints
 
@@ -33,7 +33,7 @@ def fit_attractiveness(
         shown: The log.
         examination: χ and β.
         logged_order: [n + 1] l, the logger's score of each shown document, or zeros.
-        learned: The lists to learn from; where these are none, nothing is learned.
+        learned: The lists to learn from, by their first `MAX_POSITIONS`; where these are none, nothing is learned.
         steps: Of Adam.
         learning_rate: Of it.
         batch_size: Lists of a step.
@@ -47,9 +47,11 @@ def fit_attractiveness(
         network = DocumentNetwork(features.shape[1], HIDDEN)
     optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate, foreach=True)
     generator = torch.Generator().manual_seed(seed)
-    documents = torch.from_numpy(shown.documents)
+    head = shown.counted.head(MAX_POSITIONS)
+    k = head.lists.k
+    documents = torch.from_numpy(shown.documents[:, :k])
     known = torch.from_numpy(_mean_logit(shown, logged_order, learned, examination.slope)).float()
-    looks = torch.from_numpy(np.nan_to_num(examination.table)).float()
+    looks = torch.from_numpy(np.nan_to_num(examination.table[:k, : k + 1])).float()
 
     def attractiveness(some: Tensor) -> Tensor:
         logits: Tensor = known[some] + network(features[some])
@@ -57,7 +59,7 @@ def fit_attractiveness(
 
     for _ in range(steps if len(learned) else 0):
         batch = learned[torch.randint(len(learned), (batch_size,), generator=generator).numpy()]
-        passed, clicked = (torch.from_numpy(counts) for counts in shown.counted.dense(batch))
+        passed, clicked = (torch.from_numpy(counts) for counts in head.dense(batch))
         chance = attractiveness(documents[batch]).unsqueeze(2) * looks
         loss = -_likelihood(chance, passed, clicked)
         optimiser.zero_grad()

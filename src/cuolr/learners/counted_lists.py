@@ -57,6 +57,19 @@ class CountedLists:
         sums = np.bincount(self.cases // (self.lists.k + 1), weights=values, minlength=shape[0] * shape[1])
         return sums.astype(np.float64).reshape(shape)
 
+    def head(self, k: int) -> "CountedLists":
+        """The first k positions of all lists."""
+        if k >= self.lists.k:
+            return self
+        place, last = np.divmod(self.cases, self.lists.k + 1)
+        row, position = np.divmod(place, self.lists.k)
+        kept = position < k
+        cases = (row[kept] * k + position[kept]) * (k + 1) + last[kept]
+        columns: dict[str, Any] = {
+            name: values[:, :k] for name, values in self.lists.columns.items() if values.ndim == 2
+        }
+        return CountedLists(replace(self.lists, **columns), cases, self.passed[kept], self.clicked[kept])
+
     def dense(self, rows: IntegerArray) -> tuple[Floats, Floats]:
         """[R, K, K + 1] passed and clicked, of some of the lists."""
         size, k = self.cases_of_a_list, self.lists.k

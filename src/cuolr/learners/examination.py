@@ -15,6 +15,8 @@ from cuolr.learners.conditional import fit_effects
 from cuolr.learners.counted_lists import CountedLists
 from cuolr.types import Doubles, Ints
 
+# Positions that have a χ of their own.
+MAX_POSITIONS = 30
 # Numbers of passes by list, position and last click that the table is computed from, at most: 20,000 lists of 10.
 MAX_CASES = 2_200_000
 # Half the inverse variance of the logarithms of χ before a click is seen.
@@ -43,14 +45,19 @@ class Examination:
 def fit_examination(
     counted: CountedLists, logged_order: Doubles, learned: Ints | None = None, *, first_is_most: bool = True
 ) -> Examination:
-    """The most likely table, by `conditional`, in two steps with one maximum each: no step size is in it.
+    """The most likely table, by `conditional`, in steps with one maximum each: no step size is in it.
 
     1. How χ depends on the last click above: by the clicks on one document in one list, which differ by nothing else.
     2. How it depends on the position: by the clicks in one list, of users who look as in step 1. Its documents differ,
        and the logger put the better ones above, as far as it knew. Its score l explains that with one weight β; what
        tells β from χ is that a document far ahead of the next and one just ahead of it stand at the same position.
-       Nobody who has not clicked yet looks at a position more than at the first. That has to be said: users who stop at
-       a click leave lists with a good first document out of the comparison, and the first position would seem worse.
+    3. Where documents of a query were shown at several positions, both are told from these, with no word of l: by the
+       clicks on one document in all lists. The table of steps 1 and 2 is what is believed before; it stays where no
+       document moved.
+
+    Nobody who has not clicked yet looks at a position more than at the first. That has to be said: users who stop at a
+    click leave lists with a good first document out of the comparison of step 2, and the first position would seem
+    worse.
 
     Documents are explained by l alone in step 2. A network in its place explains more, and the table is worse for it:
     what the network learns before the table has settled, it takes from the table (docs/learners/factored.md has both).
@@ -59,12 +66,30 @@ def fit_examination(
         counted: The log.
         logged_order: [L, K] l, or zeros.
         learned: The lists to learn from; None = all.
-        first_is_most: Whether position 1 is looked at most, as said in step 2.
+        first_is_most: Whether position 1 is looked at most.
+    """
+    head = counted.head(MAX_POSITIONS)
+    k = head.lists.k
+    learned = np.arange(len(head.lists)) if learned is None else learned
+    clicked = np.intersect1d(np.flatnonzero(head.by_position(head.clicked).sum(axis=1) > 0), learned)
+    some = np.random.default_rng(0).permutation(clicked)[: max(1, MAX_CASES // head.cases_of_a_list)]
+    after, level, slope = _by_lists(head, logged_order[:, :k], some)
+    after, level = _by_moved_documents(head, learned, after, level)
+    level = level - level[0]
+    table = after * np.exp(np.minimum(level, 0.0) if first_is_most else level)[:, None]
+    seen = np.bincount(head.cases % head.cases_of_a_list, minlength=table.size).reshape(table.shape) > 0
+    return Examination(_extended(np.where(seen, table, np.nan), counted.lists.k), slope)
+
+
+def _by_lists(counted: CountedLists, logged_order: Doubles, some: Ints) -> tuple[Doubles, Doubles, float]:
+    """Steps 1 and 2, from some lists.
+
+    Returns:
+        after: [K, K + 1] χ relative to that without a click above.
+        level: [K] the logarithm of χ without a click above.
+        slope: β.
     """
     k = counted.lists.k
-    some = np.flatnonzero(counted.by_position(counted.clicked).sum(axis=1) > 0)
-    some = some if learned is None else np.intersect1d(some, learned)
-    some = np.random.default_rng(0).permutation(some)[: max(1, MAX_CASES // counted.cases_of_a_list)]
     passed, clicked = (counts.astype(np.float64) for counts in counted.dense(some))
     after = np.ones((k, k + 1))
     for position in range(1, k):
@@ -73,10 +98,53 @@ def fit_examination(
         after[position] = np.exp(effects - effects[0])
     looked = (passed * after).sum(axis=2)
     effects, slope = fit_effects(clicked.sum(axis=2), looked, logged_order[some], PRIOR)
-    effects = effects - effects[0]
-    table = after * np.exp(np.minimum(effects, 0.0) if first_is_most else effects)[:, None]
-    seen = np.bincount(counted.cases % counted.cases_of_a_list, minlength=table.size).reshape(table.shape) > 0
-    return Examination(np.where(seen, table, np.nan), slope)
+    return after, effects, slope
+
+
+def _by_moved_documents(
+    counted: CountedLists, learned: Ints, after: Doubles, level: Doubles
+) -> tuple[Doubles, Doubles]:
+    """Step 3, from all lists to learn from, also those without a click: what `_by_lists` gives, put right."""
+    places, case = np.divmod(counted.cases, counted.lists.k + 1)
+    row, position = np.divmod(places, counted.lists.k)
+    ours = np.isin(row, learned)
+    row, position, case = row[ours], position[ours], counted.cases[ours] % counted.cases_of_a_list
+    document, group = np.unique(counted.lists.documents[row, position], return_inverse=True)
+    clicks = np.bincount(group, weights=counted.clicked[ours], minlength=len(document))
+    highest, lowest = np.zeros(len(document), np.int64), np.full(len(document), counted.lists.k)
+    np.maximum.at(highest, group, position)
+    np.minimum.at(lowest, group, position)
+    if not ((highest > lowest) & (clicks > 0)).any():
+        return after, level
+    things = np.unique(case)
+    groups = np.random.default_rng(0).permutation(np.flatnonzero(clicks > 0))[: max(1, MAX_CASES // len(things))]
+    number = np.full(len(document), -1)
+    number[groups] = np.arange(len(groups))
+    kept = number[group] >= 0
+    place = number[group[kept]] * len(things) + np.searchsorted(things, case[kept])
+
+    def by_document(values: Doubles) -> Doubles:
+        sums = np.bincount(place, weights=values[ours][kept], minlength=len(groups) * len(things))
+        return sums.astype(np.float64).reshape(len(groups), len(things))
+
+    passed, clicked = by_document(counted.passed), by_document(counted.clicked)
+    table = after * np.exp(level - level[0])[:, None]
+    believed = table.ravel()[things]
+    corrections, _ = fit_effects(clicked, passed * believed, np.zeros(passed.shape), PRIOR)
+    table.ravel()[things] = believed * np.exp(corrections)
+    return table / table[:, :1], np.log(table[:, 0])
+
+
+def _extended(table: Doubles, k: int) -> Doubles:
+    """[k, k + 1] the table; further down users look as at its last position, after a click as far above."""
+    last = len(table) - 1
+    positions = np.arange(k)[:, None]
+    row = np.minimum(positions, last)
+    clicks = np.arange(k + 1)[None, :]
+    column = np.where(clicks > 0, np.clip(clicks - (positions - row), 1, last + 1), 0)
+    extended = table[row, column]
+    unknown = np.isnan(extended) & (positions > last)
+    return np.where(unknown, extended[:, :1], extended)
 
 
 def everything(counted: CountedLists) -> Examination:
