@@ -26,7 +26,7 @@ from cuolr.readiness import Readiness, _gain, _models_order, assess, assess_on_o
 from cuolr.types import Candidates, ClickLog, Floats, Ints
 from tests.small_log import small_log
 
-READY = Readiness(100, 10, False, 0.1, 0.8, 0.05, (0.02, 0.08), None, True)
+READY = Readiness(100, 10, False, 0.1, 0.8, 0.05, (0.02, 0.08), None, None, True)
 TRAIN = generate("tiny", 300, seed=3)
 LOGGER, BETTER = fit_ranksvm(TRAIN, 0.01, 1), fit_ranksvm(TRAIN, 1.0, 1)
 

@@ -51,7 +51,8 @@ class Readiness:
         overlap: Of the model's top k, the share that a session of the log was shown, on average over queries.
         gain: Clicks that the lists get in the model's order, relative to the logged order: .05 = 5 % more.
         interval: 95 % interval of the gain; infinite where there is nothing to tell it from.
-        logged_order: How much of the model's score is the logged order; None = the model does not know it.
+        logged_order: How much of the model's score is a ranker that imitates the logged order; None = none is in it.
+        imitated: Of that ranker's top k, the share that a session of the log was shown: how well it knows the logger.
         positions_told: Whether the log tells how people look from what they like: documents were shown at several
             positions, which join all of them. If not, the gain rests on what the logged order's score explains.
     """
@@ -64,6 +65,7 @@ class Readiness:
     gain: float
     interval: tuple[float, float]
     logged_order: float | None
+    imitated: float | None
     positions_told: bool
 
     @property
@@ -155,6 +157,7 @@ def assess(
         gain=gain,
         interval=interval,
         logged_order=_share_of_logged_order(policy, log.candidates.select(pool.query[:SOME_QUERIES])),
+        imitated=_imitated(policy, counted.lists, pool, k),
         positions_told=describe_log(counted.lists).tells_apart,
     )
 
@@ -279,6 +282,13 @@ def _gain(more: Doubles, logged: Doubles) -> tuple[float, tuple[float, float]]:
     error = float(np.sqrt(number / (number - 1) * ((more - gain * logged) ** 2).sum())) / total
     error *= float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
     return gain, (gain - error, gain + error)
+
+
+def _imitated(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, k: int) -> float | None:
+    """The overlap with the log of what stands for the logged order in a blend."""
+    members = policy.members if isinstance(policy, BlendPolicy) else ()
+    imitation = next((member for member in members if isinstance(member, LinearPolicy)), None)
+    return None if imitation is None else _familiarity(imitation, lists, pool, k)[1]
 
 
 def _share_of_logged_order(policy: RankingPolicy, candidates: Candidates) -> float | None:

@@ -407,7 +407,7 @@ def test_by_default_both_factors_are_learned_and_the_model_is_assessed(run: Run,
     assert not told["learned"]
     assert "held-out quer" in result.err
     assert f"{told['verdict']}: " in result.err
-    assert "of its score is the logged order" in result.err
+    assert "of its score is an imitation of the logged order" in result.err
     assert "clicks do not tell" not in result.err
     again = run("assess", tmp_path / "model", log, "--json")
     assert json.loads(again.out) == told, "on its own log, just what was held out is looked at"

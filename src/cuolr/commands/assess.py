@@ -48,12 +48,13 @@ def assess(
     if json:
         show_json(found.as_dict())
         return
-    share = "–" if found.logged_order is None else f"{found.logged_order:.0%}"
+    share, imitated = ("–" if value is None else f"{value:.0%}" for value in (found.logged_order, found.imitated))
     rows = [
         ["queries", f"{found.queries:,}{', held out in training' if own and not found.learned else ''}"],
         [f"of the top {found.k} never shown in the log", f"{found.never_shown:.0%}"],
         [f"of the top {found.k} shown, on average over sessions", f"{found.overlap:.0%}"],
-        ["of the score, the logged order", share],
+        ["of the score, the imitation of the logged order", share],
+        [f"of that imitation's top {found.k} shown", imitated],
         ["more clicks on shown documents", f"{found.gain:+.1%}"],
         ["95 % interval", found.interval_text],
         ["moved documents tell how people look", "yes" if found.positions_told else "no"],
@@ -66,7 +67,12 @@ def tell_readiness(found: "Readiness", file: Path) -> None:
     """Say, and write down, what the log that a model learned from says of it."""
     with atomic_file(file) as unfinished:
         unfinished.write_text(json_format.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
-    share = "" if found.logged_order is None else f"; {found.logged_order:.0%} of its score is the logged order"
+    share = ""
+    if found.logged_order is not None:
+        share = (
+            f"; {found.logged_order:.0%} of its score is an imitation of the logged order, {found.imitated:.0%} of "
+            f"whose own top {found.k} stand there"
+        )
     kind = "query" if found.queries == 1 else "queries"
     on = f"{kind}, all of which it has learned from" if found.learned else f"held-out {kind}"
     say(
