@@ -16,7 +16,7 @@ from cuolr.learners.batches import held_out_queries, split_by_query
 from cuolr.learners.counted_lists import count_lists
 from cuolr.learners.evidence import ShownLists, pooled
 from cuolr.learners.examination import fit_examination
-from cuolr.learners.logged_order import fit_logged_order
+from cuolr.learners.logged_order import imitate_logger
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
@@ -88,7 +88,7 @@ def test_the_gain_is_that_of_each_list_in_the_models_order() -> None:
 
     shown = ShownLists.of(log, Normaliser.fit("log-min-max", log.candidates))
     counted = shown.counted
-    scores = shown.scores_by(fit_logged_order(log, Normaliser.fit("log-min-max", log.candidates), seed=0))
+    scores = imitate_logger(log, Normaliser.fit("log-min-max", log.candidates), 0, 3, 1).scores(shown.features)
     looked = fit_examination(counted, scores[shown.documents]).looked(counted)
     lists = counted.lists
     looks_at = [looked[:, k].sum() / lists.count[lists.where[:, k]].sum() for k in range(lists.k)]
@@ -282,6 +282,6 @@ def test_a_log_that_shows_nothing_is_refused() -> None:
 
 def test_it_is_said_how_much_of_a_score_is_the_logged_order() -> None:
     log = log_of(LOGGER, sessions=3_000)
-    alone = BlendPolicy([LOGGER], [2.0])
+    alone = BlendPolicy([LOGGER], [2.0], imitations=[0])
     assert assess(alone, log).logged_order == pytest.approx(1.0)
     assert assess(LOGGER, log).logged_order is None

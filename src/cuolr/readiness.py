@@ -15,10 +15,9 @@ from cuolr.errors import InputError
 from cuolr.learners.batches import held_out_queries
 from cuolr.learners.evidence import Looks, ShownLists, pooled
 from cuolr.learners.examination import fit_examination
-from cuolr.learners.logged_order import fit_logged_order
+from cuolr.learners.logged_order import imitate_logger
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
 from cuolr.policies.blend import BlendPolicy
-from cuolr.policies.linear import LinearPolicy
 from cuolr.types import Candidates, ClickLog, Doubles, IntegerArray, Ints
 
 Verdict = Literal["ship", "test", "keep"]
@@ -33,6 +32,9 @@ LEAST_GAIN = 0.001
 CONFIDENCE = 0.95
 # The usual length of the lists that are compared; shorter where the log's are.
 USUAL_K = 10
+# Of the queries, and threads, for what imitates the logger.
+PARTS = 3
+THREADS = 2
 # Queries by whose documents it is seen how much of a score is the logged order.
 SOME_QUERIES = 200
 # A model that ranks lists, not documents by themselves, has the features of so many at once.
@@ -138,7 +140,7 @@ def assess(
     normaliser = Normaliser.fit("log-min-max", log.candidates)
     shown = ShownLists.of(log, normaliser)
     counted = shown.counted
-    logged_scores = shown.scores_by(fit_logged_order(counted.lists, normaliser, seed=0))
+    logged_scores = imitate_logger(counted.lists, normaliser, 0, PARTS, THREADS).scores(shown.features)
     looked = fit_examination(counted, logged_scores[shown.documents]).looked(counted)
     pool, looks = pooled(counted, looked, np.zeros(log.candidates.n_documents), 0.0)
     rows = np.arange(len(pool)) if queries is None else np.flatnonzero(np.isin(pool.query, queries))
@@ -286,17 +288,20 @@ def _gain(more: Doubles, logged: Doubles) -> tuple[float, tuple[float, float]]:
 
 def _imitated(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, k: int) -> float | None:
     """The overlap with the log of what stands for the logged order in a blend."""
-    members = policy.members if isinstance(policy, BlendPolicy) else ()
-    imitation = next((member for member in members if isinstance(member, LinearPolicy)), None)
-    return None if imitation is None else _familiarity(imitation, lists, pool, k)[1]
+    if not isinstance(policy, BlendPolicy) or not policy.imitations:
+        return None
+    imitation = BlendPolicy(
+        [policy.members[i] for i in policy.imitations], [policy.weights[i] or 1.0 for i in policy.imitations]
+    )
+    return _familiarity(imitation, lists, pool, k)[1]
 
 
 def _share_of_logged_order(policy: RankingPolicy, candidates: Candidates) -> float | None:
     """By the standard deviation of what each adds to the scores."""
-    if not isinstance(policy, BlendPolicy):
+    if not isinstance(policy, BlendPolicy) or not policy.imitations:
         return None
     parts = {True: np.zeros(candidates.n_documents), False: np.zeros(candidates.n_documents)}
-    for member, weight in zip(policy.members, policy.weights, strict=True):
-        parts[isinstance(member, LinearPolicy)] += weight * member.score(candidates)
+    for number, (member, weight) in enumerate(zip(policy.members, policy.weights, strict=True)):
+        parts[number in policy.imitations] += weight * member.score(candidates)
     total = parts[True].std() + parts[False].std()
     return float(parts[True].std() / total) if total > 0 else None

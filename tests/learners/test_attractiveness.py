@@ -17,7 +17,7 @@ def fitted(log: ClickLog, steps: int, seed: int = 1, learned: Ints | None = None
     return fit_attractiveness(
         shown,
         everything(shown.counted),
-        shown.scores_by(None),
+        np.zeros(len(shown.features)),
         np.arange(len(shown.counted.lists)) if learned is None else learned,
         steps=steps,
         learning_rate=1e-2,

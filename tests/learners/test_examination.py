@@ -11,7 +11,7 @@ from cuolr.data.synthetic import generate
 from cuolr.learners.counted_lists import count_lists
 from cuolr.learners.evidence import ShownLists
 from cuolr.learners.examination import Examination, fit_examination
-from cuolr.learners.logged_order import fit_logged_order
+from cuolr.learners.logged_order import imitate_logger
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.ranksvm import fit_ranksvm
 from cuolr.types import Candidates, ClickLog
@@ -21,7 +21,7 @@ from tests.small_log import small_log
 def fitted(log: ClickLog) -> Examination:
     normaliser = Normaliser.fit("log-min-max", log.candidates)
     shown = ShownLists.of(log, normaliser)
-    scores = shown.scores_by(fit_logged_order(log, normaliser, 1))
+    scores = imitate_logger(log, normaliser, 1, 3, 1).scores(shown.features)
     return fit_examination(shown.counted, scores[shown.documents])
 
 

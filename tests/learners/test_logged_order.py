@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.logged_order import fit_logged_order
+from cuolr.learners.logged_order import fit_linear
 from cuolr.policies.linear import LinearPolicy
 from cuolr.types import ClickLog
 from tests.small_log import small_candidates, small_log
@@ -25,7 +25,7 @@ def logged_by(weights: list[float], queries: int = 200, k: int = 4) -> ClickLog:
 
 def test_it_ranks_as_the_logger_did() -> None:
     log = logged_by([1.0, -2.0, 0.5, 0.0])
-    learned = fit_logged_order(log, Normaliser.fit("min-max", log.candidates), seed=1)
+    learned = fit_linear(log, Normaliser.fit("min-max", log.candidates), seed=1)
     assert learned is not None
     same = learned.rank(log.candidates, 4) == log.ranking
     assert same[:, 0].mean() > 0.9
@@ -36,7 +36,7 @@ def test_clicks_do_not_matter() -> None:
     log = logged_by([1.0, -2.0, 0.5, 0.0])
     normaliser = Normaliser.fit("min-max", log.candidates)
     clicked = replace(log, clicks=np.where(log.ranking == log.ranking.max(axis=1)[:, None], 1, 0).astype(np.uint8))
-    first, second = fit_logged_order(log, normaliser, 1), fit_logged_order(clicked, normaliser, 1)
+    first, second = fit_linear(log, normaliser, 1), fit_linear(clicked, normaliser, 1)
     assert first is not None
     assert second is not None
     np.testing.assert_array_equal(first.weights, second.weights)
@@ -48,7 +48,7 @@ def test_a_row_that_stands_for_many_sessions_counts_as_often() -> None:
     often = replace(aggregated, count=np.arange(1, 31))
     repeated = log.select(np.repeat(np.arange(30), np.arange(1, 31)))
     normaliser = Normaliser.fit("min-max", log.candidates)
-    first, second = fit_logged_order(often, normaliser, 1), fit_logged_order(repeated, normaliser, 1)
+    first, second = fit_linear(often, normaliser, 1), fit_linear(repeated, normaliser, 1)
     assert first is not None
     assert second is not None
     np.testing.assert_allclose(first.weights, second.weights, rtol=1e-6)
@@ -63,4 +63,4 @@ def test_lists_of_all_documents_of_one_document_say_nothing() -> None:
         np.zeros((5, 1), np.uint8),
         np.ones(5, np.int64),
     )
-    assert fit_logged_order(log, Normaliser.fit("min-max", candidates), 1) is None
+    assert fit_linear(log, Normaliser.fit("min-max", candidates), 1) is None

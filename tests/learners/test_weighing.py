@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cuolr.learners.evidence import Evidence
-from cuolr.learners.rankers import LoggedOrder
+from cuolr.learners.logged_order import Imitation
 from cuolr.learners.weighing import least_trust, weigh
 from cuolr.policies.linear import LinearPolicy
 from tests.learners.lists import N_FEATURES, no_scaling, random_batch
@@ -14,11 +14,11 @@ QUERIES = 60
 PARTS = [np.arange(0, QUERIES, 2), np.arange(1, QUERIES, 2)]
 
 
-def by_feature(number: int, factor: float = 1.0) -> LoggedOrder:
+def by_feature(number: int, factor: float = 1.0) -> Imitation:
     """Scores documents by one feature."""
     weights = np.zeros(N_FEATURES, np.float32)
     weights[number] = factor
-    return LoggedOrder(LinearPolicy(weights, no_scaling()))
+    return Imitation(LinearPolicy(weights, no_scaling()))
 
 
 def clicked_by(*features: int) -> Evidence:
@@ -33,7 +33,7 @@ def clicked_by(*features: int) -> Evidence:
 
 def test_what_explains_the_clicks_gets_the_weight() -> None:
     right, wrong = [by_feature(0), by_feature(0)], [by_feature(1), by_feature(1)]
-    weights = dict(weigh([right, wrong], None, 0.0, clicked_by(0, 0), PARTS, seed=0))
+    weights = dict(weigh([right, wrong], [], 0.0, clicked_by(0, 0), PARTS, seed=0))
     assert sum(weights[ranker] for ranker in right) == pytest.approx(2.0, rel=0.01), "as the clicks were made"
     assert sum(weights[ranker] for ranker in wrong) == pytest.approx(0.0, abs=0.01)
 
@@ -41,7 +41,7 @@ def test_what_explains_the_clicks_gets_the_weight() -> None:
 def test_a_ranker_is_judged_by_queries_that_it_did_not_learn_from() -> None:
     """The second kind is right on all that it learned from, and on nothing else."""
     right, learned_by_heart = [by_feature(0), by_feature(1)], [by_feature(1), by_feature(0)]
-    weights = dict(weigh([right, learned_by_heart], None, 0.0, clicked_by(0, 1), PARTS, seed=0))
+    weights = dict(weigh([right, learned_by_heart], [], 0.0, clicked_by(0, 1), PARTS, seed=0))
     assert sum(weights[ranker] for ranker in right) > 1
     assert sum(weights[ranker] for ranker in learned_by_heart) == pytest.approx(0.0, abs=0.1)
 
@@ -49,8 +49,8 @@ def test_a_ranker_is_judged_by_queries_that_it_did_not_learn_from() -> None:
 def test_the_unit_of_a_rankers_scores_does_not_matter() -> None:
     evidence = clicked_by(0, 0)
     small, large = [by_feature(0), by_feature(0)], [by_feature(0, 1e4), by_feature(0, 1e4)]
-    (_, weight), *_ = weigh([small], None, 0.0, evidence, PARTS, seed=0)
-    (_, weight_of_large), *_ = weigh([large], None, 0.0, evidence, PARTS, seed=0)
+    (_, weight), *_ = weigh([small], [], 0.0, evidence, PARTS, seed=0)
+    (_, weight_of_large), *_ = weigh([large], [], 0.0, evidence, PARTS, seed=0)
     assert weight == pytest.approx(1e4 * weight_of_large, rel=1e-4)
 
 
@@ -58,7 +58,7 @@ def test_the_unit_of_a_rankers_scores_does_not_matter() -> None:
 def test_the_logged_order_has_at_least_the_trust_that_is_asked_for(trust: float) -> None:
     learned, logged_order = [by_feature(0), by_feature(0)], by_feature(1)  # which explains nothing
     evidence = clicked_by(0, 0)
-    weights = weigh([learned], logged_order, trust, evidence, PARTS, seed=0)
+    weights = weigh([learned], [logged_order] * 2, trust, evidence, PARTS, seed=0)
     by_clicks = sum(weight * ranker.score(evidence.features) for ranker, weight in weights if ranker in learned)
     by_log = dict(weights)[logged_order] * logged_order.score(evidence.features)
     assert np.std(by_log) == pytest.approx(trust * np.std(by_clicks), rel=1e-4)
@@ -66,7 +66,7 @@ def test_the_logged_order_has_at_least_the_trust_that_is_asked_for(trust: float)
 
 def test_more_trust_than_asked_for_is_left_to_a_logged_order_that_explains_the_clicks() -> None:
     learned, logged_order = [by_feature(1), by_feature(1)], by_feature(0)
-    asked, none = (weigh([learned], logged_order, trust, clicked_by(0, 0), PARTS, 0) for trust in (0.1, 0.0))
+    asked, none = (weigh([learned], [logged_order] * 2, trust, clicked_by(0, 0), PARTS, 0) for trust in (0.1, 0.0))
     assert dict(asked)[logged_order] == dict(none)[logged_order] == pytest.approx(2.0, rel=0.01)
 
 

@@ -51,14 +51,6 @@ class ShownLists:
         documents = np.where(lists.where, (np.cumsum(used) - 1)[rows], used.sum())
         return cls(counted, used, scaled_documents(lists.candidates, normaliser, used), documents)
 
-    def scores_by(self, ranker: LinearPolicy | None) -> Doubles:
-        """[n + 1] of each document, with mean 0 and standard deviation 1; zeros without a ranker."""
-        if ranker is None:
-            return np.zeros(len(self.features))
-        scores = linear_scores(self.features, ranker)
-        standard: Doubles = (scores - scores.mean()) / max(float(scores.std()), 1e-12)
-        return standard
-
 
 def linear_scores(features: Tensor, ranker: LinearPolicy) -> Doubles:
     """[n] w · x of scaled documents [n, F], in double precision."""

@@ -19,9 +19,9 @@ from cuolr.learners.evidence import Evidence, Looks, ShownLists, pooled
 from cuolr.learners.examination import everything, fit_examination
 from cuolr.learners.gradient import expect
 from cuolr.learners.listwise import ListwiseConfig, softmax_loss
-from cuolr.learners.logged_order import fit_logged_order
+from cuolr.learners.logged_order import Imitation, LoggedOrder, imitate_logger
 from cuolr.learners.networks import seeded
-from cuolr.learners.rankers import LoggedOrder, NetworkRanker, Ranker, TreeRanker
+from cuolr.learners.rankers import NetworkRanker, Ranker, TreeRanker
 from cuolr.learners.weighing import least_trust, weigh
 from cuolr.policies.blend import BlendPolicy
 from cuolr.types import ClickLog, Ints
@@ -110,7 +110,8 @@ class Factored(Learner):
        shown it: how often it was clicked when it was looked at, and where that is few times, what the network says.
     3. List-wise rankers learn α̂: LambdaMART, and a network and a linear ranker with the softmax loss. The queries are
        in parts, and each ranker learns from all parts but one.
-    4. The logged order is a ranker, too: linear, learned from what was shown above what.
+    4. The logged order is a ranker, too, learned from what was shown above what: linear, or trees where the logger is
+       none that a linear ranker can imitate.
     5. The policy is a weighted sum of all. The weights are those that best explain the clicks on queries that a ranker
        did not learn from, none below 0 (see `conditional`).
     6. Clicks tell shown documents from each other; of those never shown it is only known that they were not. So the
@@ -146,7 +147,7 @@ class Factored(Learner):
             ]
         self._held_out_queries: Ints = np.empty(0, np.int64)
         self.trees: list[TreeRanker] = []
-        self.logged_order: LoggedOrder | None = None
+        self.logged_order = LoggedOrder()
         self._looks: Looks | None = None
         self._evidence: Evidence | None = None
         self._step = 0
@@ -161,9 +162,11 @@ class Factored(Learner):
         config = self.config
         shown = ShownLists.of(log, self._normaliser)
         counted = shown.counted
-        linear = fit_logged_order(counted.lists, self._normaliser, self._seed) if config.logged_order else None
-        self.logged_order = None if linear is None else LoggedOrder(linear)
-        logged_scores = shown.scores_by(linear)
+        if config.logged_order:
+            self.logged_order = imitate_logger(
+                counted.lists, self._normaliser, self._seed, config.parts, config.threads
+            )
+        logged_scores = self.logged_order.scores(shown.features)
         learned = np.flatnonzero(~np.isin(counted.lists.query, self._held_out_queries))
         if config.learn_examination:
             examination = fit_examination(
@@ -189,7 +192,9 @@ class Factored(Learner):
     def begin(self, batches: Batches) -> None:
         """Take what there is to learn from, and split the queries."""
         rows = affordable(batches, self.config.max_documents, self._seed)
-        self._start(Evidence.of_log(batches.log, rows, self._looks, self._normaliser))
+        evidence = Evidence.of_log(batches.log, rows, self._looks, self._normaliser)
+        part = self.logged_order.part
+        self._start(evidence, None if part is None else part[batches.log.query[rows]])
 
     def update(self, batch: SessionBatch) -> dict[str, float]:
         """A step of each network and linear ranker, and one more tree beside them; the batch does not matter."""
@@ -217,7 +222,11 @@ class Factored(Learner):
     def policy(self) -> BlendPolicy:
         """All rankers, each with its weight."""
         rankers = self._rankers()
-        return BlendPolicy([ranker.policy() for ranker, _ in rankers], [weight for _, weight in rankers])
+        return BlendPolicy(
+            [ranker.policy() for ranker, _ in rankers],
+            [weight for _, weight in rankers],
+            imitations=[i for i, (ranker, _) in enumerate(rankers) if isinstance(ranker, Imitation)],
+        )
 
     def state(self) -> dict[str, Any]:
         """Of the networks, and the number of trees: the log and the seed decide all else."""
@@ -232,9 +241,10 @@ class Factored(Learner):
                 trees.grow()
         self._step = state["step"]
 
-    def _start(self, evidence: Evidence) -> None:
+    def _start(self, evidence: Evidence, parts: Ints | None = None) -> None:
         self._evidence = evidence
-        parts = np.random.default_rng(self._seed).permutation(len(evidence)) % self.config.parts
+        if parts is None:
+            parts = np.random.default_rng(self._seed).permutation(len(evidence)) % self.config.parts
         self._held_out = [np.flatnonzero(parts == i) for i in range(self.config.parts)]
         # With one query alone, there is nothing else to learn from.
         learned = [np.flatnonzero(parts != i) for i in range(self.config.parts)]
@@ -268,7 +278,7 @@ class Factored(Learner):
         if self.trees:
             learned.append(self.trees)
         trust = least_trust(evidence, self._step, config.trust_steps, config.trust_clicks)
-        return weigh(learned, self.logged_order, trust, evidence, self._held_out, self._seed)
+        return weigh(learned, self.logged_order.imitations, trust, evidence, self._held_out, self._seed)
 
 
 def affordable(batches: Batches, max_documents: int, seed: int) -> Ints:

@@ -1,18 +1,130 @@
-"""The order that the log shows, as a ranker: what the logging policy knew, without a click."""
+"""The order that the log shows, as rankers: what the logging policy knew, without a click."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from torch import Tensor
 
 from cuolr.data.normalise import Normaliser
+from cuolr.learners.evidence import linear_scores
+from cuolr.policies.base import rank_by_score
 from cuolr.policies.linear import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_pairs
-from cuolr.types import ClickLog
+from cuolr.policies.trees import LambdaMartPolicy, grow_ranking_trees
+from cuolr.types import ClickLog, Doubles, IntegerArray, Ints
 
 PAIRS_PER_QUERY = 200
 # Weight of the mean loss over pairs against the size of w: the log has no noise to guard against.
 C = 100.0
 HIGHEST_GRADE = 100
+# A linear ranker that agrees with the log to this is the logger, near enough; ranking SVMs do to .9 and more.
+GOOD_IMITATION = 0.8
+# Queries by which that is seen, at most.
+QUERIES_TO_SEE = 500
+# Of the trees that imitate another logger.
+TREES = {"num_leaves": 15, "learning_rate": 0.1, "min_data_in_leaf": 20, "feature_fraction": 0.5}
+NUMBER_OF_TREES = 200
+MAX_TREE_DOCUMENTS = 300_000
 
 
-def fit_logged_order(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPolicy | None:
+@dataclass(frozen=True, eq=False)
+class Imitation:
+    """A ranker that puts documents in the order in which the log shows them; it learns no more."""
+
+    ranker: LinearPolicy | LambdaMartPolicy
+
+    def score(self, features: Tensor) -> Doubles:
+        """[n] of scaled documents [n, F]."""
+        if isinstance(self.ranker, LinearPolicy):
+            return linear_scores(features, self.ranker)
+        return self.ranker.score_scaled(features.numpy()).astype(np.float64)
+
+    def policy(self) -> LinearPolicy | LambdaMartPolicy:
+        """The ranker."""
+        return self.ranker
+
+
+@dataclass(frozen=True)
+class LoggedOrder:
+    """What the logging policy knew.
+
+    Attributes:
+        imitations: One for each part of the queries, that did not learn from it; a linear one is the same for all.
+            Empty where no document was shown above another.
+        part: [n_queries] the part of each query; None = that does not matter.
+    """
+
+    imitations: Sequence[Imitation] = ()
+    part: Ints | None = None
+
+    def scores(self, features: Tensor) -> Doubles:
+        """[n] of scaled documents, with mean 0 and standard deviation 1; zeros where nothing is known."""
+        different = list(dict.fromkeys(self.imitations))
+        if not different:
+            return np.zeros(len(features))
+        scores = sum((imitation.score(features) for imitation in different[1:]), different[0].score(features))
+        standard: Doubles = (scores - scores.mean()) / max(float(scores.std()), 1e-12)
+        return standard
+
+
+def imitate_logger(lists: ClickLog, normaliser: Normaliser, seed: int, parts: int, threads: int) -> LoggedOrder:
+    """A linear ranker where that agrees with the log; else trees, if they agree more on queries new to them.
+
+    Args:
+        lists: Their clicks are not looked at, so distinct lists with counts will do.
+        normaliser: Fitted.
+        seed: Of all that is drawn.
+        parts: Of the queries.
+        threads: How many LightGBM may use.
+    """
+    linear = fit_linear(lists, normaliser, seed)
+    if linear is None:
+        return LoggedOrder()
+    by_linear = LoggedOrder([Imitation(linear)] * parts)
+    queries = np.random.default_rng(seed).permutation(np.unique(lists.query))
+    if len(queries) < parts or agreement(linear, lists, queries[:QUERIES_TO_SEE]) >= GOOD_IMITATION:
+        return by_linear
+    part = np.zeros(lists.candidates.n_queries, np.int64)
+    part[queries] = np.arange(len(queries)) % parts
+    trees = [fit_trees(lists, queries[part[queries] != i], normaliser, seed + i, threads) for i in range(parts)]
+    new = [queries[part[queries] == i][: QUERIES_TO_SEE // parts] for i in range(parts)]
+    of_trees = np.mean([agreement(ranker, lists, some) for ranker, some in zip(trees, new, strict=True)])
+    of_linear = np.mean([agreement(linear, lists, some) for some in new])
+    return LoggedOrder([Imitation(ranker) for ranker in trees], part) if of_trees > of_linear else by_linear
+
+
+def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries: IntegerArray) -> float:
+    """Of the sessions that a query's K most shown documents have, the share that the ranker's K have, on average."""
+    candidates = lists.candidates.select(queries)
+    row, _ = np.nonzero(lists.where)
+    shown = np.bincount(lists.documents[lists.where], weights=lists.count[row], minlength=lists.candidates.n_documents)[
+        lists.candidates.rows_of(queries)
+    ]
+
+    def sessions(ranking: Ints) -> Doubles:
+        documents = candidates.offsets[:-1, None] + np.maximum(ranking, 0)
+        total: Doubles = (shown[documents] * (ranking >= 0)).sum(axis=1)
+        return total
+
+    most = sessions(rank_by_score(shown.astype(np.float64), candidates.offsets, lists.k))
+    return float((sessions(ranker.rank(candidates, lists.k)) / np.maximum(most, 1)).mean())
+
+
+def fit_trees(
+    lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int, threads: int
+) -> LambdaMartPolicy:
+    """LambdaMART that puts documents of some queries in the order in which they were shown, those never shown last."""
+    candidates = lists.candidates
+    queries = np.sort(queries[np.cumsum(candidates.sizes[queries]) <= MAX_TREE_DOCUMENTS])
+    chosen = normaliser.apply(candidates.select(queries))
+    grades = _grades(lists)[candidates.rows_of(queries)]
+    model = grow_ranking_trees(
+        chosen.features, grades, chosen.sizes, {**TREES, "seed": seed, "num_threads": threads}, NUMBER_OF_TREES
+    )
+    return LambdaMartPolicy(model, threads, normaliser)
+
+
+def fit_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPolicy | None:
     """A ranking SVM that puts documents in the order in which they were shown, and those never shown last.
 
     Where a query was shown in several orders, it is the mean over its sessions that counts.

@@ -1,8 +1,7 @@
-"""What the policy of `factored` is made of: list-wise rankers of attractiveness, and the logged order."""
+"""What the policy of `factored` is made of: list-wise rankers of attractiveness."""
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -10,13 +9,12 @@ from torch import Tensor, nn
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.base import NonFiniteLossError
-from cuolr.learners.evidence import Evidence, linear_scores
+from cuolr.learners.evidence import Evidence
 from cuolr.learners.listwise import softmax_loss
 from cuolr.learners.networks import DocumentNetwork
 from cuolr.policies.base import ScaledScoringPolicy
-from cuolr.policies.linear import LinearPolicy
 from cuolr.policies.scorer import ScorerPolicy
-from cuolr.policies.trees import LambdaMartPolicy, load_lightgbm
+from cuolr.policies.trees import RANKING_TREES, LambdaMartPolicy, load_lightgbm
 from cuolr.types import Doubles, Ints
 
 # Attractiveness as LightGBM wants grades: whole numbers from 0.
@@ -101,11 +99,8 @@ class TreeRanker:
         self._threads = min(int(parameters["num_threads"]), 1 + int(where.sum()) // DOCUMENTS_PER_THREAD)
         self._normaliser = normaliser
         parameters = {
-            "objective": "lambdarank",
+            **RANKING_TREES,
             "label_gain": list(range(LEVELS + 1)),
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbosity": -1,
             **parameters,
             "num_threads": self._threads,
         }
@@ -133,18 +128,3 @@ class TreeRanker:
     def policy(self) -> LambdaMartPolicy:
         """The trees grown so far."""
         return LambdaMartPolicy(self._booster.model_to_string(), self._threads, self._normaliser)
-
-
-@dataclass(frozen=True, eq=False)
-class LoggedOrder:
-    """The order in the log, as a ranker that learns no more."""
-
-    linear: LinearPolicy
-
-    def score(self, features: Tensor) -> Doubles:
-        """[n] w · x."""
-        return linear_scores(features, self.linear)
-
-    def policy(self) -> LinearPolicy:
-        """The linear ranker."""
-        return self.linear

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from cuolr.learners.conditional import fit_weights
 from cuolr.learners.evidence import Evidence
-from cuolr.learners.rankers import LoggedOrder, Ranker
+from cuolr.learners.rankers import Ranker
 from cuolr.types import Doubles, Ints
 
 # Documents by which the scores of a ranker are brought to a standard deviation of 1.
@@ -24,7 +24,7 @@ PRIOR = 0.5
 
 def weigh(
     learned: Sequence[Sequence[Ranker]],
-    logged_order: LoggedOrder | None,
+    imitations: Sequence[Ranker],
     trust: float,
     evidence: Evidence,
     held_out: Sequence[Ints],
@@ -36,18 +36,18 @@ def weigh(
 
     Args:
         learned: Kinds of rankers; in each a ranker for each part of the queries, learned from the other parts.
-        logged_order: A kind by itself.
+        imitations: Of the logged order, a kind by itself, or none; one may stand for several parts.
         trust: The least weight of the logged order, against that of all that was learned.
         evidence: The queries.
         held_out: The queries of each part.
         seed: Of the documents that give the scale.
     """
     parts = len(held_out)
-    kinds = [*learned] if logged_order is None else [*learned, [logged_order] * parts]
+    kinds = [*learned, imitations] if imitations else [*learned]
     drawn = np.random.default_rng(seed).permutation(len(evidence.features))[:SCALE_DOCUMENTS]
     some_scores, scale = _scores_and_scale(kinds, evidence.features[drawn])
     weights = fit_weights(_held_out_scores(kinds, scale, evidence, held_out), evidence.clicked, evidence.looked, PRIOR)
-    if logged_order is not None:
+    if imitations:
         all_learned = np.einsum("k,kp,kpn->n", weights[:-1], scale[:-1], some_scores[:-1]) / parts
         weights[-1] = max(weights[-1], trust * all_learned.std())
     shares = weights[:, None] * scale / parts

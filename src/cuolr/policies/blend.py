@@ -17,13 +17,17 @@ class BlendPolicy(ScaledScoringPolicy):
     Attributes:
         members: The rankers, at least one; all take the same documents, scaled the same way.
         weights: [number of members] w.
+        imitations: The numbers of the members that imitate the ranking in a log.
     """
 
-    def __init__(self, members: Sequence[ScaledScoringPolicy], weights: Sequence[float]) -> None:
+    def __init__(
+        self, members: Sequence[ScaledScoringPolicy], weights: Sequence[float], imitations: Sequence[int] = ()
+    ) -> None:
         if not members or len(members) != len(weights):
             raise ValueError(f"expected a weight for each of one or more members, found {len(members)}, {len(weights)}")
         self.members = tuple(members)
         self.weights = tuple(float(weight) for weight in weights)
+        self.imitations = tuple(int(number) for number in imitations)
         self.normaliser = self.members[0].normaliser
 
     @property
@@ -46,7 +50,7 @@ class BlendPolicy(ScaledScoringPolicy):
     def settings(self) -> dict[str, Any]:
         """The weights, and kind and settings of each member."""
         members = [{"policy": POLICIES.name_of(type(m)), "settings": m.settings()} for m in self.members]
-        return {"weights": list(self.weights), "members": members}
+        return {"weights": list(self.weights), "members": members, "imitations": list(self.imitations)}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
@@ -58,4 +62,4 @@ class BlendPolicy(ScaledScoringPolicy):
             if not isinstance(member, ScaledScoringPolicy):
                 raise ValueError(f"member {i + 1}: expected a policy that scores documents, found {saved['policy']}")
             members.append(member)
-        return cls(members, settings["weights"])
+        return cls(members, settings["weights"], settings["imitations"])

@@ -9,7 +9,10 @@ import numpy.typing as npt
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.policies.base import POLICIES, ScaledScoringPolicy
-from cuolr.types import Floats
+from cuolr.types import Floats, Ints
+
+# Of LightGBM: LambdaMART, and the same seed gives the same trees.
+RANKING_TREES = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "verbosity": -1}
 
 
 def load_lightgbm() -> Any:
@@ -21,6 +24,24 @@ def load_lightgbm() -> Any:
             f"LightGBM cannot be loaded ({error}); on Debian or Ubuntu: apt-get install libgomp1"
         ) from None
     return lightgbm
+
+
+def grow_ranking_trees(
+    features: Floats, grades: npt.NDArray[Any], sizes: Ints, parameters: Mapping[str, Any], trees: int
+) -> str:
+    """LambdaMART with linear gain, in LightGBM's text format.
+
+    Args:
+        features: [n, F].
+        grades: [n] whole numbers from 0.
+        sizes: Documents of each list, one after the other.
+        parameters: Of LightGBM.
+        trees: How many.
+    """
+    lgb = load_lightgbm()
+    parameters = {**RANKING_TREES, "label_gain": list(range(int(grades.max(initial=0)) + 1)), **parameters}
+    dataset = lgb.Dataset(features, grades, group=sizes[sizes > 0], params=parameters)
+    return str(lgb.train(parameters, dataset, trees).model_to_string())
 
 
 RAW = Normaliser("none", np.empty(0), np.empty(0))
