@@ -88,7 +88,7 @@ def test_the_gain_is_that_of_each_list_in_the_models_order() -> None:
 
     shown = ShownLists.of(log, Normaliser.fit("log-min-max", log.candidates))
     counted = shown.counted
-    scores = imitate_logger(log, Normaliser.fit("log-min-max", log.candidates), 0, 3, 1).scores(shown.features)
+    scores = imitate_logger(log, Normaliser.fit("log-min-max", log.candidates), 0, 2).scores(shown.features)
     looked = fit_examination(counted, scores[shown.documents]).looked(counted)
     lists = counted.lists
     looks_at = [looked[:, k].sum() / lists.count[lists.where[:, k]].sum() for k in range(lists.k)]

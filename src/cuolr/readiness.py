@@ -32,9 +32,8 @@ LEAST_GAIN = 0.001
 CONFIDENCE = 0.95
 # The usual length of the lists that are compared; shorter where the log's are.
 USUAL_K = 10
-# Of the queries, and threads, for what imitates the logger.
-PARTS = 3
-THREADS = 2
+# Of the queries, for what imitates the logger.
+PARTS = 2
 # Queries by whose documents it is seen how much of a score is the logged order.
 SOME_QUERIES = 200
 # A model that ranks lists, not documents by themselves, has the features of so many at once.
@@ -140,7 +139,7 @@ def assess(
     normaliser = Normaliser.fit("log-min-max", log.candidates)
     shown = ShownLists.of(log, normaliser)
     counted = shown.counted
-    logged_scores = imitate_logger(counted.lists, normaliser, 0, PARTS, THREADS).scores(shown.features)
+    logged_scores = imitate_logger(counted.lists, normaliser, 0, PARTS).scores(shown.features)
     looked = fit_examination(counted, logged_scores[shown.documents]).looked(counted)
     pool, looks = pooled(counted, looked, np.zeros(log.candidates.n_documents), 0.0)
     rows = np.arange(len(pool)) if queries is None else np.flatnonzero(np.isin(pool.query, queries))

@@ -21,7 +21,7 @@ from tests.small_log import small_log
 def fitted(log: ClickLog) -> Examination:
     normaliser = Normaliser.fit("log-min-max", log.candidates)
     shown = ShownLists.of(log, normaliser)
-    scores = imitate_logger(log, normaliser, 1, 3, 1).scores(shown.features)
+    scores = imitate_logger(log, normaliser, 1, 3).scores(shown.features)
     return fit_examination(shown.counted, scores[shown.documents])
 
 

@@ -163,9 +163,7 @@ class Factored(Learner):
         shown = ShownLists.of(log, self._normaliser)
         counted = shown.counted
         if config.logged_order:
-            self.logged_order = imitate_logger(
-                counted.lists, self._normaliser, self._seed, config.parts, config.threads
-            )
+            self.logged_order = imitate_logger(counted.lists, self._normaliser, self._seed, config.parts)
         logged_scores = self.logged_order.scores(shown.features)
         learned = np.flatnonzero(~np.isin(counted.lists.query, self._held_out_queries))
         if config.learn_examination:

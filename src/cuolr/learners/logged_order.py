@@ -22,9 +22,10 @@ GOOD_IMITATION = 0.8
 # Queries by which that is seen, at most.
 QUERIES_TO_SEE = 500
 # Of the trees that imitate another logger.
-TREES = {"num_leaves": 15, "learning_rate": 0.1, "min_data_in_leaf": 20, "feature_fraction": 0.5}
+TREES = {"num_threads": 1, "num_leaves": 15, "learning_rate": 0.1, "min_data_in_leaf": 20, "feature_fraction": 0.5}
 NUMBER_OF_TREES = 200
-MAX_TREE_DOCUMENTS = 300_000
+# Documents that each is grown from, at most, which bounds the time to some 15 seconds.
+MAX_TREE_DOCUMENTS = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ class LoggedOrder:
         return standard
 
 
-def imitate_logger(lists: ClickLog, normaliser: Normaliser, seed: int, parts: int, threads: int) -> LoggedOrder:
+def imitate_logger(lists: ClickLog, normaliser: Normaliser, seed: int, parts: int) -> LoggedOrder:
     """A linear ranker where that agrees with the log; else trees, if they agree more on queries new to them.
 
     Args:
@@ -75,7 +76,6 @@ def imitate_logger(lists: ClickLog, normaliser: Normaliser, seed: int, parts: in
         normaliser: Fitted.
         seed: Of all that is drawn.
         parts: Of the queries.
-        threads: How many LightGBM may use.
     """
     linear = fit_linear(lists, normaliser, seed)
     if linear is None:
@@ -86,7 +86,7 @@ def imitate_logger(lists: ClickLog, normaliser: Normaliser, seed: int, parts: in
         return by_linear
     part = np.zeros(lists.candidates.n_queries, np.int64)
     part[queries] = np.arange(len(queries)) % parts
-    trees = [fit_trees(lists, queries[part[queries] != i], normaliser, seed + i, threads) for i in range(parts)]
+    trees = [fit_trees(lists, queries[part[queries] != i], normaliser, seed + i) for i in range(parts)]
     new = [queries[part[queries] == i][: QUERIES_TO_SEE // parts] for i in range(parts)]
     of_trees = np.mean([agreement(ranker, lists, some) for ranker, some in zip(trees, new, strict=True)])
     of_linear = np.mean([agreement(linear, lists, some) for some in new])
@@ -110,18 +110,14 @@ def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries:
     return float((sessions(ranker.rank(candidates, lists.k)) / np.maximum(most, 1)).mean())
 
 
-def fit_trees(
-    lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int, threads: int
-) -> LambdaMartPolicy:
+def fit_trees(lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int) -> LambdaMartPolicy:
     """LambdaMART that puts documents of some queries in the order in which they were shown, those never shown last."""
     candidates = lists.candidates
     queries = np.sort(queries[np.cumsum(candidates.sizes[queries]) <= MAX_TREE_DOCUMENTS])
     chosen = normaliser.apply(candidates.select(queries))
     grades = _grades(lists)[candidates.rows_of(queries)]
-    model = grow_ranking_trees(
-        chosen.features, grades, chosen.sizes, {**TREES, "seed": seed, "num_threads": threads}, NUMBER_OF_TREES
-    )
-    return LambdaMartPolicy(model, threads, normaliser)
+    model = grow_ranking_trees(chosen.features, grades, chosen.sizes, {**TREES, "seed": seed}, NUMBER_OF_TREES)
+    return LambdaMartPolicy(model, 1, normaliser)
 
 
 def fit_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPolicy | None:
