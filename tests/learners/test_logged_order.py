@@ -3,9 +3,11 @@ from dataclasses import replace
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.logged_order import fit_linear
+from cuolr.learners.logged_order import agreement, fit_linear, fit_trees, imitate_logger
+from cuolr.policies.base import rank_by_score
 from cuolr.policies.linear import LinearPolicy
-from cuolr.types import ClickLog
+from cuolr.policies.trees import LambdaMartPolicy
+from cuolr.types import Candidates, ClickLog
 from tests.small_log import small_candidates, small_log
 
 
@@ -64,3 +66,58 @@ def test_lists_of_all_documents_of_one_document_say_nothing() -> None:
         np.ones(5, np.int64),
     )
     assert fit_linear(log, Normaliser.fit("min-max", candidates), 1) is None
+
+
+def logged_by_a_product(queries: int = 150, k: int = 4) -> ClickLog:
+    """Shown in the order of a product of two features, of which a linear ranker knows nothing."""
+    candidates = small_candidates(queries, least=25, most=30)
+    values = candidates.features - np.median(candidates.features, axis=0)
+    ranking = rank_by_score(values[:, 0] * values[:, 1], candidates.offsets, k)
+    return ClickLog(
+        candidates,
+        np.arange(queries, dtype=np.int32),
+        ranking,
+        np.zeros(ranking.shape, np.uint8),
+        np.ones(queries, np.int64),
+    )
+
+
+def test_a_linear_logger_is_imitated_by_one_linear_ranker() -> None:
+    log = logged_by([1.0, -2.0, 0.5, 0.0])
+    imitated = imitate_logger(log, Normaliser.fit("min-max", log.candidates), 1, parts=3)
+    assert len(set(imitated.imitations)) == 1
+    assert isinstance(imitated.imitations[0].ranker, LinearPolicy)
+    assert imitated.part is None
+
+
+def test_another_logger_is_imitated_by_trees_that_did_not_learn_from_their_part() -> None:
+    log = logged_by_a_product()
+    normaliser = Normaliser.fit("min-max", log.candidates)
+    imitated = imitate_logger(log, normaliser, 1, parts=3)
+    assert imitated.part is not None
+    linear = fit_linear(log, normaliser, 1)
+    assert linear is not None
+    for part, imitation in enumerate(imitated.imitations):
+        new = np.flatnonzero(imitated.part == part)
+        assert agreement(imitation.ranker, log, new) > 0.6 > agreement(linear, log, new) + 0.2
+        others = np.random.default_rng(1).permutation(np.unique(log.query))
+        again = fit_trees(log, others[imitated.part[others] != part], normaliser, 1 + part)
+        assert isinstance(imitation.ranker, LambdaMartPolicy)
+        assert again.model == imitation.ranker.model
+
+
+def test_agreement_is_the_share_of_the_most_shown() -> None:
+    """Two queries of 3 documents, lists of 2; the ranker's top 2 has one of two shown ones, and both."""
+    features = np.array([[3.0], [1.0], [2.0], [3.0], [1.0], [2.0]], np.float32)
+    candidates = Candidates(features, np.array([0, 3, 6]), np.array(["a", "b"]))
+    log = ClickLog(
+        candidates,
+        np.array([0, 1], np.int32),
+        np.array([[0, 1], [2, 0]], np.int32),
+        np.zeros((2, 2)),
+        np.array([5, 1]),
+        aggregated=True,
+    )
+    ranker = LinearPolicy(np.ones(1, np.float32), Normaliser.fit("min-max", candidates))
+    assert agreement(ranker, log, np.array([0, 1])) == (0.5 + 1.0) / 2
+    assert agreement(ranker, log, np.array([1])) == 1.0
