@@ -2,7 +2,7 @@
 
     python -m studies.fold_by_fold WINS CHOSEN
 
-WINS is a folder of `cuolr experiment wins`, CHOSEN one with the learner's runs in the folds whose own validation queries
+WINS is a folder of `cuolr experiment wins`, CHOSEN one of the learner's runs in the folds whose own validation queries
 chose other settings than the default (docs/results/fold-by-fold.toml): these take the place of the default's.
 """
 
