@@ -201,7 +201,7 @@ def test_examination_in_the_log_comes_before_the_estimate(run: Run, tiny: Path, 
 def test_other_learners_do_not_take_propensities(run: Run, log: Path, tmp_path: Path) -> None:
     result = train(run, log, tmp_path / "model", "--learner", "naive", "--propensities", log / "propensity.json")
     assert result.status == 2
-    assert "unknown setting 'learner.propensities'" in result.err
+    assert "naive takes none; give --learner, of those that do: cm-ipw, ipw" in result.err.replace("\n", " ")
 
 
 @pytest.mark.parametrize("learner", [name for name in LEARNERS.names() if name not in ("ipw", "cm-ipw")])

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from cuolr.clicks.base import ClickModel, click_model_table, relevance_of
 from cuolr.data.clicklog import concatenate, one_each, write_click_log
 from cuolr.data.log_columns import slot_dtype
-from cuolr.data.propensity_file import Propensities
 from cuolr.errors import InputError
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
@@ -215,7 +214,7 @@ def simulate_to(
     source: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-    propensities: Propensities | None = None,
+    more: Callable[[Path], None] | None = None,
 ) -> None:
     """Write a simulated log to a folder as it comes: memory does not grow with the number of sessions.
 
@@ -225,7 +224,7 @@ def simulate_to(
         source: What else `meta.json` should say about where the log comes from, such as the name of the data set.
         overwrite: Whether a log that is there already is replaced.
         progress: Called as sessions are done.
-        propensities: How its users look at positions, to lie beside it.
+        more: Writes other files to the folder, before it has its name.
     """
     described = {
         "click_model": click_model_table(simulation.click_model),
@@ -235,7 +234,7 @@ def simulate_to(
         "documents": simulation.dataset.candidates.n_documents,
     }
     blocks = simulation.blocks(progress=progress)
-    write_click_log(folder, blocks, {**(source or {}), **described}, overwrite, propensities)
+    write_click_log(folder, blocks, {**(source or {}), **described}, overwrite, more)
 
 
 def _describe(policy: RankingPolicy | StochasticLogger | UniformLogger) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.commands.click_model import ClickModelOptions
 from cuolr.commands.data_options import DataOptions
 from cuolr.data.clicklog import SESSIONS_FILE
-from cuolr.data.propensity_file import Propensities
+from cuolr.data.propensity_file import PROPENSITY_FILE, Propensities, save_propensities
 from cuolr.errors import InputError, check_at_least
 from cuolr.files import refuse_existing
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
@@ -80,8 +80,13 @@ def simulate(
     if randomised_lists:
         with progress_bar("randomising", 2 * randomised_lists) as progress:
             propensities = randomise(train, model, randomised_lists, k, seed, progress)
+
+    def save_estimates(folder: Path) -> None:
+        if propensities is not None:
+            save_propensities(propensities, folder / PROPENSITY_FILE)
+
     with progress_bar("simulating", sessions) as progress:
-        simulate_to(out, simulation, source, overwrite, progress, propensities)
+        simulate_to(out, simulation, source, overwrite, progress, save_estimates)
     if propensities is not None and (unknown := _unknown_positions(propensities)):
         say(f"note: --randomised-lists {randomised_lists}: too few to know {'; '.join(unknown)}")
     if save_logging is not None:

@@ -11,7 +11,7 @@ No relevance label is in any of them.
 import itertools
 import json
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from polars.io.plugins import register_io_source
 import cuolr
 from cuolr.data.candidate_files import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
 from cuolr.data.log_columns import check_rows, expected_types, to_numpy
-from cuolr.data.propensity_file import PROPENSITY_FILE, Propensities, save_propensities
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError
 from cuolr.files import atomic_folder
@@ -52,7 +51,7 @@ def write_click_log(
     chunks: Iterable[ClickLog],
     source: Mapping[str, Any] | None = None,
     overwrite: bool = False,
-    propensities: Propensities | None = None,
+    more: Callable[[Path], None] | None = None,
 ) -> None:
     """Write a log that comes in chunks, of which only a few are in memory at a time. All or nothing.
 
@@ -61,7 +60,7 @@ def write_click_log(
         chunks: Logs over the same candidates and with the same columns; the file does not show where one ends.
         source: Where the log comes from, as JSON can hold it.
         overwrite: Whether a log that is there already is replaced. Anything else that is there is left alone.
-        propensities: How its users look at positions, to lie beside it.
+        more: Writes other files to the folder, before it has its name.
     """
     with atomic_folder(folder, overwrite, ours=SESSIONS_FILE) as unfinished:
         chunks = iter(chunks)
@@ -85,8 +84,8 @@ def write_click_log(
             },
             "source": dict(source or {}),
         }
-        if propensities is not None:
-            save_propensities(propensities, unfinished / PROPENSITY_FILE)
+        if more is not None:
+            more(unfinished)
         (unfinished / META_FILE).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 
