@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.logged_order import agreement, fit_linear, fit_trees, imitate_logger
@@ -106,8 +107,8 @@ def test_another_logger_is_imitated_by_trees_that_did_not_learn_from_their_part(
         assert again.model == imitation.ranker.model
 
 
-def test_agreement_is_the_share_of_the_most_shown() -> None:
-    """Two queries of 3 documents, lists of 2; the ranker's top 2 has one of two shown ones, and both."""
+def test_agreement_is_ndcg_by_how_high_documents_stood() -> None:
+    """Two queries of 3 documents, lists of 2: heights 100, 50, 0 and 50, 0, 100. The ranker's order is 1, 3, 2."""
     features = np.array([[3.0], [1.0], [2.0], [3.0], [1.0], [2.0]], np.float32)
     candidates = Candidates(features, np.array([0, 3, 6]), np.array(["a", "b"]))
     log = ClickLog(
@@ -119,5 +120,7 @@ def test_agreement_is_the_share_of_the_most_shown() -> None:
         aggregated=True,
     )
     ranker = LinearPolicy(np.ones(1, np.float32), Normaliser.fit("min-max", candidates))
-    assert agreement(ranker, log, np.array([0, 1])) == (0.5 + 1.0) / 2
-    assert agreement(ranker, log, np.array([1])) == 1.0
+    second = 1 / np.log2(3)
+    first_query, second_query = 100 / (100 + 50 * second), (50 + 100 * second) / (100 + 50 * second)
+    assert agreement(ranker, log, np.array([0, 1])) == pytest.approx((first_query + second_query) / 2)
+    assert agreement(ranker, log, np.array([1])) == pytest.approx(second_query)
