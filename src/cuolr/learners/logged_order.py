@@ -111,7 +111,8 @@ def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries:
 def fit_trees(lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int) -> LambdaMartPolicy:
     """LambdaMART that puts documents of some queries in the order in which they were shown, those never shown last."""
     candidates = lists.candidates
-    queries = np.sort(queries[np.cumsum(candidates.sizes[queries]) <= MAX_TREE_DOCUMENTS])
+    affordable = int((np.cumsum(candidates.sizes[queries]) <= MAX_TREE_DOCUMENTS).sum())
+    queries = np.sort(queries[: max(1, affordable)])
     chosen = normaliser.apply(candidates.select(queries))
     grades = _grades(lists)[candidates.rows_of(queries)]
     model = grow_ranking_trees(chosen.features, grades, chosen.sizes, {**TREES, "seed": seed}, NUMBER_OF_TREES)
