@@ -97,7 +97,7 @@ class Readiness:
         if self.learned:
             doubts.append("the model has learned from these clicks")
         if not self.positions_told:
-            doubts.append("no documents moved that would tell how people look")
+            doubts.append("too few documents moved to tell how people look")
         if self.never_shown > MAX_NEVER_SHOWN:
             doubts.append(f"the log never shows {self.never_shown:.0%} of its top {self.k}")
         return doubts
@@ -289,10 +289,8 @@ def _imitated(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, k: int) ->
     """The overlap with the log of what stands for the logged order in a blend."""
     if not isinstance(policy, BlendPolicy) or not policy.imitations:
         return None
-    imitation = BlendPolicy(
-        [policy.members[i] for i in policy.imitations], [policy.weights[i] or 1.0 for i in policy.imitations]
-    )
-    return _familiarity(imitation, lists, pool, k)[1]
+    members = [policy.members[i] for i in policy.imitations]
+    return _familiarity(BlendPolicy(members, [1.0] * len(members)), lists, pool, k)[1]
 
 
 def _share_of_logged_order(policy: RankingPolicy, candidates: Candidates) -> float | None:

@@ -57,12 +57,17 @@ class CountedLists:
         sums = np.bincount(self.cases // (self.lists.k + 1), weights=values, minlength=shape[0] * shape[1])
         return sums.astype(np.float64).reshape(shape)
 
+    def parts_of_cases(self) -> tuple[Ints, Ints, Ints]:
+        """[n] each: the list, the position from 0, and the last click above from 1 or 0."""
+        place, last = np.divmod(self.cases, self.lists.k + 1)
+        row, position = np.divmod(place, self.lists.k)
+        return row, position, last
+
     def head(self, k: int) -> "CountedLists":
         """The first k positions of all lists."""
         if k >= self.lists.k:
             return self
-        place, last = np.divmod(self.cases, self.lists.k + 1)
-        row, position = np.divmod(place, self.lists.k)
+        row, position, last = self.parts_of_cases()
         kept = position < k
         cases = (row[kept] * k + position[kept]) * (k + 1) + last[kept]
         columns: dict[str, Any] = {

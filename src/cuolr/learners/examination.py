@@ -13,7 +13,7 @@ import numpy as np
 
 from cuolr.learners.conditional import fit_effects
 from cuolr.learners.counted_lists import CountedLists
-from cuolr.types import Doubles, Ints
+from cuolr.types import Bools, Doubles, Ints
 
 # Positions that have a χ of their own.
 MAX_POSITIONS = 30
@@ -105,27 +105,23 @@ def _by_moved_documents(
     counted: CountedLists, learned: Ints, after: Doubles, level: Doubles
 ) -> tuple[Doubles, Doubles]:
     """Step 3, from all lists to learn from, also those without a click: what `_by_lists` gives, put right."""
-    places, case = np.divmod(counted.cases, counted.lists.k + 1)
-    row, position = np.divmod(places, counted.lists.k)
+    row, position, _ = counted.parts_of_cases()
     ours = np.isin(row, learned)
-    row, position, case = row[ours], position[ours], counted.cases[ours] % counted.cases_of_a_list
+    row, position = row[ours], position[ours]
     document, group = np.unique(counted.lists.documents[row, position], return_inverse=True)
-    clicks = np.bincount(group, weights=counted.clicked[ours], minlength=len(document))
-    highest, lowest = np.zeros(len(document), np.int64), np.full(len(document), counted.lists.k)
-    np.maximum.at(highest, group, position)
-    np.minimum.at(lowest, group, position)
-    if not ((highest > lowest) & (clicks > 0)).any():
+    clicks = np.bincount(group, weights=counted.clicked[ours], minlength=len(document)).astype(np.float64)
+    if not _moved(group, position, clicks).any():
         return after, level
-    things = np.unique(case)
-    groups = np.random.default_rng(0).permutation(np.flatnonzero(clicks > 0))[: max(1, MAX_CASES // len(things))]
+    things, thing = np.unique(counted.cases[ours] % counted.cases_of_a_list, return_inverse=True)
+    chosen = np.random.default_rng(0).permutation(np.flatnonzero(clicks > 0))[: max(1, MAX_CASES // len(things))]
     number = np.full(len(document), -1)
-    number[groups] = np.arange(len(groups))
+    number[chosen] = np.arange(len(chosen))
     kept = number[group] >= 0
-    place = number[group[kept]] * len(things) + np.searchsorted(things, case[kept])
+    place = number[group[kept]] * len(things) + thing[kept]
 
     def by_document(values: Doubles) -> Doubles:
-        sums = np.bincount(place, weights=values[ours][kept], minlength=len(groups) * len(things))
-        return sums.astype(np.float64).reshape(len(groups), len(things))
+        sums = np.bincount(place, weights=values[ours][kept], minlength=len(chosen) * len(things))
+        return sums.astype(np.float64).reshape(len(chosen), len(things))
 
     passed, clicked = by_document(counted.passed), by_document(counted.clicked)
     table = after * np.exp(level - level[0])[:, None]
@@ -133,6 +129,15 @@ def _by_moved_documents(
     corrections, _ = fit_effects(clicked, passed * believed, np.zeros(passed.shape), PRIOR)
     table.ravel()[things] = believed * np.exp(corrections)
     return table / table[:, :1], np.log(table[:, 0])
+
+
+def _moved(document: Ints, position: Ints, clicks: Doubles) -> Bools:
+    """[number of documents] whether a clicked one was shown at several positions, by cases of each."""
+    highest, lowest = np.full(len(clicks), -1), np.full(len(clicks), np.iinfo(np.int64).max)
+    np.maximum.at(highest, document, position)
+    np.minimum.at(lowest, document, position)
+    moved: Bools = (highest > lowest) & (clicks > 0)
+    return moved
 
 
 def _extended(table: Doubles, k: int) -> Doubles:

@@ -63,7 +63,7 @@ class LoggedOrder:
         different = list(dict.fromkeys(self.imitations))
         if not different:
             return np.zeros(len(features))
-        scores = sum((imitation.score(features) for imitation in different[1:]), different[0].score(features))
+        scores = np.sum([imitation.score(features) for imitation in different], axis=0)
         standard: Doubles = (scores - scores.mean()) / max(float(scores.std()), 1e-12)
         return standard
 
