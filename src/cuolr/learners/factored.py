@@ -59,7 +59,7 @@ class FactoredConfig(ListwiseConfig):
     first_is_most: bool = True
     attractiveness_steps: int = 400
     attractiveness_learning_rate: float = 1e-3
-    prior_looks: float = 10.0
+    prior_looks: float = 30.0
     rankers: tuple[RankerKind, ...] = ("network", "linear", "trees")
     parts: int = 3
     linear_learning_rate: float = 3e-3
