@@ -1,15 +1,16 @@
 """One learner against each click model's best baseline: the table of docs/results/cuolr-wins.md.
 
-    python -m studies.wins RESULTS
+    python -m studies.wins RESULTS [OTHERS]
 
-RESULTS is a folder of `cuolr experiment wins`. The best baseline is chosen on validation queries. The unit of a test is
-the query, its value first averaged over seeds; Holm's correction is over the cells of the table, five click models by
-two measures.
+RESULTS is a folder of `cuolr experiment wins`. OTHERS has our runs with other settings, of some folds or of all
+(docs/results/fold-by-fold.toml, prior-10.toml): they take the place of those of the default. The best baseline is
+chosen on validation queries. The unit of a test is the query, its value first averaged over seeds; Holm's correction is
+over the cells of the table, five click models by two measures.
 """
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,19 +47,28 @@ def columns(results: Results) -> Iterator[Column]:
         for click_model in grid.click_model:
             runs: dict[str, dict[tuple[int, int], CellResult]] = {}
             for cell, result in results.cells.items():
-                if _belongs(cell, grid, click_model):
+                if cell.method in grid.method and _belongs(cell, grid, click_model):
                     runs.setdefault(cell.method, {})[cell.fold, cell.seed] = result
             yield Column(grid, click_model, {method: runs[method] for method in grid.method if method in runs})
 
 
 def _belongs(cell: Cell, grid: Grid, click_model: str) -> bool:
-    """Whether a cell stands in a column; yardsticks leave open what cannot matter to them."""
+    """Whether a cell's log is that of a column; yardsticks leave open what cannot matter to them."""
     return (
-        cell.method in grid.method
-        and cell.logging in ("", *grid.logging)
+        cell.logging in ("", *grid.logging)
         and cell.click_model in ("", click_model)
         and cell.sessions_per_query in (0, *grid.sessions_per_query)
     )
+
+
+def with_others(column: Column, others: Results) -> Column:
+    """The column with the runs of `others` for ours, where there are some."""
+    runs = {
+        (cell.fold, cell.seed): result
+        for cell, result in others.cells.items()
+        if _belongs(cell, column.grid, column.click_model)
+    }
+    return replace(column, runs={**column.runs, OURS: {**column.runs.get(OURS, {}), **runs}}) if runs else column
 
 
 def per_query(runs: Runs, measure: str) -> Doubles:
@@ -192,12 +202,13 @@ def print_grid(results: Results, of_grid: Sequence[Column]) -> None:
 
 def main() -> None:
     """Print what is there."""
-    results = read_results(Path(sys.argv[1]))
+    results, *others = (read_results(Path(folder)) for folder in sys.argv[1:3])
     print(
         f"{results.data['name']}: {len(results.cells)} cells, and {len(results.missing) + len(results.failed)} to come"
     )
+    shown = [with_others(column, *others) if others else column for column in columns(results)]
     for grid in results.experiment.grid:
-        print_grid(results, [column for column in columns(results) if column.grid is grid])
+        print_grid(results, [column for column in shown if column.grid is grid])
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.fold_by_fold import with_chosen
-from studies.wins import Column, best_baseline, columns, duels, print_grid, shares_of_skyline, tally
+from studies.wins import Column, best_baseline, columns, duels, print_grid, shares_of_skyline, tally, with_others
 
 from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.results import Results, ResultsFolder, name_of, read_results
@@ -107,10 +106,13 @@ def test_before_ours_has_run_there_are_means_alone(
     assert "CUOLR has not run" in capsys.readouterr().out
 
 
-def test_settings_that_a_fold_has_chosen_take_the_place_of_the_default(results: Results, found: list[Column]) -> None:
+def test_runs_with_other_settings_take_the_place_of_the_default_on_the_same_log(
+    results: Results, found: list[Column]
+) -> None:
     cell = next(c for c in results.cells if (c.method, c.click_model) == ("IPW", "pbm"))
-    chosen = replace(results, cells={cell: results.cells[cell]})
-    pbm, dcm = (with_chosen(column, chosen) for column in found)
+    another_log = replace(cell, logging="strong", click_model="dcm")
+    others = replace(results, cells={cell: results.cells[cell], another_log: results.cells[cell]})
+    pbm, dcm = (with_others(column, others) for column in found)
     assert pbm.runs["CUOLR"][cell.fold, cell.seed] is results.cells[cell]
     assert len(pbm.runs["CUOLR"]) == 2
     assert dcm.runs == found[1].runs
