@@ -1,0 +1,47 @@
+"""The studies of what is known without labels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cuolr import fit_ranksvm, generate_splits
+from cuolr.clicks.pbm import EYE_TRACKING
+from cuolr.readiness import Readiness
+from studies import tree_logger, verdicts
+
+# A document of grade 0 to 4, once it is looked at.
+ATTRACTIVE = 0.1 + 0.9 * np.array([0, 1, 3, 7, 15]) / 15
+TRAIN = generate_splits("tiny", 60, 10, 10, seed=3)[0]
+
+
+def test_a_part_has_its_queries_with_their_own_labels() -> None:
+    found = tree_logger.part(TRAIN, 20, 50)
+    assert found.candidates.n_queries == 30
+    first, last = TRAIN.candidates.offsets[[20, 50]]
+    np.testing.assert_array_equal(found.relevance, TRAIN.relevance[first:last])
+    np.testing.assert_array_equal(found.candidates.features, TRAIN.candidates.features[first:last])
+
+
+def test_the_true_gain_is_of_the_shown_documents_in_the_models_order() -> None:
+    """Under PBM, by hand: how often each position is looked at, times how attractive what stands there is."""
+    production, policy = (fit_ranksvm(TRAIN, fraction, seed=1) for fraction in (0.1, 1.0))
+    clicks = {"policy": 0.0, "production": 0.0}
+    for query in range(60):
+        of_query = tree_logger.part(TRAIN, query, query + 1)
+        attractive = ATTRACTIVE[of_query.relevance]
+        shown = [d for d in production.rank(of_query.candidates, 5)[0] if d >= 0]
+        all_of_them = policy.rank(of_query.candidates, of_query.candidates.n_documents)[0]
+        for name, order in (("policy", [d for d in all_of_them if d in shown]), ("production", shown)):
+            clicks[name] += float((attractive[order] * EYE_TRACKING[: len(order)]).sum())
+    expected = clicks["policy"] / clicks["production"] - 1
+    assert expected > 0.005
+    assert verdicts.true_gain(TRAIN, policy, production, "pbm", 5) == pytest.approx(expected)
+
+
+def test_a_row_tells_what_is_said_and_what_is_true() -> None:
+    own = Readiness(47, 10, False, 0.13, 0.87, 0.02, (-0.049, 0.09), 0.15, 0.99, positions_told=False)
+    second = replace(own, queries=471, gain=0.098, interval=(0.078, 0.117))
+    [row] = verdicts.rows_of(iter([verdicts.Judged(verdicts.LOGGERS[0], "pbm", own, second, 0.119)]))
+    assert row[:4] == ["weak logger, PBM", "13%", "87%", "15%"]
+    assert row[4:] == ["keep: +2.0% (-4.9% to +9.0%)", "test: +9.8% (+7.8% to +11.7%)", "+11.9%"]
