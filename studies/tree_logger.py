@@ -16,7 +16,6 @@ from cuolr import Ranker, click_model, evaluate, generate_splits, simulate
 from cuolr.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.significance import compare
 from cuolr.terminal import show_table
-from cuolr.types import RankingDataset
 
 LOGGER = LambdaMartSettings(trees=200, leaves=31, learning_rate=0.05, threads=1)
 # Users, sessions a query, and steps of training.
@@ -24,18 +23,11 @@ CASES = (("dcm", 10, 60), ("pbm", 200, 150))
 MEASURE = "ndcg@10"
 
 
-def part(dataset: RankingDataset, first: int, last: int) -> RankingDataset:
-    """The queries from `first` to before `last`."""
-    queries = np.arange(first, last)
-    candidates = dataset.candidates
-    return RankingDataset(candidates.select(queries), dataset.relevance[candidates.rows_of(queries)], dataset.max_grade)
-
-
 def rows_of(data: str, queries: int, seed: int) -> Iterator[list[str]]:
     """Of the table, one of each case."""
     both, validation, test = generate_splits(data, 2 * queries, 100, 300, seed=seed)
-    logger = fit_lambdamart(part(both, 0, queries), validation, LOGGER)
-    train = part(both, queries, 2 * queries)
+    labelled, train = (both.select(half) for half in np.split(np.arange(2 * queries), 2))
+    logger = fit_lambdamart(labelled, validation, LOGGER)
     for users, sessions_per_query, steps in CASES:
         log = simulate(train, logger, click_model(users), sessions=queries * sessions_per_query, seed=1)
         ranker = Ranker(steps=steps).fit(log)

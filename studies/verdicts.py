@@ -3,7 +3,7 @@
 For a weak logger with many sessions and a strong one with few: the default learner's verdict on the log that it learned
 from and on a second log of the same logger, and what the simulated users would click.
 
-Run: python -m studies.verdicts MQ2008 [--steps 300]
+Run: python -m studies.verdicts --data MQ2008 [--steps 300]
 """
 
 from collections.abc import Iterator

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cuolr.errors import InputError
 from cuolr.experiments.results import CellResult, Results, read_results
 from cuolr.experiments.spec import YARDSTICKS, Cell, Grid
 from cuolr.significance import Comparison, compare, holm, stars
@@ -63,11 +64,10 @@ def _belongs(cell: Cell, grid: Grid, click_model: str) -> bool:
 
 def with_others(column: Column, others: Results) -> Column:
     """The column with the runs of `others` for ours, where there are some."""
-    runs = {
-        (cell.fold, cell.seed): result
-        for cell, result in others.cells.items()
-        if _belongs(cell, column.grid, column.click_model)
-    }
+    cells = [cell for cell in others.cells if _belongs(cell, column.grid, column.click_model)]
+    runs = {(cell.fold, cell.seed): others.cells[cell] for cell in cells}
+    if len(runs) < len(cells):
+        raise InputError(f"{column.click_model}: expected one of our runs in each fold and seed, found several")
     return replace(column, runs={**column.runs, OURS: {**column.runs.get(OURS, {}), **runs}}) if runs else column
 
 

@@ -126,6 +126,13 @@ def test_settings_are_checked_at_once() -> None:
         cuolr.Ranker("cqll")
     with pytest.raises(InputError, match="unknown setting"):
         cuolr.Ranker(settings={"learner.wieght": 1})
+    with pytest.raises(InputError, match="factored does not learn by batches"):
+        cuolr.Ranker(batch_size=64)
+
+
+def test_the_preset_of_the_paper_is_of_its_learner() -> None:
+    assert cuolr.Ranker().config.learner == "factored"
+    assert cuolr.Ranker(preset="paper").config.learner == "cql"
 
 
 def test_ranking_before_fitting_says_what_to_do(log: ClickLog) -> None:

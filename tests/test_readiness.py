@@ -5,21 +5,25 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+import torch
 
 from cuolr.clicks.base import click_model
 from cuolr.clicks.simulate import simulate
 from cuolr.data.aggregate import aggregate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate
+from cuolr.encoders.base import build_encoder
 from cuolr.errors import InputError
 from cuolr.learners.batches import held_out_queries, split_by_query
 from cuolr.learners.counted_lists import count_lists
 from cuolr.learners.evidence import ShownLists, pooled
 from cuolr.learners.examination import fit_examination
 from cuolr.learners.logged_order import imitate_logger
+from cuolr.learners.networks import PairNetwork
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
 from cuolr.policies.blend import BlendPolicy
 from cuolr.policies.linear import LinearPolicy
+from cuolr.policies.sequential import SequentialPolicy
 from cuolr.policies.uniform import RandomPolicy, UniformLogger
 from cuolr.ranksvm import fit_ranksvm
 from cuolr.readiness import Readiness, _gain, _models_order, assess, assess_on_own_log
@@ -258,6 +262,41 @@ def test_documents_that_the_pool_has_no_room_for_keep_their_place_in_the_list(mo
     order = _models_order(policy, lists, pool, positions)
     assert pool.k == 1
     assert (np.take_along_axis(lists.where, order, axis=1) == np.take_along_axis(lists.where, positions, axis=1)).all()
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_features_are_scaled_with_all_documents_of_a_query_not_with_those_of_a_list(sequential: bool) -> None:
+    """The shown ones have 0 and 1 of 10, and 5 and 0 of 5: by x1 + x2 / 2 the first wins."""
+    features = np.array([[0, 5], [1, 0], [10, 0]], np.float32)
+    candidates = Candidates(features, np.array([0, 3]), np.array(["q"]))
+    ranking = np.array([[1, 0]], np.int32)
+    lists = ClickLog(candidates, np.zeros(1, np.int32), ranking, np.zeros((1, 2), np.uint8), np.ones(1, np.int64))
+    scaling = Normaliser.fit("query-min-max", candidates)
+    weights = np.array([1.0, 0.5], np.float32)
+    policy: RankingPolicy = LinearPolicy(weights, scaling)
+    if sequential:
+        encoder = build_encoder("position", {}, 2, k=2)
+        policy = SequentialPolicy(encoder, _ByWeights(weights, encoder.n_states), scaling)
+    assert policy.rank(candidates, 3).tolist() == [[2, 0, 1]]
+    pool = replace(lists, ranking=np.array([[0, 1]], np.int32))
+    assert _models_order(policy, lists, pool, np.array([[0, 1]])).tolist() == [[1, 0]]
+
+
+class _ByWeights(PairNetwork):
+    """Scores a document by a weighted sum of its features, whatever the state."""
+
+    def __init__(self, weights: Floats, n_states: int) -> None:
+        super().__init__(n_states, len(weights), (4, 4))
+        self.by_feature = torch.from_numpy(weights)
+
+    def project_documents(self, documents: torch.Tensor) -> torch.Tensor:
+        return documents @ self.by_feature[:, None]
+
+    def project_states(self, states: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(*states.shape[:-1], 1)
+
+    def score(self, states: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+        return (states + documents).squeeze(-1)
 
 
 def test_an_aggregated_log_will_do() -> None:

@@ -9,7 +9,7 @@ from cuolr.evaluation import score_on
 from cuolr.fitting import fit
 from cuolr.policies.base import RankingPolicy
 from cuolr.policies.store import save_policy
-from cuolr.presets import configure
+from cuolr.presets import configure, usual_learner
 from cuolr.readiness import Readiness, assess, assess_on_own_log, digest_of_clicks
 from cuolr.training import Progress, TrainingResult, policy_validation
 from cuolr.types import Candidates, ClickLog, Ints, RankingDataset
@@ -26,7 +26,7 @@ class Ranker:
 
     def __init__(
         self,
-        learner: str = "factored",
+        learner: str | None = None,
         preset: str = "default",
         steps: int | None = None,
         batch_size: int | None = None,
@@ -36,17 +36,19 @@ class Ranker:
         """Settings are checked at once.
 
         Args:
-            learner: Its name, see `cuolr list`.
+            learner: Its name, see `cuolr list`; None = factored, and cql with the paper's preset.
             preset: Where settings come from that are not given: `default` or `paper`.
             steps: Number of updates.
-            batch_size: Lists in a batch.
+            batch_size: Lists in a batch, for learners that learn by batches.
             seed: The same seed gives the same policy.
             settings: Others by name, such as `{"learner.encoder": "position"}`.
         """
         given = {"training.steps": steps, "training.batch_size": batch_size, "training.seed": seed}
         given = {name: value for name, value in given.items() if value is not None}
         self.preset = preset
-        self.config = configure(learner, preset, {**given, **(settings or {})})
+        self.config = configure(learner or usual_learner(preset), preset, {**given, **(settings or {})})
+        if batch_size is not None and not self.config.learner_class.learns_by_batch:
+            raise InputError(f"batch_size={batch_size}: {self.config.learner} does not learn by batches; leave it away")
 
     def fit(self, log: ClickLog, validation: RankingDataset | None = None, progress: Progress | None = None) -> Self:
         """Learn from a log.

@@ -12,9 +12,10 @@ import numpy as np
 from cuolr.clicks.base import relevance_of
 from cuolr.data.clicklog import one_each
 from cuolr.data.log_columns import slot_dtype
+from cuolr.errors import InputError
 from cuolr.evaluation import score_on
 from cuolr.policies.base import RankingPolicy
-from cuolr.policies.trees import LambdaMartPolicy, load_lightgbm
+from cuolr.policies.trees import MAX_DOCUMENTS, LambdaMartPolicy, load_lightgbm
 from cuolr.ranksvm import fit_ranksvm
 from cuolr.types import Candidates, ClickLog, Ints, RankingDataset
 
@@ -86,6 +87,12 @@ def fit_lambdamart(
 
 
 def _lightgbm_dataset(dataset: RankingDataset, reference: Any = None) -> Any:
+    longest = int(dataset.candidates.sizes.argmax())
+    if dataset.candidates.sizes[longest] > MAX_DOCUMENTS:
+        raise InputError(
+            f"query {dataset.candidates.query_ids[longest]}: expected at most {MAX_DOCUMENTS:,} documents, which is "
+            f"what LightGBM takes, found {dataset.candidates.sizes[longest]:,}"
+        )
     return load_lightgbm().Dataset(
         dataset.candidates.features, dataset.relevance, reference=reference, group=dataset.candidates.sizes
     )

@@ -3,21 +3,21 @@
 import dataclasses
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
 
-from cuolr.data.log_info import describe_log
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.batches import held_out_queries
 from cuolr.learners.evidence import Looks, ShownLists, pooled
-from cuolr.learners.examination import fit_examination
+from cuolr.learners.examination import fit_examination, told_by_moved_documents
 from cuolr.learners.logged_order import imitate_logger
 from cuolr.policies.base import RankingPolicy, ScoringPolicy
 from cuolr.policies.blend import BlendPolicy
+from cuolr.policies.sequential import SequentialPolicy
 from cuolr.types import Candidates, ClickLog, Doubles, IntegerArray, Ints
 
 Verdict = Literal["ship", "test", "keep"]
@@ -54,8 +54,8 @@ class Readiness:
         interval: 95 % interval of the gain; infinite where there is nothing to tell it from.
         logged_order: How much of the model's score is a ranker that imitates the logged order; None = none is in it.
         imitated: Of that ranker's top k, the share that a session of the log was shown: how well it knows the logger.
-        positions_told: Whether the log tells how people look from what they like: documents were shown at several
-            positions, which join all of them. If not, the gain rests on what the logged order's score explains.
+        positions_told: Whether the log tells how people look from what they like: enough clicks are on documents that
+            were shown at several positions. If not, the gain rests on what the logged order's score explains.
     """
 
     queries: int
@@ -97,7 +97,7 @@ class Readiness:
         if self.learned:
             doubts.append("the model has learned from these clicks")
         if not self.positions_told:
-            doubts.append("too few documents moved to tell how people look")
+            doubts.append("too few clicks are on documents that moved, to tell how people look")
         if self.never_shown > MAX_NEVER_SHOWN:
             doubts.append(f"the log never shows {self.never_shown:.0%} of its top {self.k}")
         return doubts
@@ -135,7 +135,7 @@ def assess(
         queries: Of the log, to look at; best those that the model did not learn from. None = all.
         learned: Whether the model has learned from the clicks on these queries.
     """
-    k = min(USUAL_K, log.k) if k is None else k
+    k = min(USUAL_K, log.k) if k is None else min(k, int(log.candidates.sizes.max()))
     normaliser = Normaliser.fit("log-min-max", log.candidates)
     shown = ShownLists.of(log, normaliser)
     counted = shown.counted
@@ -159,7 +159,7 @@ def assess(
         interval=interval,
         logged_order=_share_of_logged_order(policy, log.candidates.select(pool.query[:SOME_QUERIES])),
         imitated=_imitated(policy, counted.lists, pool, k),
-        positions_told=describe_log(counted.lists).tells_apart,
+        positions_told=told_by_moved_documents(counted),
     )
 
 
@@ -241,11 +241,15 @@ def _models_order(policy: RankingPolicy, lists: ClickLog, pool: ClickLog, positi
         pool: Their queries, with all documents of theirs.
         positions: [L, K] those that a list has, from the top; then the others.
     """
+    candidates = lists.candidates
     if isinstance(policy, ScoringPolicy):  # a score does not depend on the list, so each document has one
-        # What the pool has no room for comes last, but before the positions that a list does not have.
-        scores = np.full(lists.candidates.n_documents, np.finfo(np.float64).min)
-        scores[pool.documents[pool.where]] = policy.score(_shown_alone(pool))
+        scores = np.zeros(candidates.n_documents)
+        scores[candidates.rows_of(pool.query)] = policy.score(candidates.select(pool.query))
         return np.argsort(np.where(lists.where, -scores[lists.documents], np.inf), axis=1, kind="stable")
+    if isinstance(policy, SequentialPolicy) and policy.normaliser.kind == "query-min-max":
+        # Scaled with all that a query has, not with what stands in a list alone.
+        scaled = policy.normaliser.apply(policy.normaliser.as_fitted(candidates, policy.n_features))
+        policy, lists = policy.of_scaled(), replace(lists, candidates=scaled)
     order = positions.copy()
     for start in range(0, len(lists), LISTS_AT_A_TIME):
         part = slice(start, start + LISTS_AT_A_TIME)

@@ -49,9 +49,7 @@ class RunFolder:
 
     def resume(self) -> dict[str, Any]:
         """The state that was saved last; later lines of the metrics are cut off."""
-        checkpoint = self.path / CHECKPOINT_FILE
-        if not checkpoint.exists():
-            raise InputError(f"{checkpoint}: not found, so there is nothing to resume; leave --resume away to start")
+        checkpoint = check_to_resume(self.path)
         saved = load_checkpoint(checkpoint)
         problems = list(_differences(saved["settings"], self.settings))
         if problems:
@@ -107,6 +105,14 @@ def check_place(path: Path, overwrite: bool) -> None:
         raise InputError(f"{path}: exists and is not a model; choose another place or remove it")
     if names and not overwrite:
         raise InputError(f"{path}: exists already; give --resume to go on, or --overwrite to start anew")
+
+
+def check_to_resume(path: Path) -> Path:
+    """The checkpoint of a run, without which none can go on."""
+    checkpoint = path / CHECKPOINT_FILE
+    if not checkpoint.exists():
+        raise InputError(f"{checkpoint}: not found, so there is nothing to resume; leave --resume away to start")
+    return checkpoint
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -48,6 +48,12 @@ def test_rankings_are_written_best_first(run: Run, model: Path, letor: Path, tmp
     assert [file.name for file in out.parent.iterdir()] == [out.name]
 
 
+def test_all_documents_are_ranked_however_large_the_number(run: Run, model: Path, letor: Path, tmp_path: Path) -> None:
+    result = run("rank", model, "--candidates", letor, "--out", tmp_path / "all.csv", "--top", "1000000000000")
+    assert result.status == 0, result.err
+    assert pl.read_csv(tmp_path / "all.csv").rows() == EXPECTED
+
+
 def test_a_trec_run_has_six_columns_and_falling_scores(run: Run, model: Path, letor: Path, tmp_path: Path) -> None:
     run("rank", model, "--candidates", letor, "--out", tmp_path / "out.trec", "--top", 2)
     assert (tmp_path / "out.trec").read_text().splitlines() == [

@@ -75,6 +75,8 @@ def a_method(learner: str, **table: Any) -> dict[str, Any]:
         ({"k": 0}, "'k'"),
         ({"measures": []}, "'measures': expected at least one"),
         ({"measures": ["err@5", "err@5"]}, "'measures': expected each once"),
+        ({"measures": ["err@05"]}, "measure 'err@05': expected it to be written err@5"),
+        ({"validation": "ndcg@010"}, "measure 'ndcg@010': expected it to be written ndcg@10"),
         ({"grid": []}, "'grid': expected at least one"),
         ({"grid": [{"method": []}]}, "'grid.0..method': expected at least one"),
         ({"grid": [{"method": ["naive"], "sessions_per_query": [0]}]}, "sessions_per_query': .*found 0"),

@@ -7,7 +7,7 @@ import pytest
 from cuolr.errors import InputError
 from cuolr.experiments import runner
 from cuolr.experiments.cell import Clicks, logging_policy
-from cuolr.experiments.data import digest
+from cuolr.experiments.data import Splits, digest
 from cuolr.experiments.results import ResultsFolder, read_results
 from cuolr.experiments.runner import plan
 from cuolr.experiments.spec import Cell, Logging
@@ -132,6 +132,20 @@ def test_any_change_of_the_data_changes_its_digest() -> None:
     digests = {digest({**splits, "train": other}) for other in (train, *changed)}
     assert len(digests) == 4
     assert digest({**splits, "train": replace(train)}) in digests
+
+
+def test_names_of_queries_decide_where_the_logger_draws_its_lists_by_them() -> None:
+    experiment = small(grid=[{"click_model": ["pbm"], "method": ["naive"], "logging": ["ranksvm", "random"]}])
+    data = tiny_data()
+
+    def renamed(fold: int) -> Splits:
+        splits = dict(data.load(fold))
+        candidates = splits["train"].candidates
+        names = np.char.add("other ", candidates.query_ids)
+        return {**splits, "train": replace(splits["train"], candidates=replace(candidates, query_ids=names))}
+
+    one, two = plan(experiment, data).names, plan(experiment, replace(data, load=renamed)).names
+    assert {cell.logging for cell in one if one[cell] != two[cell]} == {"random"}
 
 
 def test_propensities_estimated_under_another_click_model_are_used(tmp_path: Path) -> None:

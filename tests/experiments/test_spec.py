@@ -38,6 +38,13 @@ def test_a_condition_takes_the_cells_that_it_names_and_the_yardsticks() -> None:
     assert {cell.method for cell in select(cells, experiment, "encoder=position")} == {"CQL 0", "CQL 0.1"}
 
 
+def test_a_seed_of_0_is_a_seed() -> None:
+    experiment = small(first_seed=0)
+    cells = experiment.cells(folds=[])
+    for seed in ("0", "1"):
+        assert {str(cell.seed) for cell in select(cells, experiment, f"seed={seed}")} == {seed}
+
+
 def test_a_condition_may_be_spelled_as_the_report_does() -> None:
     experiment = small()
     cells = experiment.cells(folds=[])

@@ -10,7 +10,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate
 from cuolr.learners.counted_lists import count_lists
 from cuolr.learners.evidence import ShownLists
-from cuolr.learners.examination import Examination, fit_examination
+from cuolr.learners.examination import Examination, fit_examination, told_by_moved_documents
 from cuolr.learners.logged_order import imitate_logger
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.ranksvm import fit_ranksvm
@@ -166,3 +166,41 @@ def test_one_very_long_list_changes_nothing_for_the_others() -> None:
     assert found.table.shape == (300, 301)
     np.testing.assert_allclose(found.table[:10, 0], fitted(log).table[:, 0], atol=0.03)
     assert (found.table[30:, 0] == found.table[29, 0]).all()
+
+
+def two_orders(first: int, second: int) -> ClickLog:
+    """Two documents, in the one order and in the other; so many clicks on the first one, at position 1 and at 2."""
+    candidates = Candidates(np.array([[0.0], [1.0]], np.float32), np.array([0, 2]), np.array(["q"]))
+    ranking = np.repeat(np.array([[0, 1], [1, 0]], np.int32), [first, second], axis=0)
+    clicks = (ranking == 0).astype(np.uint8)
+    return ClickLog(candidates, np.zeros(len(ranking), np.int32), ranking, clicks, one_each(len(ranking)))
+
+
+@pytest.mark.parametrize(("first", "second", "told"), [(300, 150, True), (300, 149, False), (10_000, 101, False)])
+def test_clicks_on_a_document_at_two_positions_tell_them_apart_if_they_are_many(
+    first: int, second: int, told: bool
+) -> None:
+    """300·150 / 450 = 100."""
+    assert told_by_moved_documents(count_lists(two_orders(first, second))) is told
+
+
+def test_where_no_document_moved_nothing_is_told() -> None:
+    assert not told_by_moved_documents(count_lists(two_orders(10_000, 0)))
+
+
+def test_a_few_odd_sessions_do_not_spoil_what_the_others_tell() -> None:
+    """Ten sessions of five queries with shuffled lists, among 20,000."""
+    train = generate("tiny", 200, seed=3)
+    logger = fit_ranksvm(train, 0.05, 1)
+    log = simulate(train, logger, click_model("pbm"), 20_000, seed=1)
+    shuffled = simulate(train, StochasticLogger(logger, 5.0), click_model("pbm"), 2_000, seed=2)
+    odd = shuffled.select(np.flatnonzero(shuffled.query < 5))
+    assert 20 < len(odd) < 200
+    both = ClickLog(
+        log.candidates,
+        np.concatenate([log.query, odd.query]),
+        np.concatenate([log.ranking, odd.ranking]),
+        np.concatenate([log.clicks, odd.clicks]),
+        one_each(len(log) + len(odd)),
+    )
+    np.testing.assert_allclose(np.log(fitted(both).table[:, 0]), np.log(fitted(log).table[:, 0]), atol=0.06)

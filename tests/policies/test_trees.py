@@ -7,7 +7,7 @@ from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
 from cuolr.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.policies.store import load_policy, save_policy
-from cuolr.policies.trees import LambdaMartPolicy
+from cuolr.policies.trees import MAX_DOCUMENTS, LambdaMartPolicy, grow_ranking_trees
 from cuolr.types import Candidates
 
 FEW_TREES = LambdaMartSettings(trees=5, leaves=4, learning_rate=0.2, min_documents_per_leaf=5, threads=1)
@@ -48,3 +48,17 @@ def test_the_score_of_a_document_does_not_depend_on_the_queries_around_it(policy
 def test_text_that_is_no_model_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a LightGBM model"):
         LambdaMartPolicy(text)
+
+
+def test_of_a_very_long_list_the_documents_of_high_grades_are_learned_from() -> None:
+    """More than LightGBM takes: what is left out are documents of grade 0 at the end."""
+    rng = np.random.default_rng(1)
+    sizes = np.array([50, MAX_DOCUMENTS + 500, 60])
+    features = rng.normal(size=(int(sizes.sum()), 3)).astype(np.float32)
+    grades = np.where(features[:, 0] > 2, 2, 0)
+    few = {"num_threads": 1, "num_leaves": 4, "min_data_in_leaf": 5}
+    long = slice(50, 50 + MAX_DOCUMENTS + 500)
+    dropped = 50 + np.flatnonzero(grades[long] == 0)[-500:]
+    kept = np.setdiff1d(np.arange(len(grades)), dropped)
+    by_hand = grow_ranking_trees(features[kept], grades[kept], np.array([50, MAX_DOCUMENTS, 60]), few, 5)
+    assert grow_ranking_trees(features, grades, sizes, few, 5) == by_hand

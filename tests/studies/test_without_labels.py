@@ -8,19 +8,11 @@ import pytest
 from cuolr import fit_ranksvm, generate_splits
 from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.readiness import Readiness
-from studies import tree_logger, verdicts
+from studies import verdicts
 
 # A document of grade 0, 1 or 2, once it is looked at.
 ATTRACTIVE = np.array([0.1, 0.4, 1.0])
 TRAIN = generate_splits("tiny", 60, 10, 10, seed=3)[0]
-
-
-def test_a_part_has_its_queries_with_their_own_labels() -> None:
-    found = tree_logger.part(TRAIN, 20, 50)
-    assert found.candidates.n_queries == 30
-    first, last = TRAIN.candidates.offsets[[20, 50]]
-    np.testing.assert_array_equal(found.relevance, TRAIN.relevance[first:last])
-    np.testing.assert_array_equal(found.candidates.features, TRAIN.candidates.features[first:last])
 
 
 def test_the_true_gain_is_of_the_shown_documents_in_the_models_order() -> None:
@@ -28,7 +20,7 @@ def test_the_true_gain_is_of_the_shown_documents_in_the_models_order() -> None:
     production, policy = (fit_ranksvm(TRAIN, fraction, seed=1) for fraction in (0.1, 1.0))
     clicks = {"policy": 0.0, "production": 0.0}
     for query in range(60):
-        of_query = tree_logger.part(TRAIN, query, query + 1)
+        of_query = TRAIN.select(np.array([query]))
         attractive = ATTRACTIVE[of_query.relevance]
         shown = [d for d in production.rank(of_query.candidates, 5)[0] if d >= 0]
         all_of_them = policy.rank(of_query.candidates, of_query.candidates.n_documents)[0]

@@ -27,7 +27,7 @@ def assess(
     is best asked on a log that the model did not learn from, such as the week after: on the log that it learned from,
     only the queries that were held out in training are looked at, and without such it is never said to ship. Sessions
     that it learned from must not be among those of a longer log: that cannot be seen, and flatters it. Nor is it said
-    where no documents moved, so that the log cannot tell how people look from what they like.
+    where too few clicks are on documents that moved, so that the log cannot tell how people look from what they like.
 
     Args:
         model: Folder of a trained model.

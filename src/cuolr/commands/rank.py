@@ -45,6 +45,7 @@ def rank(
         with problems_in("--sample"):
             policy = policy.sampled(sample)
     documents = read_candidates(candidates, LetorOptions(zero_based, missing), policy.n_features)
+    top = min(top, int(documents.sizes.max()))
     with problems_in(candidates):
         ranking = policy.rank(documents, top)
     write_rankings(out, documents, ranking)

@@ -83,12 +83,12 @@ def train(
     from cuolr.learners.base import LEARNERS
     from cuolr.learners.naive import Naive
     from cuolr.learners.sequential import SequentialLearner
-    from cuolr.presets import configure, parse_settings
+    from cuolr.presets import configure, parse_settings, usual_learner
     from cuolr.readiness import assess_on_own_log, digest_of_clicks
-    from cuolr.run_folder import CHECKPOINT_FILE, READINESS_FILE, check_place
+    from cuolr.run_folder import CHECKPOINT_FILE, READINESS_FILE, check_place, check_to_resume
     from cuolr.training import policy_validation
 
-    learner = learner or ("cql" if preset == "paper" else "factored")
+    learner = learner or usual_learner(preset)
     flags: dict[str, Any] = {
         "learner.encoder": encoder,
         "learner.precision": precision,
@@ -115,8 +115,8 @@ def train(
             if aggregate == "no":
                 raise InputError(f"--aggregate no: {learner} always learns from one row for each list; leave it away")
             aggregate = aggregate if config.learner_class.needs_sessions else "yes"
-        if not resume:
-            parallel.from_first(partial(check_place, out, overwrite))
+        parallel.from_first(partial(check_to_resume, out) if resume else partial(check_place, out, overwrite))
+        earlier = _written(out / CHECKPOINT_FILE)
 
         described_log = {"folder": str(log), **read_meta(log)}
         first_row = next(read_click_log(log, rows_at_a_time=1))
@@ -151,8 +151,8 @@ def train(
                     provenance={"preset": preset, "log": described_log},
                 )
         except KeyboardInterrupt:
-            if not (out / CHECKPOINT_FILE).exists():
-                raise
+            if not resume and _written(out / CHECKPOINT_FILE) == earlier:
+                raise  # there is none, or it is of the run that was to be overwritten
             speak(f"stopped at once; go on from the last checkpoint in {out} with --resume added")
             sys.exit(130)
         if result.outcome == "interrupted":
@@ -174,6 +174,11 @@ def train(
         if first:
             found = assess_on_own_log(result.best.policy, sessions, result.provenance["settings"])
             tell_readiness(found, out / READINESS_FILE)
+
+
+def _written(file: Path) -> int | None:
+    """When, in nanoseconds; None = it is not there."""
+    return file.stat().st_mtime_ns if file.exists() else None
 
 
 def _has_setting(learner: str, name: str) -> bool:

@@ -10,6 +10,7 @@ import tyro
 from cuolr.commands.data_options import DataOptions
 from cuolr.commands.experiment import run_cells, tell_failures
 from cuolr.files import atomic_file
+from cuolr.measures import Measure
 from cuolr.terminal import say, show_json, show_table
 
 BEST = "best.toml"
@@ -65,6 +66,7 @@ def tune(
     from cuolr.experiments.spec import Experiment, Grid
     from cuolr.experiments.tune import SPACES, best_toml, read_spaces, trials_of, tuning
 
+    by = by if by == "log" else str(Measure.parse(by))
     base = Experiment(
         title=f"Tuning {', '.join(learners)}",
         grid=(Grid((), click_models, sessions_per_query=(sessions_per_query,)),),

@@ -142,6 +142,10 @@ class Normaliser:
         return replace(candidates, features=features)
 
 
+# Leaves features as they are.
+UNSCALED = Normaliser("none", np.empty(0), np.empty(0))
+
+
 def _signed_log(values: Doubles) -> Doubles:
     logs: Doubles = np.copysign(np.log1p(np.abs(values)), values)
     return logs

@@ -1,6 +1,7 @@
 """The data that an experiment runs on: a folder of a data set, or generated."""
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -72,8 +73,14 @@ def find_data(
     return from_folder(Path(data), read, dataset)
 
 
+def digest_of_ids(splits: Splits) -> str:
+    """A short text that changes when a query has another name, by which a random order of its documents is drawn."""
+    ids = [[name, *split.candidates.query_ids.tolist()] for name, split in sorted(splits.items())]
+    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:16]
+
+
 def digest(splits: Splits) -> str:
-    """A short text that changes when anything in the data changes that a number could depend on."""
+    """A short text that changes when anything in the data changes that a number could depend on, but for names."""
     total = hashlib.sha256()
     for name, split in sorted(splits.items()):
         total.update(f"{name} {split.max_grade}".encode())

@@ -93,9 +93,11 @@ def _run(
 ) -> CellResult | Failure:
     """Run a cell, on a node. Its errors are results, told in our own words and not tried again."""
     try:
-        for name, found in versions().items():
-            if found != expected[name]:
-                raise InputError(f"expected {name} {expected[name]} on every node, found {found} on one; install that")
+        there = versions()
+        for name in sorted({*expected, *there}):
+            wanted, found = (of.get(name, "none") for of in (expected, there))
+            if found != wanted:
+                raise InputError(f"expected {name} {wanted} on every node, found {found} on one; install that")
         return run_cell(experiment, cell, splits, clicks)
     except Exception as error:
         return Failure(describe(error))

@@ -56,7 +56,7 @@ def check(experiment: Experiment) -> None:
     used = {name for grid in grids for name in grid.click_model} - experiment.click_model.keys()
     checks: list[Callable[[], object]] = [
         partial(_check_numbers, experiment),
-        *(partial(Measure.parse, measure) for measure in dict.fromkeys(measures) if measure != "log"),
+        *(partial(_check_measure, measure) for measure in dict.fromkeys(measures) if measure != "log"),
         partial(_check_training, experiment.training),
         *(partial(_check_method, experiment, name, method) for name, method in experiment.method.items()),
         *(partial(_check_click_model, name, table) for name, table in experiment.click_model.items()),
@@ -97,6 +97,11 @@ def _check_numbers(experiment: Experiment) -> None:
     problems += [f"setting '{name}': expected at least one, found none" for name, values in lists.items() if not values]
     if problems:
         raise InputError(problems)
+
+
+def _check_measure(measure: str) -> None:
+    if (written := str(Measure.parse(measure))) != measure:
+        raise InputError(f"measure '{measure}': expected it to be written {written}")
 
 
 def _check_training(training: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from cuolr.clicks.base import click_model_table
 from cuolr.config import to_dict
 from cuolr.data.propensity_file import Propensities
 from cuolr.experiments.cell import Clicks, logging_policy, simulate_clicks, takes_propensities
-from cuolr.experiments.data import ExperimentData, Splits, digest
+from cuolr.experiments.data import ExperimentData, Splits, digest, digest_of_ids
 from cuolr.experiments.results import ResultsFolder, name_of
 from cuolr.experiments.spec import YARDSTICKS, Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished, Workers, describe
@@ -53,13 +53,22 @@ def plan(experiment: Experiment, data: ExperimentData, command: str = "") -> Pla
         command: What the user typed, to be told in the report.
     """
     cells = experiment.cells(data.folds)
-    digests = {fold: digest(data.load(fold)) for fold in {cell.fold for cell in cells}}
-    names = {cell: name_of(cell, decisive(experiment, cell, digests[cell.fold])) for cell in cells}
+    folds = {cell.fold for cell in cells}
+    digests = {fold: digest(data.load(fold)) for fold in folds}
+    ids = {fold: digest_of_ids(data.load(fold)) for fold in folds}
+    names = {cell: name_of(cell, decisive(experiment, cell, digests[cell.fold], ids[cell.fold])) for cell in cells}
     return Plan(experiment, data, names, command)
 
 
-def decisive(experiment: Experiment, cell: Cell, data: str) -> dict[str, Any]:
-    """All that decides the numbers of a cell, but for the code."""
+def decisive(experiment: Experiment, cell: Cell, data: str, ids: str) -> dict[str, Any]:
+    """All that decides the numbers of a cell, but for the code.
+
+    Args:
+        experiment: What to run.
+        cell: Which of its cells.
+        data: See `digest`.
+        ids: See `digest_of_ids`.
+    """
     method, config = experiment.method_named(cell.method), experiment.config_of(cell)
     values: dict[str, Any] = {
         "data": data,
@@ -71,7 +80,10 @@ def decisive(experiment: Experiment, cell: Cell, data: str) -> dict[str, Any]:
         "split": experiment.split,
     }
     if cell.logging:
-        values["logging"] = to_dict(experiment.logging_named(cell.logging))
+        logging = experiment.logging_named(cell.logging)
+        values["logging"] = to_dict(logging)
+        if logging.name == "random":
+            values["ids"] = ids
     if method.learner == "skyline":
         values["k"] = experiment.k
     if config is not None:

@@ -298,7 +298,12 @@ def _axes(cell: Cell, experiment: Experiment) -> dict[str, str]:
     config = experiment.config_of(cell)
     encoder = getattr(config.learner_config, "encoder", "") if config else ""
     values = {str(f.name): str(getattr(cell, f.name) or "") for f in dataclasses.fields(cell)}
-    return {**values, "learner": experiment.method_named(cell.method).learner, "encoder": encoder}
+    return {
+        **values,
+        "seed": str(cell.seed),
+        "learner": experiment.method_named(cell.method).learner,
+        "encoder": encoder,
+    }
 
 
 def _named(what: str, name: str, known: Mapping[str, T]) -> T:

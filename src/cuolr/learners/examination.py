@@ -10,10 +10,11 @@ is learned as a table of these two, by likelihood; `attractiveness` then has α,
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from cuolr.learners.conditional import fit_effects
 from cuolr.learners.counted_lists import CountedLists
-from cuolr.types import Bools, Doubles, Ints
+from cuolr.types import Doubles, Ints
 
 # Positions that have a χ of their own.
 MAX_POSITIONS = 30
@@ -21,6 +22,12 @@ MAX_POSITIONS = 30
 MAX_CASES = 2_200_000
 # Half the inverse variance of the logarithms of χ before a click is seen.
 PRIOR = 0.5
+# Clicks on documents that moved that tell two positions from each other: the ratio of their χ is known to a tenth.
+ENOUGH_CLICKS = 100
+# Of all clicks, the share at positions that are told from each other, for the log to tell them.
+NEARLY_ALL = 0.95
+# Of all clicks, the share on documents that moved, where comparing the documents of a list is of little help.
+MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,8 @@ def fit_examination(
        and the logger put the better ones above, as far as it knew. Its score l explains that with one weight β; what
        tells β from χ is that a document far ahead of the next and one just ahead of it stand at the same position.
     3. Where documents of a query were shown at several positions, both are told from these, with no word of l: by the
-       clicks on one document in all lists. The table of steps 1 and 2 is what is believed before; it stays where no
-       document moved.
+       clicks on one document in all lists. The table of steps 1 and 2 is what is believed before. It stays where few
+       documents moved and clicks on them are few: they would spoil it, not put it right.
 
     Nobody who has not clicked yet looks at a position more than at the first. That has to be said: users who stop at a
     click leave lists with a good first document out of the comparison of step 2, and the first position would seem
@@ -74,11 +81,54 @@ def fit_examination(
     clicked = np.intersect1d(np.flatnonzero(head.by_position(head.clicked).sum(axis=1) > 0), learned)
     some = np.random.default_rng(0).permutation(clicked)[: max(1, MAX_CASES // head.cases_of_a_list)]
     after, level, slope = _by_lists(head, logged_order[:, :k], some)
-    after, level = _by_moved_documents(head, learned, after, level)
+    if _share_of_moved_documents(head, learned) >= MOST or told_by_moved_documents(head, learned):
+        after, level = _by_moved_documents(head, learned, after, level)
     level = level - level[0]
     table = after * np.exp(np.minimum(level, 0.0) if first_is_most else level)[:, None]
     seen = np.bincount(head.cases % head.cases_of_a_list, minlength=table.size).reshape(table.shape) > 0
     return Examination(_extended(np.where(seen, table, np.nan), counted.lists.k), slope)
+
+
+def told_by_moved_documents(counted: CountedLists, learned: Ints | None = None) -> bool:
+    """Whether documents that were shown at several positions tell how people look at nearly all of them.
+
+    A document with a clicks at one position and b at another tells the logarithm of the ratio of their χ with variance
+    1/a + 1/b, so it counts as a·b/(a + b) clicks; as many as that of all documents together join two positions.
+
+    Args:
+        counted: The log.
+        learned: The lists to look at; None = all.
+    """
+    head = counted.head(MAX_POSITIONS)
+    clicks = head.by_position(head.clicked)
+    if learned is not None:
+        clicks[np.setdiff1d(np.arange(len(clicks)), learned)] = 0.0
+    row, position = np.nonzero(clicks)
+    document, group = np.unique(head.lists.documents[row, position], return_inverse=True)
+    by_document = np.zeros((len(document), head.lists.k))
+    np.add.at(by_document, (group, position), clicks[row, position])
+    moved = by_document[(by_document > 0).sum(axis=1) > 1]
+    joined = np.empty((head.lists.k, head.lists.k))
+    for k, here in enumerate(moved.T):
+        both = np.maximum(here[:, None] + moved, 1e-9)
+        joined[k] = (here[:, None] * moved / both).sum(axis=0)
+    _, part = connected_components(joined >= ENOUGH_CLICKS, directed=False)
+    of_part = np.bincount(part, weights=by_document.sum(axis=0))
+    largest = int(of_part.argmax())
+    return int((part == largest).sum()) > 1 and bool(of_part[largest] >= NEARLY_ALL * of_part.sum())
+
+
+def _share_of_moved_documents(counted: CountedLists, learned: Ints) -> float:
+    """Of the clicks, those on documents that were shown at several positions."""
+    row, position, _ = counted.parts_of_cases()
+    ours = np.isin(row, learned)
+    row, position = row[ours], position[ours]
+    document, group = np.unique(counted.lists.documents[row, position], return_inverse=True)
+    clicks = np.bincount(group, weights=counted.clicked[ours], minlength=len(document))
+    highest, lowest = np.full(len(document), -1), np.full(len(document), counted.lists.k)
+    np.maximum.at(highest, group, position)
+    np.minimum.at(lowest, group, position)
+    return float(clicks[highest > lowest].sum() / max(clicks.sum(), 1e-9))
 
 
 def _by_lists(counted: CountedLists, logged_order: Doubles, some: Ints) -> tuple[Doubles, Doubles, float]:
@@ -109,9 +159,7 @@ def _by_moved_documents(
     ours = np.isin(row, learned)
     row, position = row[ours], position[ours]
     document, group = np.unique(counted.lists.documents[row, position], return_inverse=True)
-    clicks = np.bincount(group, weights=counted.clicked[ours], minlength=len(document)).astype(np.float64)
-    if not _moved(group, position, clicks).any():
-        return after, level
+    clicks = np.bincount(group, weights=counted.clicked[ours], minlength=len(document))
     things, thing = np.unique(counted.cases[ours] % counted.cases_of_a_list, return_inverse=True)
     chosen = np.random.default_rng(0).permutation(np.flatnonzero(clicks > 0))[: max(1, MAX_CASES // len(things))]
     number = np.full(len(document), -1)
@@ -129,15 +177,6 @@ def _by_moved_documents(
     corrections, _ = fit_effects(clicked, passed * believed, np.zeros(passed.shape), PRIOR)
     table.ravel()[things] = believed * np.exp(corrections)
     return table / table[:, :1], np.log(table[:, 0])
-
-
-def _moved(document: Ints, position: Ints, clicks: Doubles) -> Bools:
-    """[number of documents] whether a clicked one was shown at several positions, by cases of each."""
-    highest, lowest = np.full(len(clicks), -1), np.full(len(clicks), np.iinfo(np.int64).max)
-    np.maximum.at(highest, document, position)
-    np.minimum.at(lowest, document, position)
-    moved: Bools = (highest > lowest) & (clicks > 0)
-    return moved
 
 
 def _extended(table: Doubles, k: int) -> Doubles:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cuolr.config import to_dict
-from cuolr.data.normalise import Normaliser
+from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.encoders.base import ENCODERS, StateEncoder, build_encoder
 from cuolr.errors import check_at_least
 from cuolr.learners.networks import PairNetwork, arrays_of, load_arrays, seeded
@@ -71,6 +71,12 @@ class SequentialPolicy(RankingPolicy):
         check_at_least("seed to sample by", seed, 0)
         policy = copy.copy(self)
         policy.seed = seed
+        return policy
+
+    def of_scaled(self) -> Self:
+        """The same policy for documents whose features are scaled already."""
+        policy = copy.copy(self)
+        policy.normaliser = UNSCALED
         return policy
 
     def rank(self, candidates: Candidates, k: int) -> Ints:

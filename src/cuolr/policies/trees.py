@@ -6,12 +6,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.data.normalise import Normaliser
+from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.errors import InputError
 from cuolr.policies.base import POLICIES, ScaledScoringPolicy
 from cuolr.types import Floats, Ints
 
 # Of LightGBM: LambdaMART, and the same seed gives the same trees.
+# Documents of a query that it takes at most.
+MAX_DOCUMENTS = 10_000
 RANKING_TREES = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "verbosity": -1}
 
 
@@ -29,7 +31,7 @@ def load_lightgbm() -> Any:
 def grow_ranking_trees(
     features: Floats, grades: npt.NDArray[Any], sizes: Ints, parameters: Mapping[str, Any], trees: int
 ) -> str:
-    """LambdaMART with linear gain, in LightGBM's text format.
+    """LambdaMART with linear gain, in LightGBM's text format; of a very long list, from the documents of high grades.
 
     Args:
         features: [n, F].
@@ -39,12 +41,14 @@ def grow_ranking_trees(
         trees: How many.
     """
     lgb = load_lightgbm()
+    if sizes.max(initial=0) > MAX_DOCUMENTS:
+        of_list = np.repeat(np.arange(len(sizes)), sizes)
+        place = np.arange(len(grades)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        kept = np.sort(np.lexsort((-grades, of_list))[place < MAX_DOCUMENTS])
+        features, grades, sizes = features[kept], grades[kept], np.minimum(sizes, MAX_DOCUMENTS)
     parameters = {**RANKING_TREES, "label_gain": list(range(int(grades.max(initial=0)) + 1)), **parameters}
     dataset = lgb.Dataset(features, grades, group=sizes[sizes > 0], params=parameters)
     return str(lgb.train(parameters, dataset, trees).model_to_string())
-
-
-RAW = Normaliser("none", np.empty(0), np.empty(0))
 
 
 @POLICIES.register("lambdamart")
@@ -58,7 +62,7 @@ class LambdaMartPolicy(ScaledScoringPolicy):
             values of one feature.
     """
 
-    def __init__(self, model: str, threads: int = 1, normaliser: Normaliser = RAW) -> None:
+    def __init__(self, model: str, threads: int = 1, normaliser: Normaliser = UNSCALED) -> None:
         self.model = model
         self.threads = threads
         self.normaliser = normaliser

@@ -45,6 +45,11 @@ class RunConfig:
         return {"learner": learner, "training": to_dict(self.training)}
 
 
+def usual_learner(preset: str) -> str:
+    """The learner of a preset, where none is named."""
+    return "cql" if preset == "paper" else "factored"
+
+
 def configure(learner: str, preset: str = "default", settings: Mapping[str, Any] | None = None) -> RunConfig:
     """The settings of a run: those of a preset, changed one by one.
 
