@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from cuolr.learners.conditional import fit_effects
 from cuolr.learners.counted_lists import CountedLists
-from cuolr.types import Doubles, Ints
+from cuolr.types import Bools, Doubles, Ints
 
 # Positions that have a χ of their own.
 MAX_POSITIONS = 30
@@ -120,15 +120,27 @@ def told_by_moved_documents(counted: CountedLists, learned: Ints | None = None) 
 
 def _share_of_moved_documents(counted: CountedLists, learned: Ints) -> float:
     """Of the clicks, those on documents that were shown at several positions."""
-    row, position, _ = counted.parts_of_cases()
-    ours = np.isin(row, learned)
-    row, position = row[ours], position[ours]
-    document, group = np.unique(counted.lists.documents[row, position], return_inverse=True)
-    clicks = np.bincount(group, weights=counted.clicked[ours], minlength=len(document))
-    highest, lowest = np.full(len(document), -1), np.full(len(document), counted.lists.k)
+    ours, group, clicks = _by_document(counted, learned)
+    position = counted.parts_of_cases()[1][ours]
+    highest, lowest = np.full(len(clicks), -1), np.full(len(clicks), counted.lists.k)
     np.maximum.at(highest, group, position)
     np.minimum.at(lowest, group, position)
     return float(clicks[highest > lowest].sum() / max(clicks.sum(), 1e-9))
+
+
+def _by_document(counted: CountedLists, learned: Ints) -> tuple[Bools, Ints, Doubles]:
+    """The cases of lists to learn from, by what stands there.
+
+    Returns:
+        ours: [number of cases] which they are.
+        group: The number of the document of each of them.
+        clicks: On each document.
+    """
+    row, position, _ = counted.parts_of_cases()
+    ours = np.isin(row, learned)
+    documents, group = np.unique(counted.lists.documents[row[ours], position[ours]], return_inverse=True)
+    clicks = np.bincount(group, weights=counted.clicked[ours], minlength=len(documents))
+    return ours, group, clicks.astype(np.float64)
 
 
 def _by_lists(counted: CountedLists, logged_order: Doubles, some: Ints) -> tuple[Doubles, Doubles, float]:
@@ -155,14 +167,10 @@ def _by_moved_documents(
     counted: CountedLists, learned: Ints, after: Doubles, level: Doubles
 ) -> tuple[Doubles, Doubles]:
     """Step 3, from all lists to learn from, also those without a click: what `_by_lists` gives, put right."""
-    row, position, _ = counted.parts_of_cases()
-    ours = np.isin(row, learned)
-    row, position = row[ours], position[ours]
-    document, group = np.unique(counted.lists.documents[row, position], return_inverse=True)
-    clicks = np.bincount(group, weights=counted.clicked[ours], minlength=len(document))
+    ours, group, clicks = _by_document(counted, learned)
     things, thing = np.unique(counted.cases[ours] % counted.cases_of_a_list, return_inverse=True)
     chosen = np.random.default_rng(0).permutation(np.flatnonzero(clicks > 0))[: max(1, MAX_CASES // len(things))]
-    number = np.full(len(document), -1)
+    number = np.full(len(clicks), -1)
     number[chosen] = np.arange(len(chosen))
     kept = number[group] >= 0
     place = number[group[kept]] * len(things) + thing[kept]
