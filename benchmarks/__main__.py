@@ -6,7 +6,7 @@ import sys
 
 import benchmarks
 from benchmarks.table import Row
-from cuolr.terminal import say, show_table
+from cuolr.cli.terminal import say, show_table
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ import polars as pl
 from benchmarks.table import Row, peak_memory
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation, simulate_to
-from cuolr.data.aggregate import aggregate_folder
-from cuolr.data.clicklog import SESSIONS_FILE
-from cuolr.data.log_import import import_log
+from cuolr.logs.aggregate import aggregate_folder
+from cuolr.logs.importing.table import import_log
+from cuolr.logs.log_folder import SESSIONS_FILE
 from cuolr.policies.plackett_luce import StochasticLogger
-from cuolr.policies.uniform import RandomPolicy
+from cuolr.policies.random_policy import RandomPolicy
 from cuolr.types import Candidates, RankingDataset
 
 QUERIES, DOCUMENTS, K = 10_000, 30, 10

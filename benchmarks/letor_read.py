@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from benchmarks.table import Row, peak_memory
-from cuolr.data.cache import Cache
-from cuolr.data.letor import read_letor
+from cuolr.data.letor.cache import Cache
+from cuolr.data.letor.reader import read_letor
 
 ROWS, FEATURES = 300_000, 136
 VARIANTS = {"plain": ("", "\n"), "# docid": (" #docid = GX{0:03d}-{0:02d}-{0}", "\n"), "space + CRLF": (" ", "\r\n")}

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.metrics import ndcg_score
 
 from benchmarks.table import Row
-from cuolr.measures import MEASURES, GradedLists, Measure
-from cuolr.policies.base import rank_by_score
+from cuolr.evaluation.measures import MEASURES, GradedLists, Measure
+from cuolr.policies.policy import rank_by_score
 from cuolr.types import Candidates, Doubles, Floats, RankingDataset
 
 QUERIES, DOCUMENTS, TOP = 10_000, 125, 10

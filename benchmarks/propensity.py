@@ -6,12 +6,12 @@ import time
 import numpy as np
 
 from benchmarks.table import Row, peak_memory
-from cuolr.clicks.base import ClickModel
+from cuolr.clicks.click_model import ClickModel
 from cuolr.clicks.dcm import DependentClickModel
 from cuolr.clicks.pbm import EYE_TRACKING, PositionBasedModel
-from cuolr.data.propensity_file import Estimate, Propensities
+from cuolr.clicks.randomisation import randomise
 from cuolr.data.synthetic import generate
-from cuolr.propensity import randomise
+from cuolr.examination.propensities import Estimate, Propensities
 
 LISTS, QUERIES, K = 10_000_000, 2_000, 10
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from benchmarks.table import Row, torch_threads
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.base import LEARNERS
+from cuolr.training.base_learner import LEARNERS
 from cuolr.types import Candidates
 
 QUERIES, DOCUMENTS, TOP = 2_000, 125, 10

@@ -13,9 +13,9 @@ import polars as pl
 from tests.clicks.one_session import one_session
 
 from benchmarks.table import Row, peak_memory
-from cuolr.clicks.base import CLICK_MODELS, ClickModel, relevance_of
+from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, relevance_of
 from cuolr.clicks.simulate import Simulation, simulate, simulate_to
-from cuolr.policies.uniform import RandomPolicy
+from cuolr.policies.random_policy import RandomPolicy
 from cuolr.types import Bools, Candidates, Floats, Ints, RankingDataset
 
 MODELS = ("pbm", "cascade", "dcm", "ccm", "ubm")

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from tests.learners.plain import plain_losses
+from tests.learners.rl.plain import plain_losses
 from torch import Tensor
 
 from benchmarks.table import Row, torch_threads
 from cuolr.data.normalise import Normaliser
-from cuolr.encoders.base import StateEncoder
-from cuolr.learners.base import LEARNERS
-from cuolr.learners.batch import SessionBatch
-from cuolr.learners.networks import follow
-from cuolr.learners.sac import SoftActorCritic
+from cuolr.learners.rl.sac import SoftActorCritic
+from cuolr.networks.encoder import StateEncoder
+from cuolr.networks.layers import follow
+from cuolr.training.base_learner import LEARNERS
+from cuolr.training.batches import SessionBatch
 
 BATCH, K, FEATURES, STATE, HIDDEN, HEADS = 256, 10, 136, 2 * 136, 256, 8
 REPEATS = 7

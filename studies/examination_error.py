@@ -14,16 +14,17 @@ import torch
 import tyro
 
 from cuolr import click_model, fit_ranksvm, generate_splits, simulate
+from cuolr.cli.terminal import show_table
 from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.evidence import ShownLists
-from cuolr.learners.examination import fit_examination
-from cuolr.learners.logged_order import imitate_logger
-from cuolr.oracle import LambdaMartSettings, fit_lambdamart
-from cuolr.policies.base import ScoringPolicy
+from cuolr.examination.from_clicks import fit_examination
+from cuolr.learners.factored.click_rates import ShownLists
+from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.logging_policy import imitate_logger
 from cuolr.policies.plackett_luce import StochasticLogger
-from cuolr.terminal import show_table
-from cuolr.types import ClickLog, Doubles, RankingDataset
+from cuolr.policies.policy import ScoringPolicy
+from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
+from cuolr.types import Doubles, RankingDataset
 
 POSITIONS = 8
 TEMPERATURE = 0.1

@@ -15,19 +15,20 @@ import torch
 import tyro
 from scipy.stats import spearmanr
 
-from cuolr.clicks.base import click_model_from
+from cuolr.cli.terminal import say, show_table
+from cuolr.clicks.click_model import click_model_from
 from cuolr.clicks.simulate import simulate
-from cuolr.data.aggregate import aggregate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate_splits
-from cuolr.evaluation import score_on
-from cuolr.learners.base import Learner
-from cuolr.learners.batches import Batches, held_out_queries, split_by_query
-from cuolr.presets import RunConfig, configure
-from cuolr.ranksvm import fit_ranksvm
-from cuolr.terminal import say, show_table
-from cuolr.training import held_out_validation, train
-from cuolr.types import ClickLog, RankingDataset
+from cuolr.evaluation.evaluate import score_on
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.clicklog import ClickLog
+from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.training.base_learner import Learner
+from cuolr.training.batches import Batches, held_out_queries, split_by_query
+from cuolr.training.loop import held_out_validation, train
+from cuolr.training.presets.configure import RunConfig, configure
+from cuolr.types import RankingDataset
 
 # Smaller than the default, so that all of it takes minutes, and without an early end.
 SMALL: Mapping[str, Any] = {

@@ -13,9 +13,9 @@ import torch
 import tyro
 
 from cuolr import Ranker, click_model, evaluate, generate_splits, simulate
-from cuolr.oracle import LambdaMartSettings, fit_lambdamart
-from cuolr.significance import compare
-from cuolr.terminal import show_table
+from cuolr.cli.terminal import show_table
+from cuolr.evaluation.significance import compare
+from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 
 LOGGER = LambdaMartSettings(trees=200, leaves=31, learning_rate=0.05, threads=1)
 # Users, sessions a query, and steps of training.

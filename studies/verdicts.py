@@ -15,11 +15,11 @@ import torch
 import tyro
 
 from cuolr import Ranker, click_model, evaluate, fit_ranksvm, simulate
-from cuolr.commands.data_options import DataOptions
-from cuolr.oracle import only_shown
-from cuolr.policies.base import RankingPolicy
-from cuolr.readiness import Readiness
-from cuolr.terminal import show_table
+from cuolr.cli.data_options import DataOptions
+from cuolr.cli.terminal import show_table
+from cuolr.off_policy.assess import Readiness
+from cuolr.policies.policy import RankingPolicy
+from cuolr.supervised.oracle import only_shown
 from cuolr.types import RankingDataset
 
 

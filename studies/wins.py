@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from cuolr.errors import InputError
+from cuolr.evaluation.significance import Comparison, compare, holm, stars
 from cuolr.experiments.results import CellResult, Results, read_results
 from cuolr.experiments.spec import YARDSTICKS, Cell, Grid
-from cuolr.significance import Comparison, compare, holm, stars
 from cuolr.types import Doubles
 
 OURS = "CUOLR"

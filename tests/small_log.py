@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from cuolr.types import Candidates, ClickLog
+from cuolr.logs.clicklog import ClickLog
+from cuolr.types import Candidates
 
 
 def small_candidates(queries: int = 6, n_features: int = 4, seed: int = 0, least: int = 3, most: int = 8) -> Candidates:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import cuolr
-from cuolr.data.letor import write_letor
-from cuolr.policies.uniform import RandomPolicy
+from cuolr.data.letor.reader import write_letor
+from cuolr.policies.random_policy import RandomPolicy
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 EXAMPLES = [

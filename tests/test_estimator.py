@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import cuolr
-from cuolr.clicks.base import click_model_from
-from cuolr.data.aggregate import aggregate
+from cuolr.clicks.click_model import click_model_from
 from cuolr.data.synthetic import generate_splits
 from cuolr.errors import InputError
-from cuolr.policies.uniform import RandomPolicy
-from cuolr.types import ClickLog, RankingDataset
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.random_policy import RandomPolicy
+from cuolr.types import RankingDataset
 
 QUICK = {"learner.hidden": [8, 8], "learner.encoder": "position", "training.validate_every": 3}
 

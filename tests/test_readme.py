@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cuolr.cli import COMMANDS
-from cuolr.learners.base import LEARNERS
+from cuolr.cli.main import COMMANDS
+from cuolr.training.base_learner import LEARNERS
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
 

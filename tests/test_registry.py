@@ -11,6 +11,6 @@ def test_a_name_can_be_taken_only_once() -> None:
 
 
 def test_the_modules_of_a_package_register_themselves() -> None:
-    from cuolr.clicks.base import CLICK_MODELS
+    from cuolr.clicks.click_model import CLICK_MODELS
 
     assert {"pbm", "cascade", "dcm", "ccm", "ubm"} <= set(CLICK_MODELS.names())

@@ -10,23 +10,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cuolr.clicks.base import click_model as click_model
+    from cuolr.clicks.click_model import click_model as click_model
     from cuolr.clicks.simulate import simulate as simulate
-    from cuolr.data.aggregate import aggregate as aggregate
-    from cuolr.data.clicklog import load_click_log as load_click_log
-    from cuolr.data.clicklog import save_click_log as save_click_log
-    from cuolr.data.feature_file import read_candidates as read_candidates
-    from cuolr.data.letor import read_letor as read_letor
+    from cuolr.data.candidate_reader import read_candidates as read_candidates
+    from cuolr.data.letor.reader import read_letor as read_letor
     from cuolr.data.synthetic import generate_splits as generate_splits
     from cuolr.errors import InputError as InputError
     from cuolr.estimator import Ranker as Ranker
-    from cuolr.evaluation import evaluate as evaluate
+    from cuolr.evaluation.evaluate import evaluate as evaluate
+    from cuolr.logs.aggregate import aggregate as aggregate
+    from cuolr.logs.clicklog import ClickLog as ClickLog
+    from cuolr.logs.log_folder import load_click_log as load_click_log
+    from cuolr.logs.log_folder import save_click_log as save_click_log
+    from cuolr.off_policy.assess import assess as assess
     from cuolr.policies.store import load_policy as load_policy
     from cuolr.policies.store import save_policy as save_policy
-    from cuolr.ranksvm import fit_ranksvm as fit_ranksvm
-    from cuolr.readiness import assess as assess
+    from cuolr.supervised.ranksvm import fit_ranksvm as fit_ranksvm
     from cuolr.types import Candidates as Candidates
-    from cuolr.types import ClickLog as ClickLog
     from cuolr.types import RankingDataset as RankingDataset
 
 __version__ = "0.1.0"
@@ -34,21 +34,21 @@ __version__ = "0.1.0"
 # Where each name is found once it is asked for, so that `import cuolr` is quick and does not load torch.
 _HOMES = {
     "Candidates": "cuolr.types",
-    "ClickLog": "cuolr.types",
+    "ClickLog": "cuolr.logs.clicklog",
     "InputError": "cuolr.errors",
     "Ranker": "cuolr.estimator",
     "RankingDataset": "cuolr.types",
-    "aggregate": "cuolr.data.aggregate",
-    "assess": "cuolr.readiness",
-    "click_model": "cuolr.clicks.base",
-    "evaluate": "cuolr.evaluation",
-    "fit_ranksvm": "cuolr.ranksvm",
+    "aggregate": "cuolr.logs.aggregate",
+    "assess": "cuolr.off_policy.assess",
+    "click_model": "cuolr.clicks.click_model",
+    "evaluate": "cuolr.evaluation.evaluate",
+    "fit_ranksvm": "cuolr.supervised.ranksvm",
     "generate_splits": "cuolr.data.synthetic",
-    "load_click_log": "cuolr.data.clicklog",
+    "load_click_log": "cuolr.logs.log_folder",
     "load_policy": "cuolr.policies.store",
-    "read_candidates": "cuolr.data.feature_file",
-    "read_letor": "cuolr.data.letor",
-    "save_click_log": "cuolr.data.clicklog",
+    "read_candidates": "cuolr.data.candidate_reader",
+    "read_letor": "cuolr.data.letor.reader",
+    "save_click_log": "cuolr.logs.log_folder",
     "save_policy": "cuolr.policies.store",
     "simulate": "cuolr.clicks.simulate",
 }

@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from cuolr.errors import InputError
-from cuolr.evaluation import score_on
-from cuolr.fitting import fit
-from cuolr.policies.base import RankingPolicy
+from cuolr.evaluation.evaluate import score_on
+from cuolr.logs.clicklog import ClickLog
+from cuolr.off_policy.assess import Readiness, assess, assess_on_own_log, digest_of_clicks
+from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.store import save_policy
-from cuolr.presets import configure, usual_learner
-from cuolr.readiness import Readiness, assess, assess_on_own_log, digest_of_clicks
-from cuolr.training import Progress, TrainingResult, policy_validation
-from cuolr.types import Candidates, ClickLog, Ints, RankingDataset
+from cuolr.training.fit import fit
+from cuolr.training.loop import Progress, TrainingResult, policy_validation
+from cuolr.training.presets.configure import configure, usual_learner
+from cuolr.types import Candidates, Ints, RankingDataset
 
 
 class Ranker:

@@ -11,8 +11,8 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.clicks import base
-from cuolr.clicks.base import CLICK_MODELS, ClickModel, click_model_from, click_model_table, read_click_model
+from cuolr.clicks import click_model as base
+from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, click_model_from, click_model_table, read_click_model
 from cuolr.errors import InputError
 from cuolr.types import Bools, Floats
 from tests.clicks.one_session import one_session

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cuolr.clicks.base import click_model
+from cuolr.clicks.click_model import click_model
 from cuolr.errors import InputError
 
 RELEVANCE = np.array([[1.0, 0.2, 0.0, 0.6]], np.float32)

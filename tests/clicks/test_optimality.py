@@ -3,9 +3,9 @@ import itertools
 import numpy as np
 import pytest
 
-from cuolr.clicks.base import CLICK_MODELS, relevance_of
 from cuolr.clicks.cascade import CascadeModel
 from cuolr.clicks.ccm import ClickChainModel
+from cuolr.clicks.click_model import CLICK_MODELS, relevance_of
 from cuolr.clicks.dcm import DependentClickModel
 from cuolr.clicks.optimality import MAX_ORDERS, check_optimality, list_values, random_relevance
 from cuolr.clicks.pbm import PositionBasedModel

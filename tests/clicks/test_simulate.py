@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from cuolr.clicks.base import CLICK_MODELS, relevance_of
 from cuolr.clicks.cascade import CascadeModel
+from cuolr.clicks.click_model import CLICK_MODELS, relevance_of
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.perfect import PerfectModel
 from cuolr.clicks.simulate import Purpose, Simulation, simulate, simulate_to
-from cuolr.data.clicklog import concatenate, load_click_log, read_meta, write_click_log
 from cuolr.errors import InputError
-from cuolr.policies.base import ScoringPolicy
+from cuolr.logs.log_folder import concatenate, load_click_log, read_meta, write_click_log
 from cuolr.policies.plackett_luce import StochasticLogger
-from cuolr.policies.uniform import UniformLogger
+from cuolr.policies.policy import ScoringPolicy
+from cuolr.policies.random_policy import UniformLogger
 from cuolr.types import Candidates, Floats, RankingDataset
 from tests.data.small_data import assert_same_log, dataset_of
 

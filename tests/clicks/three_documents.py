@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cuolr.clicks.base import ClickModel, relevance_of
+from cuolr.clicks.click_model import ClickModel, relevance_of
 
 R1, R2, R3 = 3 / 15, 0.0, 7 / 15
 # Attractiveness with the default click noise of 0.1.

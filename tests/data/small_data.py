@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from cuolr.data.clicklog import one_each
-from cuolr.data.log_columns import slot_dtype
-from cuolr.types import Candidates, ClickLog, RankingDataset
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import slot_dtype
+from cuolr.logs.log_folder import one_each
+from cuolr.types import Candidates, RankingDataset
 
 
 def candidates_of(*sizes: int, n_features: int = 3, seed: int = 0) -> Candidates:

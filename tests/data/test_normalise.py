@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.data import normalise
-from cuolr.data.letor import read_letor
+from cuolr.data.letor.reader import read_letor
 from cuolr.data.normalise import Normaliser, Normalising
 from cuolr.errors import InputError
 from cuolr.types import Candidates, Floats

@@ -3,10 +3,10 @@
 import pytest
 
 from cuolr.data.synthetic import generate_splits
-from cuolr.measures import mean_over_queries, measure_ranking
-from cuolr.oracle import LambdaMartSettings, fit_lambdamart
-from cuolr.policies.base import RankingPolicy
-from cuolr.ranksvm import fit_ranksvm
+from cuolr.evaluation.measures import mean_over_queries, measure_ranking
+from cuolr.policies.policy import RankingPolicy
+from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
+from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import RankingDataset
 
 # The paper's, but for fewer and larger steps, to fit the time.

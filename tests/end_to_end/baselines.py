@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.clicks.base import click_model
+from cuolr.clicks.click_model import click_model
+from cuolr.clicks.randomisation import randomise
 from cuolr.clicks.simulate import simulate
-from cuolr.data.letor import read_letor
-from cuolr.data.propensity_file import save_propensities
+from cuolr.data.letor.reader import read_letor
 from cuolr.data.synthetic import generate_splits
-from cuolr.evaluation import evaluate, score_on
-from cuolr.fitting import fit
-from cuolr.policies.base import RankingPolicy
-from cuolr.presets import configure
-from cuolr.propensity import randomise
-from cuolr.ranksvm import fit_ranksvm
-from cuolr.training import policy_validation
+from cuolr.evaluation.evaluate import evaluate, score_on
+from cuolr.examination.propensities import save_propensities
+from cuolr.policies.policy import RankingPolicy
+from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.training.fit import fit
+from cuolr.training.loop import policy_validation
+from cuolr.training.presets.configure import configure
 from cuolr.types import Doubles, RankingDataset
 
 # Half of what the lists of a fold need to be seen often enough for their clicks to be nearly without noise.

@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cuolr.clicks.base import click_model_from
+from cuolr.clicks.click_model import click_model_from
 from cuolr.clicks.simulate import simulate
-from cuolr.data.aggregate import aggregate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate_splits
-from cuolr.evaluation import score_on
-from cuolr.fitting import fit
-from cuolr.policies.base import RankingPolicy
-from cuolr.presets import RunConfig, configure
-from cuolr.ranksvm import fit_ranksvm
-from cuolr.training import policy_validation
-from cuolr.types import ClickLog, RankingDataset
+from cuolr.evaluation.evaluate import score_on
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.policy import RankingPolicy
+from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.training.fit import fit
+from cuolr.training.loop import policy_validation
+from cuolr.training.presets.configure import RunConfig, configure
+from cuolr.types import RankingDataset
 
 # For speed: smaller networks, batches and steps than the paper's, and ten times its learning rates to make up for it.
 SMALL: Mapping[str, Any] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cuolr.significance import compare
+from cuolr.evaluation.significance import compare
 from tests.end_to_end.baselines import Splits, mq2008, pooled, train_all, web10k_like
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "cuolr.cli", *map(str, arguments)]
+    return [sys.executable, "-m", "cuolr.cli.main", *map(str, arguments)]
 
 
 def run(*arguments: object) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cuolr.evaluation import score_on
+from cuolr.evaluation.evaluate import score_on
 from tests.end_to_end.learning import best_weight, learn, untrained, world
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.results import CellResult, Results, ResultsFolder, name_of, read_results
 from cuolr.experiments.spec import Cell, Experiment
+from cuolr.experiments.spec_file import parse_experiment
 
 MEASURES = ("ndcg@3", "ndcg@5", "ndcg@10", "err@3", "err@5", "err@10")
 VERSIONS = {"cuolr": "0.1.0", "python": "3.11", "torch": "2.13.0", "numpy": "2.4.6", "machine": "x86_64"}

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cuolr.experiments.cell import run_cell
-from cuolr.experiments.data import ExperimentData, generated
-from cuolr.experiments.reading import parse_experiment
+from cuolr.experiments.cells import run_cell
+from cuolr.experiments.datasets import ExperimentData, generated
 from cuolr.experiments.results import CellResult, ResultsFolder
 from cuolr.experiments.runner import plan, run
 from cuolr.experiments.spec import Cell, Experiment
+from cuolr.experiments.spec_file import parse_experiment
 from cuolr.experiments.workers import Failure, Finished, describe
 
 SMALL: dict[str, Any] = {

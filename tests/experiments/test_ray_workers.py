@@ -13,7 +13,7 @@ from cuolr.experiments.runner import plan, run
 from cuolr.experiments.spec import Cell
 from cuolr.experiments.workers import Failure, Finished
 from tests.experiments.small import numbers, small, tiny_data
-from tests.experiments.test_processes import run_in_processes
+from tests.experiments.test_local_workers import run_in_processes
 
 pytest.importorskip("ray", reason="Ray is not here: pip install 'cuolr[ray]'")
 

@@ -6,12 +6,12 @@ import pytest
 
 from cuolr.errors import InputError
 from cuolr.experiments import runner
-from cuolr.experiments.cell import Clicks, logging_policy
-from cuolr.experiments.data import Splits, digest
+from cuolr.experiments.cells import Clicks, logging_policy
+from cuolr.experiments.datasets import Splits, digest
 from cuolr.experiments.results import ResultsFolder, read_results
 from cuolr.experiments.runner import plan
 from cuolr.experiments.spec import Cell, Logging
-from cuolr.policies.base import RankingPolicy
+from cuolr.policies.policy import RankingPolicy
 from cuolr.types import RankingDataset
 from tests.experiments.small import InTurn, numbers, run_small, small, tiny_data
 

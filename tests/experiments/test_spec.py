@@ -1,8 +1,8 @@
 import pytest
 
 from cuolr.errors import InputError
-from cuolr.experiments.reading import parse_experiment, read_experiment
 from cuolr.experiments.spec import Cell, select
+from cuolr.experiments.spec_file import parse_experiment, read_experiment
 from tests.experiments.small import SMALL, small
 
 

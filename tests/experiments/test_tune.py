@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from cuolr.errors import InputError
-from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.results import ResultsFolder, read_results
+from cuolr.experiments.spec_file import parse_experiment
 from cuolr.experiments.tune import Search, best_toml, read_spaces, trials_of, tuning
-from cuolr.presets import configure
+from cuolr.training.presets.configure import configure
 from tests.experiments.small import SMALL, run_small, small
 
 SPACE: dict[str, Any] = {

@@ -8,8 +8,8 @@ import torch
 
 from cuolr.config import from_dict
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.base import LEARNERS, Learner
-from cuolr.learners.batch import SessionBatch
+from cuolr.training.base_learner import LEARNERS, Learner
+from cuolr.training.batches import SessionBatch
 
 N_FEATURES, K = 6, 4
 

@@ -13,14 +13,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from cuolr.checkpoints import load_checkpoint, save_checkpoint
 from cuolr.data.normalise import Normaliser
-from cuolr.encoders.base import ENCODERS
 from cuolr.errors import InputError
-from cuolr.learners.base import LEARNERS, Learner, NonFiniteLossError
-from cuolr.learners.batch import SessionBatch
 from cuolr.learners.gradient import GradientLearner
+from cuolr.networks.encoder import ENCODERS
 from cuolr.policies.store import load_policy, save_policy
+from cuolr.training.base_learner import LEARNERS, Learner, NonFiniteLossError
+from cuolr.training.batches import SessionBatch
+from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
 from cuolr.types import Candidates
 from tests.learners.lists import N_FEATURES, K, build, is_sequential, random_batch
 

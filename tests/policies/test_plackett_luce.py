@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from cuolr.errors import InputError
-from cuolr.policies.base import rank_by_score
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
-from cuolr.policies.uniform import RandomPolicy
+from cuolr.policies.policy import rank_by_score
+from cuolr.policies.random_policy import RandomPolicy
 from cuolr.types import Bools, Candidates, Doubles
 
 

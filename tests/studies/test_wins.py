@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from studies.wins import Column, best_baseline, columns, duels, print_grid, shares_of_skyline, tally, with_others
 
-from cuolr.experiments.reading import parse_experiment
+from cuolr.evaluation.significance import compare, holm
 from cuolr.experiments.results import Results, ResultsFolder, name_of, read_results
 from cuolr.experiments.spec import Cell
-from cuolr.significance import compare, holm
+from cuolr.experiments.spec_file import parse_experiment
 from cuolr.types import Doubles
 from tests.experiments.made_up import DATA, made_up_result
 

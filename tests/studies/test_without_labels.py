@@ -7,7 +7,7 @@ import pytest
 
 from cuolr import fit_ranksvm, generate_splits
 from cuolr.clicks.pbm import EYE_TRACKING
-from cuolr.readiness import Readiness
+from cuolr.off_policy.assess import Readiness
 from studies import verdicts
 
 # A document of grade 0, 1 or 2, once it is looked at.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cuolr.clicks.base import CLICK_MODELS, Reals
+from cuolr.clicks.click_model import CLICK_MODELS, Reals
 from cuolr.clicks.top_down import TopDownModel
 
 

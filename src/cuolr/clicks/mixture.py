@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cuolr.clicks.base import CLICK_MODELS, ClickModel, click_model
+from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, click_model
 from cuolr.errors import InputError
 from cuolr.types import Bools, Doubles, Floats
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.clicks.base import ClickModel, click_model_table, relevance_of
+from cuolr.clicks.click_model import ClickModel, click_model_table, relevance_of
 from cuolr.errors import InputError
 from cuolr.types import Doubles, Floats, Ints
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.clicks.base import CLICK_MODELS, ClickModel, by_position
+from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, by_position
 from cuolr.types import Bools, Doubles, Floats
 
 # Examination at rank 1..10, from the eye-tracking study of Joachims et al. (2005), as section 5.1 takes it.

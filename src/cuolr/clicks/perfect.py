@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.clicks.base import CLICK_MODELS, ClickModel
+from cuolr.clicks.click_model import CLICK_MODELS, ClickModel
 from cuolr.types import Bools, Doubles, Floats
 
 

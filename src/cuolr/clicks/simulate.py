@@ -15,14 +15,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.clicks.base import ClickModel, click_model_table, relevance_of
-from cuolr.data.clicklog import concatenate, one_each, write_click_log
-from cuolr.data.log_columns import slot_dtype
+from cuolr.clicks.click_model import ClickModel, click_model_table, relevance_of
 from cuolr.errors import InputError
-from cuolr.policies.base import RankingPolicy
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import slot_dtype
+from cuolr.logs.log_folder import concatenate, one_each, write_click_log
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
-from cuolr.policies.uniform import UniformLogger, sample_uniformly
-from cuolr.types import ClickLog, Floats, IntegerArray, RankingDataset
+from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.random_policy import UniformLogger, sample_uniformly
+from cuolr.types import Floats, IntegerArray, RankingDataset
 
 # Told how many sessions were simulated since the last call.
 Progress: TypeAlias = Callable[[int], None]

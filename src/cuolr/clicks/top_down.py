@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.clicks.base import ClickModel, Reals
+from cuolr.clicks.click_model import ClickModel, Reals
 from cuolr.types import Bools, Doubles, Floats
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cuolr.clicks.base import CLICK_MODELS, Reals, by_position
+from cuolr.clicks.click_model import CLICK_MODELS, Reals, by_position
 from cuolr.clicks.pbm import PositionBasedModel
 
 

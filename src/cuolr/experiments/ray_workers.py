@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from cuolr.errors import InputError
-from cuolr.experiments.cell import Clicks, run_cell
-from cuolr.experiments.data import Splits
-from cuolr.experiments.processes import ONE_THREAD
+from cuolr.experiments.cells import Clicks, run_cell
+from cuolr.experiments.datasets import Splits
+from cuolr.experiments.local_workers import ONE_THREAD
 from cuolr.experiments.results import CellResult
 from cuolr.experiments.runner import versions
 from cuolr.experiments.spec import Cell, Experiment

@@ -21,8 +21,8 @@ import numpy as np
 
 from cuolr.config import to_dict
 from cuolr.errors import InputError
-from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.spec import Cell, Experiment
+from cuolr.experiments.spec_file import parse_experiment
 from cuolr.files import UNFINISHED, atomic_file
 from cuolr.types import Doubles
 

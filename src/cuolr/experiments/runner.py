@@ -8,16 +8,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
 import cuolr
-from cuolr.clicks.base import click_model_table
+from cuolr.clicks.click_model import click_model_table
+from cuolr.clicks.randomisation import randomise
 from cuolr.config import to_dict
-from cuolr.data.propensity_file import Propensities
-from cuolr.experiments.cell import Clicks, logging_policy, simulate_clicks, takes_propensities
-from cuolr.experiments.data import ExperimentData, Splits, digest, digest_of_ids
+from cuolr.examination.propensities import Propensities
+from cuolr.experiments.cells import Clicks, logging_policy, simulate_clicks, takes_propensities
+from cuolr.experiments.datasets import ExperimentData, Splits, digest, digest_of_ids
 from cuolr.experiments.results import ResultsFolder, name_of
 from cuolr.experiments.spec import YARDSTICKS, Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished, Workers, describe
-from cuolr.policies.base import RankingPolicy
-from cuolr.propensity import randomise
+from cuolr.policies.policy import RankingPolicy
 
 # Packages that numbers depend on, where they are there.
 DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu")

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from cuolr.clicks.base import CLICK_MODELS, ClickModel, click_model_from
+from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, click_model_from
 from cuolr.config import from_dict
 from cuolr.errors import InputError
-from cuolr.learners.base import LEARNERS
-from cuolr.oracle import LambdaMartSettings
-from cuolr.presets import RunConfig, configure
 from cuolr.registry import unknown_name
+from cuolr.supervised.oracle import LambdaMartSettings
+from cuolr.training.base_learner import LEARNERS
+from cuolr.training.presets.configure import RunConfig, configure
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ import tomli_w
 
 from cuolr.config import read_toml
 from cuolr.errors import InputError, check_at_least, problems_in
-from cuolr.experiments.reading import check
 from cuolr.experiments.results import CellResult, Results
 from cuolr.experiments.spec import Cell, Experiment, Method
-from cuolr.presets import configure
+from cuolr.experiments.spec_file import check
 from cuolr.registry import unknown_name
+from cuolr.training.presets.configure import configure
 
 # By learner: the values to try of each setting.
 Spaces: TypeAlias = Mapping[str, Mapping[str, Sequence[Any]]]

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cuolr import parallel
 from cuolr.errors import InputError
-from cuolr.learners.base import Learner, NonFiniteLossError
+from cuolr.training import distributed
+from cuolr.training.base_learner import Learner, NonFiniteLossError
 
 # The least norm that gradients may be clipped to: with 0 nothing would be learned.
 LEAST_NORM = 1e-12
@@ -47,14 +47,14 @@ class GradientLearner(Learner):
         Raises:
             NonFiniteLossError: Before anything is changed.
         """
-        share = parallel.share(size.float())
-        values = dict(zip(losses, parallel.total(torch.stack(list(losses.values())) * share).tolist(), strict=True))
+        share = distributed.share(size.float())
+        values = dict(zip(losses, distributed.total(torch.stack(list(losses.values())) * share).tolist(), strict=True))
         for name, value in values.items():
             if not math.isfinite(value):
                 raise NonFiniteLossError(name)
         self._optimiser.zero_grad()
         torch.autograd.backward(list(losses.values()), [share] * len(losses))
-        parallel.add_gradients(self.networks.parameters())
+        distributed.add_gradients(self.networks.parameters())
         if self.max_gradient_norm is not None:
             for group in self._optimiser.param_groups:
                 nn.utils.clip_grad_norm_(group["params"], self.max_gradient_norm)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import scipy
 
 from cuolr.errors import InputError
-from cuolr.policies.base import ScoringPolicy
+from cuolr.policies.policy import ScoringPolicy
 from cuolr.types import Bools, Candidates, Doubles, Ints
 
 

@@ -18,7 +18,7 @@ from safetensors.numpy import load, save
 import cuolr
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_file, atomic_folder
-from cuolr.policies.base import POLICIES, RankingPolicy
+from cuolr.policies.policy import POLICIES, RankingPolicy
 
 SETTINGS_FILE = "model.json"
 ARRAYS_PATTERN = "model-*.safetensors"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from cuolr.experiments.report.folder import PAGE, write_report
+from cuolr.experiments.report.report_folder import PAGE, write_report
 from cuolr.experiments.report.summary import summarise
 from tests.experiments.made_up import table1_like, write_made_up
 

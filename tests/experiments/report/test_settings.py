@@ -1,8 +1,8 @@
 from typing import Any
 
-from cuolr.experiments.reading import parse_experiment
 from cuolr.experiments.report.settings import Setting, columns_of, settings_of
 from cuolr.experiments.spec import Cell, Experiment
+from cuolr.experiments.spec_file import parse_experiment
 
 
 def experiment(*grids: dict[str, Any], columns: str = "click_model") -> Experiment:

@@ -4,13 +4,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuolr.experiments.reading import parse_experiment
+from cuolr.evaluation.significance import compare, holm
 from cuolr.experiments.report.settings import Setting
 from cuolr.experiments.report.summary import Summary, summarise
 from cuolr.experiments.report.wording import what_was_run
 from cuolr.experiments.results import Results
 from cuolr.experiments.spec import Cell, Experiment
-from cuolr.significance import compare, holm
+from cuolr.experiments.spec_file import parse_experiment
 from tests.experiments.made_up import sweep_like, table1_like, write_made_up
 
 PBM, DCM = (Setting("ranksvm", model, 200) for model in ("pbm", "dcm"))

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 
 from cuolr.experiments.report.summary import summarise
-from cuolr.experiments.report.tables import markdown
+from cuolr.experiments.report.table_files import markdown
 from cuolr.experiments.report.wording import (
     CASCADE_NOTE,
     ORACLE_NOTE,

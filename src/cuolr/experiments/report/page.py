@@ -14,7 +14,7 @@ from cuolr.experiments.report.colours import Look
 from cuolr.experiments.report.drawing import Plot, inline_svg
 from cuolr.experiments.report.paper import DATASETS
 from cuolr.experiments.report.summary import Summary
-from cuolr.experiments.report.tables import has_gaps
+from cuolr.experiments.report.table_files import has_gaps
 from cuolr.experiments.report.wording import (
     NO_VALUE,
     caption,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from cuolr.clicks.base import CLICK_MODELS
+from cuolr.clicks.click_model import CLICK_MODELS
 from cuolr.experiments.spec import Cell, Experiment, Grid
 
 AXES = ("click_model", "logging", "sessions_per_query")

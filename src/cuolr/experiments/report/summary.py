@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from cuolr.evaluation.significance import Comparison, compare, holm, stars
 from cuolr.experiments.report.gap import SIGNIFICANT, GapClosed, gap_closed
 from cuolr.experiments.report.paper import (
     DATASETS,
@@ -23,7 +24,6 @@ from cuolr.experiments.report.paper import (
 from cuolr.experiments.report.settings import Columns, Setting, columns_of, settings_of
 from cuolr.experiments.results import CellResult, Results
 from cuolr.experiments.spec import WITHOUT_LOG, YARDSTICKS, Cell, Experiment
-from cuolr.significance import Comparison, compare, holm, stars
 from cuolr.types import Doubles
 
 # A fold and a seed.

@@ -1,0 +1,44 @@
+"""`cuolr log-info`: what is in a click log."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import tyro
+
+from cuolr.cli.terminal import bar, show_json, show_table, show_text
+from cuolr.logs.diagnosis import LogInfo, describe_folder
+
+
+def log_info(log: tyro.conf.Positional[Path], json: bool = False) -> None:
+    """Show what is in a click log, and whether examination and relevance can be told apart from it.
+
+    Args:
+        log: Folder of the log.
+        json: Print JSON instead of tables.
+    """
+    info = describe_folder(log)
+    if json:
+        show_json(asdict(info))
+    else:
+        _show(str(log), info)
+
+
+def _show(title: str, info: LogInfo) -> None:
+    without = "unknown (aggregated)" if info.share_without_clicks is None else f"{info.share_without_clicks:.1%}"
+    rows = [
+        ["sessions", f"{info.sessions:,}"],
+        ["queries", f"{info.queries:,} ({info.share_of_queries_seen:.1%} of all)"],
+        ["distinct lists", f"{info.distinct_lists:,}"],
+        ["clicks a session", f"{info.clicks_per_session:.3f}"],
+        ["sessions without a click", without],
+        ["documents seen", f"{info.documents_seen:,}"],
+        ["seen at more than one position", f"{info.share_at_several_positions:.1%}"],
+    ]
+    show_table(title, ["", ""], rows)
+    highest = max((rate for rate in info.click_rate if rate), default=1.0)
+    rates = [
+        [str(position), "–" if rate is None else f"{rate:.4f}", bar((rate or 0.0) / highest)]
+        for position, rate in enumerate(info.click_rate, start=1)
+    ]
+    show_table("click rate by position", ["position", "rate", ""], rates, left=(0, 2))
+    show_text(f"Can examination and relevance be told apart? {info.identifiable[0].upper()}{info.identifiable[1:]}.")

@@ -1,0 +1,104 @@
+"""`cuolr propensity`: how users look at positions, as a table and a picture."""
+
+from pathlib import Path
+
+import tyro
+
+from cuolr.cli.terminal import say, show_json, show_table
+from cuolr.clicks.click_model import click_model_from
+from cuolr.clicks.randomisation import true_propensities
+from cuolr.errors import InputError
+from cuolr.examination.plot import PLOT_SUFFIXES, plot_propensities
+from cuolr.examination.propensities import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
+from cuolr.examination.randomised import estimate_propensities
+from cuolr.files import check_files, check_suffix
+from cuolr.logs.diagnosis import describe_folder
+from cuolr.logs.log_folder import META_FILE, read_click_log, read_meta
+
+
+def propensity(
+    source: tyro.conf.Positional[Path],
+    randomised: bool = False,
+    out: Path | None = None,
+    plot: Path | None = None,
+    json: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Show how users look at positions: what ipw and cm-ipw weight clicks by.
+
+    Where the log was simulated and its click model has them, the true values are shown beside the estimates.
+
+    Args:
+        source: Folder of a click log with propensity.json in it, or such a file.
+        randomised: The source is a log whose lists were shown in random order: estimate from its clicks.
+        out: Write the estimates to this file, to be given to `cuolr train --propensities`.
+        plot: Draw the estimates into this file (.png, .svg or .pdf).
+        json: Print JSON instead of a table.
+        overwrite: Replace the files if they are there.
+    """
+    if plot is not None:
+        check_suffix(plot, PLOT_SUFFIXES)
+    check_files((out, plot), overwrite)
+    found = _estimate(source) if randomised else _read(source)
+    truth = _truth(source, found)
+    if out is not None:
+        save_propensities(found, out)
+        say(f"wrote {out}")
+    if plot is not None:
+        plot_propensities(found, plot, truth)
+        say(f"wrote {plot}")
+    columns = _columns(found, truth)
+    if json:
+        errors = {name: estimate.standard_errors for name, estimate in columns.items() if estimate.standard_errors}
+        values = {name: estimate.values for name, estimate in columns.items()}
+        show_json({"lists": found.lists, **values, "standard_errors": errors})
+        return
+    positions = max(len(estimate.values) for estimate in columns.values())
+    rows = [[str(place + 1), *(_cell(e, place) for e in columns.values())] for place in range(positions)]
+    behind = f"from {found.lists:,} lists in random order, ± two standard errors" if found.lists else "as given"
+    show_table(f"how users look at positions, {behind}", ["position", *columns], rows)
+
+
+def _estimate(log: Path) -> Propensities:
+    info = describe_folder(log)
+    if not info.tells_apart:
+        raise InputError(
+            f"{log}: expected lists in a new random order in each session, from which examination and relevance can be "
+            f"told apart; {info.identifiable}"
+        )
+    return estimate_propensities(lambda: read_click_log(log))
+
+
+def _read(source: Path) -> Propensities:
+    file = source / PROPENSITY_FILE if source.is_dir() else source
+    if not file.is_file():
+        raise InputError(
+            f"{file}: not found; `cuolr simulate` writes it with --randomised-lists, and with --randomised it is "
+            "estimated from a log whose lists were shown in random order"
+        )
+    return read_propensities(file)
+
+
+def _truth(source: Path, found: Propensities) -> Propensities:
+    """As far as the description of a simulated log gives it away; learners do not see that."""
+    match read_meta(source) if (source / META_FILE).is_file() else {}:
+        case {"source": {"click_model": {"name": _} as described}}:
+            model = click_model_from(described)
+        case _:  # a log of one's own
+            return Propensities()
+    estimates = [*found.continuation.values(), *([found.examination] if found.examination else [])]
+    return true_propensities(model, k=max(len(estimate.values) for estimate in estimates))
+
+
+def _columns(found: Propensities, truth: Propensities) -> dict[str, Estimate]:
+    examination = {"examination": found.examination, "examination (true)": truth.examination}
+    continuation = {f"continuation ({method})": e for method, e in {**found.continuation, **truth.continuation}.items()}
+    return {name: estimate for name, estimate in examination.items() if estimate is not None} | continuation
+
+
+def _cell(estimate: Estimate, place: int) -> str:
+    value = estimate.values[place] if place < len(estimate.values) else None
+    if value is None:
+        return "unknown"
+    error = estimate.standard_errors[place] if estimate.standard_errors else None
+    return f"{value:.4f}" if error is None else f"{value:.4f} ± {2 * error:.4f}"

@@ -1,0 +1,174 @@
+"""What every click model does: answer a ranked list with clicks, and say how likely each click was."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cuolr.config import from_dict, read_toml, to_dict
+from cuolr.errors import InputError, problems_in
+from cuolr.registry import Registry
+from cuolr.types import Bools, Doubles, Floats, IntegerArray
+
+CLICK_MODELS: Registry[type["ClickModel"]] = Registry(
+    "click model", package="cuolr.clicks", entry_points="cuolr.click_models"
+)
+
+Reals = TypeVar("Reals", Floats, Doubles)
+
+# The arrays of so many sessions of ten documents stay in a core's cache while a model works on them.
+SESSIONS_PER_BLOCK = 16_384
+
+
+def relevance_of(grades: IntegerArray, max_grade: int) -> Floats:
+    """The relevance of a grade r, (2^r − 1) / (2^r_max − 1), between 0 and 1 whatever the number of grades.
+
+    >>> print(relevance_of(np.array([0, 1, 4]), max_grade=4).round(3))
+    [0.    0.067 1.   ]
+    """
+    # Without the dtype NumPy would compute small integers in half precision.
+    gains = np.exp2(grades, dtype=np.float64) - 1
+    highest: int = 2**max_grade - 1
+    return (gains / max(highest, 1)).astype(np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClickModel(ABC):
+    """A user who looks at a ranked list and clicks: P(C_k = 1) = examination(R, k) · attractiveness(d_k).
+
+    Section 3.1, definition 3.1. A model is its own config: frozen, with the parameters as fields. Every number among
+    them is a probability, but for `eta`, the severity of the bias; anything else is refused with its name.
+
+    Attributes:
+        noise: ε, the attractiveness of an irrelevant document.
+    """
+
+    noise: float = 0.1
+
+    def __post_init__(self) -> None:
+        problems = [problem for field in fields(self) for problem in _problems(field.name, getattr(self, field.name))]
+        if problems:
+            raise InputError([f"{type(self).__name__}: {problem}" for problem in problems])
+
+    def attractiveness(self, relevance: Reals) -> Reals:
+        """α(d) = ε + (1 − ε)·relevance, section 5.1."""
+        return self.noise + (1 - self.noise) * relevance
+
+    def click_if_examined(self, relevance: Reals) -> Reals:
+        """[B, K] the chance that a document is clicked once it is looked at: its attractiveness."""
+        return self.attractiveness(relevance)
+
+    @abstractmethod
+    def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
+        """Where the user looks, if looking at document k makes them click exactly where `attracted` is true.
+
+        Args:
+            relevance: [B, K] between 0 and 1.
+            attracted: [B, K].
+            uniforms: [B, K] from [0, 1).
+
+        Returns:
+            [B, K]; position k depends on the positions above it alone, so what follows a list's end does not matter.
+        """
+
+    @abstractmethod
+    def examination_probability(self, relevance: Doubles) -> Doubles:
+        """[B, K] χ(R, k), the exact marginal P(E_k = 1) of a list without padding."""
+
+    def sample(self, relevance: Floats, where: Bools, rng: np.random.Generator) -> tuple[Bools, Bools]:
+        """Clicks and examination [B, K] of one session per list, with randomness from `rng`."""
+        return self.respond(relevance, where, rng.random((*relevance.shape, 2), dtype=np.float32))
+
+    def respond(self, relevance: Floats, where: Bools, uniforms: Floats) -> tuple[Bools, Bools]:
+        """Clicks and examination as a function of the lists and of the randomness, one session per list.
+
+        A session depends on its own row alone, so a log is the same however it is cut into batches.
+
+        Args:
+            relevance: [B, K] between 0 and 1, see `relevance_of`.
+            where: [B, K] true = a document is shown; real documents come first.
+            uniforms: [B, K, 2] from [0, 1): the first decides attraction, the second examination.
+
+        Returns:
+            clicks: [B, K], false where nothing is shown.
+            examination: [B, K] whether the user looked, false where nothing is shown.
+        """
+        assert uniforms.shape == (*relevance.shape, 2), (uniforms.shape, relevance.shape)
+        clicks, examination = np.empty(relevance.shape, np.bool_), np.empty(relevance.shape, np.bool_)
+        for start in range(0, len(relevance), SESSIONS_PER_BLOCK):
+            block = slice(start, start + SESSIONS_PER_BLOCK)
+            attracted = uniforms[block, :, 0] < self.click_if_examined(relevance[block])
+            examined = self.examine(relevance[block], attracted, uniforms[block, :, 1])
+            np.logical_and(examined, where[block], out=examination[block])
+            np.logical_and(examination[block], attracted, out=clicks[block])
+        return clicks, examination
+
+    def click_probability(self, relevance: Floats, where: Bools) -> Doubles:
+        """[B, K] the exact marginal P(C_k = 1), 0 where nothing is shown."""
+        exact = relevance.astype(np.float64)
+        return np.where(where, self.examination_probability(exact) * self.click_if_examined(exact), 0.0)
+
+
+def by_position(values: Sequence[float], like: Reals, power: float = 1.0) -> Reals:
+    """[K] a parameter for each position of lists `like` [B, K]; past the last one given, the last one carries on.
+
+    >>> by_position((0.5, 0.25), np.zeros((1, 4)), power=2)
+    array([0.25  , 0.0625, 0.0625, 0.0625])
+    """
+    positions = np.minimum(np.arange(like.shape[-1]), len(values) - 1)
+    return (np.asarray(values, np.float64)[positions] ** power).astype(like.dtype)
+
+
+def click_model_from(table: Mapping[str, Any]) -> ClickModel:
+    """The click model that a table describes: its registered `name`, and parameters where they are not the defaults.
+
+    >>> click_model_from({"name": "cascade", "noise": 0})
+    CascadeModel(noise=0.0)
+    """
+    parameters = dict(table)
+    name = parameters.pop("name", None)
+    if not isinstance(name, str):
+        known = ", ".join(CLICK_MODELS.names())
+        raise InputError(f"click model: expected a 'name' (one of {known}), found {name!r}")
+    return from_dict(CLICK_MODELS.get(name), parameters)
+
+
+def click_model(name: str, **parameters: Any) -> ClickModel:
+    """The click model of that name, with parameters where they are not the defaults.
+
+    >>> click_model("cascade", noise=0.2)
+    CascadeModel(noise=0.2)
+    """
+    return click_model_from({"name": name, **parameters})
+
+
+def click_model_table(model: ClickModel) -> dict[str, Any]:
+    """The table that `click_model_from` makes this model from; TOML and JSON can hold it."""
+    return {"name": CLICK_MODELS.name_of(type(model)), **to_dict(model)}
+
+
+def read_click_model(path: Path) -> ClickModel:
+    """The click model that a TOML file describes."""
+    table = read_toml(path)
+    with problems_in(path):
+        return click_model_from(table)
+
+
+def _problems(name: str, value: Any, place: str = "position") -> Iterator[str]:
+    """What is wrong with a parameter, a line each; a vector is by position, and a row of a table by entry."""
+    if isinstance(value, bool | str):
+        return
+    if isinstance(value, Sequence):
+        if not value:
+            yield f"{name}: expected at least one entry, found none"
+        for number, entry in enumerate(value, start=1):
+            yield from _problems(f"{name}, {place} {number}", entry, place="entry")
+    elif name == "eta":
+        if not (math.isfinite(value) and value >= 0):
+            yield f"eta: expected a finite number, 0 or more, found {value}"
+    elif not 0 <= value <= 1:
+        yield f"{name}: expected a probability between 0 and 1, found {value}"

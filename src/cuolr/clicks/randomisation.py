@@ -1,0 +1,63 @@
+"""Result randomisation, simulated: lists in random order, answered by a click model, for estimates of examination.
+
+Left of the wall: labels decide the clicks.
+"""
+
+import numpy as np
+
+from cuolr.clicks.click_model import ClickModel
+from cuolr.clicks.simulate import Progress, Simulation
+from cuolr.clicks.top_down import TopDownModel
+from cuolr.examination.propensities import Estimate, Propensities
+from cuolr.examination.randomised import estimate_propensities
+from cuolr.policies.random_policy import UniformLogger
+from cuolr.types import RankingDataset
+
+# Keeps the randomness of the experiment apart from that of a log with the same seed.
+SEED_OFFSET = 1 << 32
+
+
+def randomise(
+    dataset: RankingDataset,
+    click_model: ClickModel,
+    lists: int,
+    k: int = 10,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Propensities:
+    """Show each query's documents in random order, take the clicks of a click model, and keep only the estimates.
+
+    Memory does not grow with the number of lists: they are simulated twice, with the same randomness.
+
+    Args:
+        dataset: Left of the wall: its labels decide the clicks.
+        click_model: The user.
+        lists: How many; 10 million in the paper.
+        k: Length of the lists.
+        seed: 0 or more.
+        progress: Told how many lists were done since the last call; each is done twice.
+    """
+    simulation = Simulation(dataset, UniformLogger(), click_model, lists, k, seed + SEED_OFFSET)
+    return estimate_propensities(lambda: simulation.blocks(progress=progress))
+
+
+def true_propensities(click_model: ClickModel, k: int) -> Propensities:
+    """What the estimates of `estimate_propensities` are of, where it depends on the position alone.
+
+    That is the examination of position-based users, and the continuation, `true`, of users who read on until a click.
+    Where what is looked at is clicked more at one position than at another, as under trust bias, the ratio of clicks is
+    not that of examination, and there is nothing to show.
+    """
+    relevance = np.stack([np.zeros(k), np.ones(k)])
+    clicked = click_model.click_if_examined(relevance)
+    if (clicked != clicked[:, :1]).any():
+        return Propensities()
+    looked_at = click_model.examination_probability(relevance)
+    continuation = {}
+    if isinstance(click_model, TopDownModel) and click_model.continue_after_skip() == 1:
+        goes_on = np.broadcast_to(click_model.continue_after_click(relevance), relevance.shape)
+        if (goes_on[0] == goes_on[1]).all():
+            continuation["true"] = Estimate(tuple(goes_on[0].tolist()))
+    same_for_all = (looked_at[0] == looked_at[1]).all() and looked_at[0, 0] > 0
+    examination = Estimate(tuple((looked_at[0] / looked_at[0, 0]).tolist())) if same_for_all else None
+    return Propensities(examination, continuation)

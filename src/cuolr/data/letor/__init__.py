@@ -1,0 +1,1 @@
+"""LETOR files: labelled queries."""

@@ -1,0 +1,183 @@
+"""Parsed files as memory-mapped arrays, so that a data set is parsed once.
+
+The cache folder is `$CUOLR_CACHE`, else `$XDG_CACHE_HOME/cuolr`, else `~/.cache/cuolr`; it can be deleted at any time.
+
+    content/<key>/    the arrays of one file, `key` made of its content, the reader's version and its options
+    path/<key>.json   which content a path had when last read, with its size and modification time
+
+A path whose size and modification time are as they were, read by the same version, is taken from the cache at once.
+Otherwise the content is hashed, and parsed only if it is new. Arrays that were touched after they were written are
+compared with their checksums, and parsed again if they differ. Both kinds of entry are written whole or not at all.
+"""
+
+import hashlib
+import json
+import os
+import warnings
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cuolr.data.letor.blocks import Progress
+from cuolr.data.letor.reader import READER_VERSION, LetorFile, LetorOptions, group_file, read_file
+from cuolr.errors import InputError, InputWarning
+from cuolr.files import atomic_file, atomic_folder, content_hash
+from cuolr.types import Candidates
+
+_ARRAYS = ("features", "offsets", "query_ids", "document_ids", "relevance")
+
+
+class _DamagedError(Exception):
+    """An entry of the cache cannot be used."""
+
+
+def default_folder() -> Path:
+    """Where the cache is, see above."""
+    if folder := os.environ.get("CUOLR_CACHE"):
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuolr"
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A cache folder.
+
+    Attributes:
+        folder: Where it is; made when first needed.
+        verify: Whether to compare the content of files and arrays with their hashes even where nothing looks changed.
+    """
+
+    folder: Path
+    verify: bool = False
+
+    def read(self, path: Path, options: LetorOptions = LetorOptions(), progress: Progress | None = None) -> LetorFile:
+        """What `read_file` gives, from the cache where it is there, else parsed and put there."""
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        groups = group_file(path)
+        now = {
+            "path": str(path.resolve()),
+            "size": status.st_size,
+            "modified": status.st_mtime_ns,
+            "group_modified": groups.stat().st_mtime_ns if groups.exists() else None,
+            "reader": READER_VERSION,
+            "options": asdict(options),
+        }
+        pointer = self.folder / "path" / f"{_hash_of(now['path'], now['options'])}.json"
+        file = self._unchanged(pointer, now)
+        if file is None:
+            hashes = [content_hash(source) for source in (path, groups) if source.exists()]
+            content = _hash_of(hashes, READER_VERSION, asdict(options))
+            file = self._load(content)
+            if file is None:
+                parsed = self._store(content, read_file(path, options, progress))
+                self._point(pointer, {**now, "content": content})
+                return parsed
+            self._point(pointer, {**now, "content": content})
+        if progress is not None:
+            progress(status.st_size)
+        file.warn(path)
+        return file
+
+    def _unchanged(self, pointer: Path, now: dict[str, Any]) -> LetorFile | None:
+        """The file's arrays, if all that is known of it without reading it is as it was."""
+        known = _read_json(pointer)
+        if self.verify or known is None or {**known, "content": None} != {**now, "content": None}:
+            return None
+        return self._load(known["content"])
+
+    def _load(self, content: str) -> LetorFile | None:
+        folder = self.folder / "content" / content
+        description = _read_json(folder / "content.json")
+        if description is None:
+            return None
+        try:
+            arrays = {name: _open_array(folder, name, description["arrays"][name], self.verify) for name in _ARRAYS}
+            return _as_file(arrays, bool(description["dense"]), description["note"])
+        except (_DamagedError, OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _store(self, content: str, file: LetorFile) -> LetorFile:
+        """Put a parsed file in the cache and give it back memory-mapped; where there is no room, as it is."""
+        try:
+            with atomic_folder(self.folder / "content" / content, overwrite=True) as folder:
+                arrays = {name: _write_array(folder, name, value) for name, value in _arrays_of(file).items()}
+                description = {"dense": file.dense, "note": file.note, "arrays": arrays}
+                (folder / "content.json").write_text(json.dumps(description))
+        except OSError as error:
+            warnings.warn(
+                f"{self.folder}: cannot be written ({error.strerror}); not cached", InputWarning, stacklevel=3
+            )
+            return file
+        return self._load(content) or file
+
+    def _point(self, pointer: Path, known: dict[str, Any]) -> None:
+        try:
+            pointer.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(pointer) as unfinished:
+                unfinished.write_text(json.dumps(known))
+        except OSError:
+            return
+
+
+def _arrays_of(file: LetorFile) -> dict[str, Any]:
+    candidates = file.candidates
+    return {
+        "features": candidates.features,
+        "offsets": candidates.offsets,
+        "query_ids": candidates.query_ids,
+        "document_ids": candidates.document_ids,
+        "relevance": file.relevance,
+    }
+
+
+def _as_file(arrays: dict[str, Any], dense: bool, note: str | None) -> LetorFile:
+    candidates = Candidates(arrays["features"], arrays["offsets"], arrays["query_ids"], arrays["document_ids"])
+    return LetorFile(candidates, arrays["relevance"], dense, note)
+
+
+def _write_array(folder: Path, name: str, array: Any) -> dict[str, Any] | None:
+    """Write one array and describe the file, so that a change of it can be noticed; None = there is no such array."""
+    if array is None:
+        return None
+    path = folder / f"{name}.npy"
+    np.save(path, array, allow_pickle=False)
+    status = path.stat()
+    return {"size": status.st_size, "modified": status.st_mtime_ns, "checksum": _checksum(path)}
+
+
+def _open_array(folder: Path, name: str, expected: dict[str, Any] | None, verify: bool) -> Any:
+    if expected is None:
+        return None
+    path = folder / f"{name}.npy"
+    status = path.stat()
+    touched = status.st_mtime_ns != expected["modified"]
+    if status.st_size != expected["size"] or ((touched or verify) and _checksum(path) != expected["checksum"]):
+        raise _DamagedError
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _checksum(path: Path) -> int:
+    """CRC-32 of a file: against accidents, at the speed of memory."""
+    checksum = 0
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            checksum = zlib.crc32(data, checksum)
+    return checksum
+
+
+def _hash_of(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

@@ -1,0 +1,261 @@
+"""The public learning-to-rank data sets: how their folders look, what is in them, and where they are to be had.
+
+Nothing is downloaded: the user points at the folder that he has.
+"""
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from cuolr.data.letor.reader import LetorFile, LetorOptions, read_file, read_splits
+from cuolr.errors import InputError, InputWarning
+from cuolr.registry import unknown_name
+from cuolr.types import RankingDataset
+
+SPLITS = ("train", "vali", "test")
+# What a generated data set says of itself, beside its folds.
+DESCRIPTION_FILE = "generated.json"
+# Of the training queries, where there is no validation part.
+VALIDATION_SHARE = 0.2
+
+_NAMES_OF_SPLIT = {
+    "train": ("train.txt", "trainingset.txt"),
+    "vali": ("vali.txt", "valid.txt", "validationset.txt"),
+    "test": ("test.txt", "testset.txt"),
+}
+_LETOR_4 = "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
+_MSLR = "https://www.microsoft.com/en-us/research/project/mslr/"
+_YAHOO = "https://webscope.sandbox.yahoo.com/ (dataset C14)"
+_ISTELLA = "https://istella.ai/data/"
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What is known of a published data set.
+
+    Attributes:
+        name: Its name here.
+        title: Its name in the literature.
+        n_features: Features per document; None = whatever the files have.
+        max_grade: The highest relevance grade; None = the files do not say, so the highest that occurs is taken.
+        folds: Cross-validation folds, in folders Fold1, Fold2, …; 0 = the files lie in the folder itself.
+        queries: Expected number of queries, all splits together; None = not known.
+        documents: Expected number of documents, all splits together.
+        home: Where it is to be had.
+        prefix: What the names of the files begin with.
+        has_validation: Whether it comes with a validation split.
+    """
+
+    name: str
+    title: str
+    n_features: int | None
+    max_grade: int | None
+    folds: int
+    queries: int | None
+    documents: int | None
+    home: str
+    prefix: str = ""
+    has_validation: bool = True
+
+
+# The number of queries and documents as their publishers state them.
+CATALOGUE: Mapping[str, DatasetInfo] = {
+    info.name: info
+    for info in (
+        DatasetInfo("mslr-web10k", "MSLR-WEB10K", 136, 4, 5, 10_000, 1_200_192, _MSLR),
+        DatasetInfo("mslr-web30k", "MSLR-WEB30K", 136, 4, 5, 31_531, 3_771_125, _MSLR),
+        DatasetInfo("yahoo-set1", "Yahoo! LETOR set 1", 700, 4, 0, 29_921, 709_877, _YAHOO, prefix="set1."),
+        DatasetInfo("yahoo-set2", "Yahoo! LETOR set 2", 700, 4, 0, 6_330, 172_870, _YAHOO, prefix="set2."),
+        DatasetInfo("istella", "Istella LETOR", 220, 4, 0, 33_018, 10_454_629, _ISTELLA, has_validation=False),
+        DatasetInfo("istella-s", "Istella-S LETOR", 220, 4, 0, 33_018, 3_408_630, _ISTELLA),
+        DatasetInfo("mq2007", "LETOR 4.0 MQ2007", 46, 2, 5, 1_692, 69_623, _LETOR_4),
+        DatasetInfo("mq2008", "LETOR 4.0 MQ2008", 46, 2, 5, 784, 15_211, _LETOR_4),
+        DatasetInfo("ohsumed", "LETOR 3.0 OHSUMED", 45, 2, 5, 106, 16_140, _LETOR_4),
+        DatasetInfo("folder", "any folder of FoldN/{train,vali,test}.txt", None, None, 0, None, None, "your own"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of one fold of a data set.
+
+    Attributes:
+        info: What is known of the data set.
+        folder: The folder that the user gave.
+        fold: The fold, None where there are none.
+        paths: A file for each split that is there; `vali` may be missing.
+    """
+
+    info: DatasetInfo
+    folder: Path
+    fold: int | None
+    paths: Mapping[str, Path]
+
+
+def find_info(folder: Path, name: str | None = None) -> DatasetInfo:
+    """What data set a folder holds: the one that is named, else the one the folder is named after, else any."""
+    if name is not None:
+        if name not in CATALOGUE:
+            raise unknown_name("data set", name, CATALOGUE)
+        return CATALOGUE[name]
+    plain = re.sub(r"[^a-z0-9]", "", folder.resolve().name.lower())
+    for info in CATALOGUE.values():
+        if plain in {re.sub(r"[^a-z0-9]", "", text.lower()) for text in (info.name, info.title)}:
+            return info
+    known = [info for info in CATALOGUE.values() if info.prefix and _has_train(folder, info.prefix)]
+    if len(known) > 1:
+        names = " and ".join(info.name for info in known)
+        raise InputError(f"{folder}: expected one data set, found {names}; say which with --dataset")
+    return known[0] if known else CATALOGUE["folder"]
+
+
+def _has_train(folder: Path, prefix: str) -> bool:
+    names = (f"{place}{prefix}train.txt{suffix}" for place in ("", "*/") for suffix in ("", ".gz"))
+    return any(any(folder.glob(name)) for name in names)
+
+
+def find_folds(folder: Path) -> list[int]:
+    """The folds that are there, by their folders named Fold1, Fold2 and so on."""
+    if not folder.is_dir():
+        return []
+    matches = (re.fullmatch(r"Fold([1-9]\d*)", entry.name) for entry in folder.iterdir() if entry.is_dir())
+    return sorted(int(match[1]) for match in matches if match)
+
+
+def find_source(folder: Path, fold: int | None = None, name: str | None = None) -> Source:
+    """Find the files of one fold.
+
+    Args:
+        folder: The folder that the user has; files may be gzipped, and may lie one level deeper.
+        fold: Which fold; None = the first, or the folder itself where there are none.
+        name: The data set's name in the catalogue; None = found by the folder's name and files.
+
+    Raises:
+        InputError: That says what is missing and where the data set is to be had.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: expected a folder, found {'a file' if folder.exists() else 'nothing'}")
+    info = find_info(folder, name)
+    root = _root(folder, info)
+    if info.max_grade is None:
+        info = replace(info, max_grade=_described_scale(root))
+    folds = find_folds(root)
+    if info.folds and not folds:
+        raise InputError(_missing(info, f"{folder}: expected folders Fold1 to Fold{info.folds}, found none"))
+    if folds and fold is None:
+        fold = folds[0]
+    if fold is not None and fold not in folds:
+        found = f"folds {', '.join(map(str, folds))}" if folds else "no folders named FoldN"
+        raise InputError(_missing(info, f"{folder}: expected the folder Fold{fold}, found {found}"))
+    home = root if fold is None else root / f"Fold{fold}"
+    found_paths = {split: _find_split(home, split, info) for split in SPLITS}
+    problems = [
+        _missing(info, f"{home}: expected {_wanted(split, info)}, found none")
+        for split in SPLITS
+        if found_paths[split] is None and split != "vali"
+    ]
+    if problems:
+        raise InputError(problems)
+    return Source(info, folder, fold, {split: path for split, path in found_paths.items() if path is not None})
+
+
+def load_source(
+    source: Source,
+    read: Callable[[Path, LetorOptions], LetorFile] = read_file,
+    options: LetorOptions = LetorOptions(),
+) -> dict[str, RankingDataset]:
+    """Read train, vali and test; where there is no validation part, cut one from train, by query.
+
+    Args:
+        source: The files.
+        read: Reads one file; the cache puts itself here.
+        options: How to read them.
+    """
+    expected = LetorOptions(options.zero_based, options.missing, source.info.n_features or options.n_features)
+    splits = read_splits(source.paths, expected, source.info.max_grade, read)
+    if "vali" not in splits:
+        if source.info.has_validation:
+            problem = (
+                f"{source.folder}: no validation part; {VALIDATION_SHARE:.0%} of the training queries serve as one"
+            )
+            warnings.warn(problem, InputWarning, stacklevel=2)
+        try:
+            splits["train"], splits["vali"] = cut_validation(splits["train"], VALIDATION_SHARE, seed=1)
+        except InputError as error:
+            raise InputError([f"{source.paths['train']}: {problem}" for problem in error.problems]) from None
+    return {split: splits[split] for split in SPLITS}
+
+
+def cut_validation(train: RankingDataset, share: float, seed: int) -> tuple[RankingDataset, RankingDataset]:
+    """Split the queries of a training set in two at random: what is left of train, and a validation set."""
+    n_queries = train.candidates.n_queries
+    n_validation = max(1, round(share * n_queries))
+    if n_validation >= n_queries:
+        raise InputError(f"expected at least 2 queries to cut a validation part from train, found {n_queries}")
+    order = np.random.default_rng(seed).permutation(n_queries)
+    return train.select(np.sort(order[n_validation:])), train.select(np.sort(order[:n_validation]))
+
+
+def check_counts(source: Source, splits: Mapping[str, RankingDataset]) -> str | None:
+    """A line that says so if the splits do not have the published number of queries and documents; else None."""
+    info = source.info
+    queries = sum(split.candidates.n_queries for split in splits.values())
+    documents = sum(split.candidates.n_documents for split in splits.values())
+    if info.queries is None or (queries, documents) == (info.queries, info.documents):
+        return None
+    return (
+        f"{source.folder}: expected {info.queries:,} queries and {info.documents:,} documents in {info.title}, "
+        f"found {queries:,} and {documents:,}; is it complete?"
+    )
+
+
+def _root(folder: Path, info: DatasetInfo) -> Path:
+    """Where the folds or the splits lie: the folder itself, or the only one below it that has them.
+
+    LETOR 3.0 and 4.0 come in variants, a folder each; the one that the literature uses is `QueryLevelNorm`.
+    """
+    below = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not find_folds(folder))
+    roots = [home for home in (folder, *below) if find_folds(home) or _find_split(home, "train", info)]
+    preferred = [home for home in roots if home in (folder, folder / "QueryLevelNorm")]
+    if len(roots) > 1 and not preferred:
+        raise InputError(f"{folder}: expected one data set, found several; give one of {', '.join(map(str, roots))}")
+    return (preferred or roots or [folder])[0]
+
+
+def _described_scale(root: Path) -> int | None:
+    """The highest grade of a generated data set's scale; None = the folder does not say."""
+    file = root / DESCRIPTION_FILE
+    if not file.is_file():
+        return None
+    try:
+        described = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file}: not valid JSON: {error}") from None
+    grade = described.get("max_grade") if isinstance(described, dict) else None
+    if grade is not None and (type(grade) is not int or grade < 1):
+        raise InputError(f"{file}: max_grade: expected a whole number from 1 up, found {grade!r}")
+    return grade
+
+
+def _names(split: str, info: DatasetInfo) -> list[str]:
+    names = [info.prefix + name for name in _NAMES_OF_SPLIT[split]]
+    return names + [f"{name}.gz" for name in names]
+
+
+def _find_split(folder: Path, split: str, info: DatasetInfo) -> Path | None:
+    return next((folder / name for name in _names(split, info) if (folder / name).is_file()), None)
+
+
+def _wanted(split: str, info: DatasetInfo) -> str:
+    first, *others = (info.prefix + name for name in _NAMES_OF_SPLIT[split])
+    return f"{first} (or {', '.join(others)}, or one of these gzipped)"
+
+
+def _missing(info: DatasetInfo, problem: str) -> str:
+    return problem if info.name == "folder" else f"{problem}; {info.title} is to be had at {info.home}"

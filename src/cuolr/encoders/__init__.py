@@ -1,1 +1,0 @@
-"""State encoders: what the user has seen so far, as a vector."""

@@ -1,0 +1,1 @@
+"""How likely users examine a position."""

@@ -1,0 +1,181 @@
+"""How users look at positions, estimated from lists in random order (result randomisation, appendix A).
+
+In random order every position shows documents as good as any other's on average, so what is left of the difference in
+clicks is the users' attention. The estimates have nothing to do with `logging_propensity`, the logger's chance to place
+a document.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import scipy
+
+from cuolr.examination.propensities import Estimate, Propensities
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.log_folder import require_sessions
+from cuolr.types import Bools, Doubles, Ints
+
+# The lists of a randomised log, in parts; it is read twice.
+Blocks: TypeAlias = Callable[[], Iterable[ClickLog]]
+
+# Chances of a later click that are told apart: far finer than what is known of them.
+BINS = 4_096
+
+
+def estimate_propensities(blocks: Blocks) -> Propensities:
+    """Estimate from lists in random order, table "Details for IPW and CM-IPW" of appendix A.
+
+    examination         θ_k = Σ C_k / Σ C_1.
+    continuation/paper  λ_k = 1 − |{s ∈ S_k: no click after k}| / |S_k|, S_k the sessions with a click at k. It counts
+                        who went on and clicked nothing more as who stopped, so it is too small.
+    continuation/mle    The λ_k under which what follows the clicks at k is most likely, in the dependent click model:
+                        Π_{s ∈ S_k with a later click} λ_k · Π_{s ∈ S_k without} (1 − λ_k·q_s), where q_s, the chance of
+                        a later click for who goes on, is 1 − Π_{i>k} (1 − α(d_i)). The attractiveness α(d) is the share
+                        of clicks where d was looked at for certain: up to its list's first click. Clicks further down
+                        say no more about it without bias: positions up to a *later* click were looked at as well, but
+                        are known to be because one of them was clicked.
+
+    λ of the last position cannot be known from lists that end there.
+
+    Deviation: the paper prints θ_k upside down. Where lists are of different length, sums are over the sessions that
+    show something at k, or, for λ_k, after k: the others say nothing about it.
+
+    Args:
+        blocks: Raw sessions, all over the same candidates; they need not fit into memory.
+    """
+    counts = _Counts.of(blocks)
+    chances = _chances_of_a_later_click(blocks, counts.attractiveness())
+    return Propensities(
+        examination=counts.examination(),
+        continuation={"mle": _most_likely_continuation(counts.later, chances), "paper": counts.paper_continuation()},
+        lists=counts.lists,
+    )
+
+
+@dataclass
+class _Counts:
+    """Sums over sessions: by position [K], and of each document [n_documents].
+
+    Attributes:
+        lists: Number of sessions.
+        clicks: Clicks at k.
+        first: Clicks at position 1 of the sessions that show something at k.
+        both: Sessions with a click at 1 and at k.
+        followed: Clicks at k with something shown below.
+        later: Clicks at k with a click below.
+        looked_at: Sessions that show the document at or above their first click.
+        attracted: Sessions whose first click is on the document.
+    """
+
+    lists: int
+    clicks: Ints
+    first: Ints
+    both: Ints
+    followed: Ints
+    later: Ints
+    looked_at: Ints
+    attracted: Ints
+
+    @classmethod
+    def of(cls, blocks: Blocks) -> "_Counts":
+        total: _Counts | None = None
+        for log in blocks():
+            require_sessions(log, "estimating propensities")
+            if total is None:
+                by_position = (np.zeros(log.k, np.int64) for _ in range(5))
+                total = cls(0, *by_position, *np.zeros((2, log.candidates.n_documents), np.int64))
+            total._add(log)
+        assert total is not None, "a log has at least one block"
+        return total
+
+    def _add(self, log: ClickLog) -> None:
+        clicks, where = log.clicks.astype(np.bool_), log.where
+        self.lists += len(log)
+        self.clicks += clicks.sum(axis=0)
+        self.first += (clicks[:, :1] & where).sum(axis=0)
+        self.both += (clicks[:, :1] & clicks).sum(axis=0)
+        followed = clicks[:, :-1] & where[:, 1:]
+        self.followed[:-1] += followed.sum(axis=0)
+        self.later[:-1] += (followed & _any_below(clicks)).sum(axis=0)
+        up_to_first = where & (np.cumsum(clicks, axis=1, dtype=np.int16) <= clicks)
+        rows = _rows(log)
+        self.looked_at += np.bincount(rows[up_to_first], minlength=len(self.looked_at))
+        self.attracted += np.bincount(rows[up_to_first & clicks], minlength=len(self.attracted))
+
+    def attractiveness(self) -> Doubles:
+        """[n_documents] the mean of all where a document was never looked at for certain."""
+        overall = self.attracted.sum() / max(self.looked_at.sum(), 1)
+        return np.where(self.looked_at > 0, self.attracted / np.maximum(self.looked_at, 1), overall)
+
+    def examination(self) -> Estimate:
+        known = self.first > 0
+        first = np.maximum(self.first, 1)
+        ratio = self.clicks / first
+        # The delta method: the variance of Σ (C_k − θ C_1) over (Σ C_1)².
+        error = np.sqrt(self.clicks + ratio**2 * self.first - 2 * ratio * self.both) / first
+        return _estimate(ratio, error, known)
+
+    def paper_continuation(self) -> Estimate:
+        share = self.later / np.maximum(self.followed, 1)
+        error = np.sqrt(share * (1 - share) / np.maximum(self.followed, 1))
+        return _estimate(share, error, self.followed > 0)
+
+
+def _chances_of_a_later_click(blocks: Blocks, attractiveness: Doubles) -> Ints:
+    """[K, BINS] the number of sessions whose last click is at k, by q_s, their chance of a later one."""
+    skip = (1 - attractiveness).astype(np.float32)
+    chances: Ints | None = None
+    for log in blocks():
+        if chances is None:
+            chances = np.zeros(log.k * BINS, np.int64)
+        clicks = log.clicks.astype(np.bool_)
+        last = clicks.copy()
+        last[:, :-1] &= ~_any_below(clicks)
+        session, position = np.nonzero(last)
+        skips = np.where(log.where, skip[_rows(log)], np.float32(1))
+        # Down from the end: the chance to skip all that is below.
+        below = np.ones_like(skips)
+        np.cumprod(skips[:, :0:-1], axis=1, out=below[:, -2::-1])
+        chance = np.minimum(((1 - below[session, position]) * BINS).astype(np.int64), BINS - 1)
+        # Where nothing is shown below, nothing can be learned.
+        followed = below[session, position] < 1
+        chances += np.bincount((position * BINS + chance)[followed], minlength=len(chances))
+    assert chances is not None
+    return chances.reshape(-1, BINS)
+
+
+def _most_likely_continuation(later: Ints, chances: Ints) -> Estimate:
+    """The root in [0, 1] of d/dλ log-likelihood = later / λ − Σ q / (1 − λq), for each position by itself."""
+    q = (np.arange(BINS) + 0.5) / BINS
+
+    def slope(continuation: float, k: int) -> float:
+        return float(later[k] / continuation - (chances[k] * q / (1 - continuation * q)).sum())
+
+    values, errors = np.zeros(len(later)), np.zeros(len(later))
+    for k in np.flatnonzero(later).tolist():
+        values[k] = scipy.optimize.brentq(slope, 1e-12, 1.0, args=(k,)) if slope(1.0, k) < 0 else 1.0
+        information = later[k] / values[k] ** 2 + (chances[k] * (q / (1 - values[k] * q)) ** 2).sum()
+        errors[k] = information**-0.5
+    known = later + chances.sum(axis=1) > 0
+    known[-1] = False
+    return _estimate(values, errors, known)
+
+
+def _estimate(values: Doubles, errors: Doubles, known: Bools) -> Estimate:
+    def listed(numbers: Doubles) -> tuple[float | None, ...]:
+        return tuple(float(number) if sure else None for number, sure in zip(numbers, known, strict=True))
+
+    return Estimate(listed(values), listed(errors))
+
+
+def _rows(log: ClickLog) -> Ints:
+    """[M, K] the row of each shown document; of any where there is none."""
+    return log.candidates.offsets[log.query, None] + np.maximum(log.ranking, 0)
+
+
+def _any_below(clicks: Bools) -> Bools:
+    """[M, K − 1] whether there is a click below each position but the last."""
+    below: Bools = np.logical_or.accumulate(clicks[:, :0:-1], axis=1)[:, ::-1]
+    return below

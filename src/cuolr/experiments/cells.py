@@ -1,0 +1,165 @@
+"""One cell of an experiment: train a method on a log, or on labels for a yardstick, and measure it on test queries.
+
+Left of the wall: it simulates and evaluates. The learner gets the log, and a function to validate by.
+"""
+
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cuolr.clicks.click_model import ClickModel
+from cuolr.clicks.simulate import simulate
+from cuolr.evaluation.evaluate import evaluate, score_on
+from cuolr.examination.propensities import Propensities, save_propensities
+from cuolr.experiments.datasets import Splits
+from cuolr.experiments.results import CellResult
+from cuolr.experiments.spec import Cell, Experiment, Logging, oracle_settings
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.random_policy import RandomPolicy
+from cuolr.supervised.oracle import fit_best, fit_lambdamart, only_shown
+from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.training.fit import fit, to_be_aggregated
+from cuolr.training.loop import policy_validation
+from cuolr.training.presets.configure import configure
+from cuolr.types import Candidates, RankingDataset
+
+DIGITS = 5
+# Stands in for the training queries where a log is sent to workers that have them.
+NO_CANDIDATES = Candidates(np.empty((0, 0), np.float32), np.zeros(1, np.int64), np.empty(0, np.str_))
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """What the learners of a group of cells have in common.
+
+    Attributes:
+        log: Raw sessions; without the candidates, which are the training queries'.
+        aggregated: The same, one row for each list.
+        propensities: By the name of the click model that they were estimated under.
+    """
+
+    log: ClickLog
+    aggregated: ClickLog
+    propensities: Mapping[str, Propensities]
+
+
+def logging_policy(logging: Logging, train: RankingDataset, seed: int) -> RankingPolicy:
+    """The policy that shows the lists of a log."""
+    if logging.name == "random":
+        return RandomPolicy(seed)
+    return fit_ranksvm(train, logging.fraction, seed)
+
+
+def simulate_clicks(
+    train: RankingDataset,
+    policy: RankingPolicy,
+    model: ClickModel,
+    cell: Cell,
+    k: int,
+    propensities: Mapping[str, Propensities],
+) -> Clicks:
+    """The log of a group of cells, of which `cell` is one."""
+    sessions = cell.sessions_per_query * train.candidates.n_queries
+    longest = int(train.candidates.sizes.max())
+    log = simulate(train, policy, model, sessions, min(k, longest), cell.seed)
+    return Clicks(
+        replace(log, candidates=NO_CANDIDATES), replace(aggregate(log), candidates=NO_CANDIDATES), propensities
+    )
+
+
+def run_cell(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks | None) -> CellResult:
+    """Train and measure.
+
+    Args:
+        experiment: What the cell is of.
+        cell: Which one.
+        splits: Labelled queries for training, validation and test.
+        clicks: What there is to learn from; None for a yardstick.
+    """
+    start = time.perf_counter()
+    trained = _fit_yardstick(experiment, cell, splits) if clicks is None else _learn(experiment, cell, splits, clicks)
+    seconds = time.perf_counter() - start
+    evaluation = evaluate(trained.policy, splits[experiment.split], experiment.measures)
+    return CellResult(
+        measures=evaluation.means(),
+        per_query=evaluation.per_query,
+        seconds=round(seconds, 3),
+        validations=trained.validations,
+        best_step=trained.best_step,
+        steps=trained.steps,
+        log={} if clicks is None else _describe(clicks.aggregated),
+        settings=trained.settings,
+        notes=trained.notes,
+    )
+
+
+@dataclass(frozen=True)
+class _Trained:
+    policy: RankingPolicy
+    validations: Mapping[int, float]
+    best_step: int
+    steps: int
+    settings: Mapping[str, Any]
+    notes: Mapping[str, Any]
+
+
+def _learn(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks) -> _Trained:
+    method, config = experiment.method_named(cell.method), experiment.config_of(cell)
+    assert config is not None
+    settings = config.as_dict()
+    validate = None
+    if experiment.validation != "log":
+        validate = policy_validation(score_on(splits["vali"], experiment.validation))
+    with tempfile.TemporaryDirectory() as folder:
+        if takes_propensities(experiment, cell):
+            file = Path(folder) / "propensity.json"
+            save_propensities(clicks.propensities[method.propensities or cell.click_model], file)
+            given = {**method.settings, "learner.propensities": str(file)}
+            training = {f"training.{name}": value for name, value in settings["training"].items()}
+            config = configure(method.learner, method.preset, {**training, **given})
+        raw = not to_be_aggregated(clicks.log, config.learner_class, "auto")
+        log = replace(clicks.log if raw else clicks.aggregated, candidates=splits["train"].candidates)
+        result = fit(log, config, validate)
+    if result.best is None or result.outcome == "interrupted":
+        raise KeyboardInterrupt
+    notes = {"validation": result.best.score, "stopped": result.outcome}
+    return _Trained(result.best.policy, result.validations, result.best.step, result.steps, settings, notes)
+
+
+def takes_propensities(experiment: Experiment, cell: Cell) -> bool:
+    """Whether the cell's learner is to be told how users look at positions."""
+    config = experiment.config_of(cell)
+    return config is not None and hasattr(config.learner_config, "propensities")
+
+
+def _fit_yardstick(experiment: Experiment, cell: Cell, splits: Splits) -> _Trained:
+    train, validation = splits["train"], splits["vali"]
+    learner = experiment.method_named(cell.method).learner
+    notes: dict[str, Any] = {}
+    policy: RankingPolicy
+    if learner == "logging":
+        policy = logging_policy(experiment.logging_named(cell.logging), train, cell.seed)
+    elif learner == "oracle":
+        policy = fit_lambdamart(train, validation, oracle_settings(experiment.method_named(cell.method), cell.seed))
+    else:
+        if learner == "skyline":
+            logger = logging_policy(experiment.logging_named(cell.logging), train, cell.seed)
+            train = only_shown(train, logger.rank(train.candidates, experiment.k))
+        best = fit_best(train, validation, cell.seed, threads=1)
+        policy, notes = best.policy, {"chosen": best.name, "validation": dict(best.validation)}
+    return _Trained(policy, {}, 0, 0, {}, notes)
+
+
+def _describe(log: ClickLog) -> dict[str, Any]:
+    """What a log is like, for the report."""
+    shown = (log.where * log.count[:, None]).sum(axis=0)
+    clicked = (log.clicks * log.where * log.count[:, None]).sum(axis=0)
+    rate = clicked / np.maximum(shown, 1)
+    return {"sessions": log.sessions, "rows": len(log), "click_rate": [round(float(value), DIGITS) for value in rate]}

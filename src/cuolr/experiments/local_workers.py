@@ -1,0 +1,151 @@
+"""Workers on this machine: processes with one thread each, so that they do not fight for the cores."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import joblib
+
+from cuolr.experiments.cells import run_cell
+from cuolr.experiments.results import CellResult
+from cuolr.experiments.scratch import Scratch
+from cuolr.experiments.spec import Cell, Experiment
+from cuolr.experiments.workers import Failure, Finished, describe
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+
+
+class Processes:
+    """A pool of processes. Data and logs lie in scratch files that the processes map into memory.
+
+    A process that dies (out of memory, say) takes the pool down with it; the cells that were under way are then run
+    once more, one at a time, so that the one to blame is found and the others are not lost.
+    """
+
+    def __init__(self, experiment: Experiment, jobs: int) -> None:
+        self._experiment, self._jobs = experiment, jobs
+        self._scratch = Scratch()
+        self._count = 0
+        self._under_way: dict[Future[CellResult], tuple[Cell, Path, Path | None]] = {}
+        self._suspects: list[tuple[Cell, Path, Path | None]] = []
+        self._environment = _environment(ONE_THREAD)
+        self._pool = _new_pool(jobs)
+
+    def __enter__(self) -> Self:
+        # For as long as processes may be started, which the pool does when there is work.
+        self._environment.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in multiprocessing.active_children():
+            process.terminate()  # cells under way are not waited for
+        self._pool.shutdown(cancel_futures=True)
+        self._scratch.close()
+        self._environment.__exit__(None, None, None)
+
+    @property
+    def free(self) -> int:
+        """How many cells can be submitted now; one more than there are processes, so that none waits for work."""
+        return self._jobs + 1 - len(self._under_way) - len(self._suspects)
+
+    def share(self, thing: Any) -> Path:
+        """Put something where all processes can have it."""
+        self._count += 1
+        path = self._scratch.path / f"{self._count}.joblib"
+        joblib.dump(thing, path)
+        return path
+
+    def forget(self, handle: Path) -> None:
+        """It is not needed any more."""
+        handle.unlink(missing_ok=True)
+
+    def submit(self, cell: Cell, splits: Path, clicks: Path | None) -> None:
+        """Run a cell."""
+        try:
+            future = self._pool.submit(_run, self._experiment, cell, splits, clicks)
+        except BrokenProcessPool:  # noticed before the result of the cell that broke it was asked for
+            self._suspects.append((cell, splits, clicks))
+            return
+        self._under_way[future] = (cell, splits, clicks)
+
+    def next_finished(self) -> Iterator[Finished]:
+        """Wait for at least one cell to finish."""
+        if self._under_way:
+            done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
+            for future in done:
+                work = self._under_way.pop(future)
+                try:
+                    yield work[0], future.result()
+                except BrokenProcessPool:
+                    self._suspects.append(work)
+                except Exception as error:
+                    yield work[0], Failure(describe(error))
+        if self._suspects and not self._under_way:
+            yield from self._try_alone()
+
+    def _try_alone(self) -> Iterator[Finished]:
+        self._pool.shutdown()
+        for cell, splits, clicks in self._suspects:
+            with _new_pool(1) as pool:
+                try:
+                    yield cell, pool.submit(_run, self._experiment, cell, splits, clicks).result()
+                except BrokenProcessPool:
+                    yield cell, Failure("its process was killed; was there enough memory?")
+                except Exception as error:
+                    yield cell, Failure(describe(error))
+        self._suspects = []
+        self._pool = _new_pool(self._jobs)
+
+
+def _new_pool(jobs: int) -> ProcessPoolExecutor:
+    # Forked processes inherit locks of threads that they do not have; spawned ones start clean.
+    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin)
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _begin() -> None:
+    """What each process does first."""
+    import torch
+
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent decides
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    # A parent that is killed cannot stop its processes; they would finish their cells for nobody.
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def _run(experiment: Experiment, cell: Cell, splits: Path, clicks: Path | None) -> CellResult:
+    return run_cell(experiment, cell, _load(splits), None if clicks is None else _load(clicks))
+
+
+@lru_cache(maxsize=4)
+def _load(path: Path) -> Any:
+    """What the parent has shared; arrays are mapped, not read."""
+    return joblib.load(path, mmap_mode="r")

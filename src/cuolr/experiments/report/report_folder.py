@@ -1,0 +1,81 @@
+"""The folder of a report: the page, the tables, the plots, and the numbers for programs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cuolr.config import to_dict, to_toml
+from cuolr.errors import InputError
+from cuolr.experiments.report.drawing import save
+from cuolr.experiments.report.page import efforts, render
+from cuolr.experiments.report.plots import all_plots
+from cuolr.experiments.report.summary import Summary
+from cuolr.experiments.report.table_files import as_csv, latex, markdown, records
+from cuolr.files import atomic_folder, refuse_existing
+
+PAGE = "report.html"
+# Every report has it, and it tells the report's files; a folder without it, or with other files, is not replaced.
+NUMBERS = "report.json"
+
+
+def refuse_others(out: Path) -> None:
+    """Stop before any work where a report would take the place of something else."""
+    refuse_existing(out, overwrite=True, ours=NUMBERS)
+    if not out.exists():
+        return
+    try:
+        files = json.loads((out / NUMBERS).read_text(encoding="utf-8"))["files"]
+    except (ValueError, KeyError, TypeError):
+        files = [NUMBERS]
+    if others := sorted({file.name for file in out.iterdir()} - set(files)):
+        raise InputError(
+            f"{out}: has {others[0]}, which is of no report, so it is not replaced; give another path, or remove it "
+            "yourself"
+        )
+
+
+def write_report(summary: Summary, out: Path) -> None:
+    """Write everything, whole or not at all; an earlier report is replaced, and nothing else."""
+    refuse_others(out)
+    with atomic_folder(out, overwrite=True, ours=NUMBERS) as folder:
+        plots = all_plots(summary)
+        for plot in plots:
+            if plot.measure in ("", summary.main_measure):
+                save(plot, folder)
+        texts = {
+            "tables.md": markdown(summary),
+            "tables.csv": as_csv(summary),
+            "experiment.toml": to_toml(summary.results.experiment),
+            **{f"table-{number}.tex": latex(summary, table) for number, table in enumerate(summary.tables, start=1)},
+        }
+        files = [NUMBERS, *texts, *sorted(file.name for file in folder.iterdir())]
+        texts[NUMBERS] = json.dumps({**numbers(summary), "files": [PAGE, *files]}, indent=2) + "\n"
+        texts[PAGE] = render(summary, plots, files, _command(summary))
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+def numbers(summary: Summary) -> dict[str, Any]:
+    """All numbers of the report, for programs."""
+    results = summary.results
+    return {
+        "title": results.experiment.title,
+        "data": dict(results.data),
+        "main_measure": summary.main_measure,
+        "scores": records(summary),
+        "chosen": [
+            {"row": row, "setting": to_dict(setting), "method": method}
+            for (row, setting), method in summary.chosen.items()
+        ],
+        "finished": len(results.cells),
+        "failed": {str(cell): error for cell, error in results.failed.items()},
+        "missing": [str(cell) for cell in results.missing],
+        "seconds": {effort.method: effort.total for effort in efforts(results)},
+        "versions": dict(results.versions),
+    }
+
+
+def _command(summary: Summary) -> str:
+    """What makes the results again: as the runner wrote it down, or from the configuration beside the page."""
+    known = summary.results.data.get("command")
+    return str(known) if known else "cuolr experiment experiment.toml --data DATA --out RESULTS"

@@ -1,0 +1,1 @@
+"""LambdaMART on clicks."""

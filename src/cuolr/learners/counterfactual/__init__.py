@@ -1,0 +1,1 @@
+"""Counterfactual learners: a debiasing over a ranker."""

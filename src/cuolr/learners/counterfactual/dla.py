@@ -1,0 +1,110 @@
+"""`dla`: learns the ranker and the examination of positions together, from clicks alone."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner, softmax_loss
+from cuolr.learners.gradient import expect
+from cuolr.networks.layers import DocumentNetwork
+from cuolr.networks.masked import log_softmax
+from cuolr.training.base_learner import LEARNERS
+from cuolr.training.batches import SessionBatch
+
+
+@dataclass(frozen=True)
+class DlaConfig(ListwiseConfig):
+    """Settings of DLA, on top of those of `ListwiseConfig`.
+
+    Attributes:
+        examination_model: A free number for each position (`free`), or a network of the position (`network`), with
+            hidden layers as the ranker's.
+        examination_learning_rate: Of it.
+        max_weight: No click counts more than this, in either loss.
+    """
+
+    examination_model: Literal["free", "network"] = "free"
+    examination_learning_rate: float = 1e-2
+    max_weight: float = 100.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self, examination_learning_rate=(0, 1), max_weight=(1, float("inf")))
+
+
+@LEARNERS.register("dla")
+class DualLearningAlgorithm(ListwiseLearner):
+    """Two softmax list losses, each weighted by what the other network says, relative to position 1.
+
+    With s the scores of the documents and e the logits of the positions: −Σ_k c_k·exp(e_1 − e_k)·log softmax(s)_k for
+    the ranker, and −Σ_k c_k·exp(s_1 − s_k)·log softmax(e)_k for examination. Weights have no gradient.
+
+    Ai et al. 2018, "Unbiased learning to rank with unbiased propensity estimation".
+    """
+
+    Config = DlaConfig
+    config: DlaConfig
+
+    def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
+        """The model of examination."""
+        self.examination = FreeLogits(k) if self.config.examination_model == "free" else PositionNetwork(k, self.config)
+        return {"examination": (self.examination, self.config.examination_learning_rate)}
+
+    def losses(self, batch: SessionBatch) -> dict[str, Tensor]:
+        """Of the ranker, and of examination."""
+        scores = self.ranker(batch.features)
+        logits = self._logits(batch)
+        ranked = batch.clicks * inverse_ratio(logits, self.config.max_weight)
+        examined = batch.clicks * inverse_ratio(scores, self.config.max_weight)
+        return {
+            "ranking_loss": softmax_loss(scores, ranked, batch.where),
+            "examination_loss": softmax_loss(logits, examined, batch.where),
+        }
+
+    @torch.no_grad()
+    def held_out_score(self, batch: SessionBatch) -> Tensor:
+        """[B] Σ_k c_k log softmax(s + e)_k: how well both together explain where the clicks are."""
+        both = self.ranker(batch.features) + self._logits(batch)
+        return (batch.clicks * log_softmax(both, batch.where)).sum(dim=1)
+
+    def _logits(self, batch: SessionBatch) -> Tensor:
+        """[B, K] of the positions."""
+        logits: Tensor = self.examination()
+        return logits[: batch.clicks.shape[1]].expand_as(batch.clicks)
+
+
+def inverse_ratio(logits: Tensor, max_weight: float) -> Tensor:
+    """[B, K] exp(x_1 − x_k), at most `max_weight`, without gradient.
+
+    >>> inverse_ratio(torch.tensor([[0.0, -1.0, -1000.0]]), max_weight=10)
+    tensor([[ 1.0000,  2.7183, 10.0000]])
+    """
+    logits = logits.detach()
+    return (logits[:, :1] - logits).exp().clamp(max=max_weight)
+
+
+class FreeLogits(nn.Module):
+    """A free logit for each position, 0 at first."""
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(k))
+
+    def forward(self) -> Tensor:
+        """[K]."""
+        return self.logits
+
+
+class PositionNetwork(nn.Module):
+    """Logits of positions by a network with one input for each position, as in the paper's appendix A."""
+
+    def __init__(self, k: int, config: DlaConfig) -> None:
+        super().__init__()
+        self.network = DocumentNetwork(k, config.hidden)
+
+    def forward(self) -> Tensor:
+        """[K]."""
+        logits: Tensor = self.network(torch.eye(self.network.n_features))
+        return logits

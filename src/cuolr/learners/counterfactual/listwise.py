@@ -1,0 +1,92 @@
+"""What the counterfactual learners share: a network that scores each document by itself, and the softmax list loss."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cuolr.data.normalise import Normaliser
+from cuolr.learners.gradient import LEAST_NORM, GradientLearner, expect, expect_layers
+from cuolr.networks.layers import DocumentNetwork, seeded
+from cuolr.networks.masked import log_softmax
+from cuolr.policies.network_policy import ScorerPolicy
+from cuolr.training.batches import SessionBatch
+
+
+@dataclass(frozen=True)
+class ListwiseConfig:
+    """Settings of every learner that scores each document by itself.
+
+    Attributes:
+        hidden: The sizes of the hidden layers of the ranker.
+        learning_rate: Of the ranker.
+        max_gradient_norm: The gradient of each network is clipped to this norm; none = as it is.
+    """
+
+    hidden: tuple[int, ...] = (256, 256)
+    learning_rate: float = 1e-4
+    max_gradient_norm: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        expect(self, learning_rate=(0, 1), max_gradient_norm=(LEAST_NORM, float("inf")))
+        expect_layers(self.hidden)
+
+
+class ListwiseLearner(GradientLearner):
+    """Learns a score of each document from the losses of a subclass."""
+
+    config: ListwiseConfig
+
+    def __init__(self, config: Any, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
+        self.config = config
+        self._normaliser = normaliser
+        with seeded(seed):
+            self.ranker = DocumentNetwork(n_features, config.hidden)
+            networks = {"ranker": (self.ranker, config.learning_rate), **self.build_networks(k)}
+        self.learn_with(networks, config.max_gradient_norm)
+
+    def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
+        """Make the networks beside the ranker, for lists of `k` positions; each by name, with its learning rate."""
+        return {}
+
+    @abstractmethod
+    def losses(self, batch: SessionBatch) -> dict[str, Tensor]:
+        """What the learner minimises, by name: [B] each."""
+
+    def update(self, batch: SessionBatch) -> dict[str, float]:
+        """One step on the mean of the losses over sessions."""
+        losses = {name: (loss * batch.weight).mean() for name, loss in self.losses(batch).items()}
+        return self.descend(losses, torch.tensor(len(batch.weight)))
+
+    @torch.no_grad()
+    def held_out_score(self, batch: SessionBatch) -> Tensor:
+        """[B] less the losses."""
+        return -torch.stack(list(self.losses(batch).values())).sum(dim=0)
+
+    def policy(self) -> ScorerPolicy:
+        """The ranker; later steps do not change it."""
+        return ScorerPolicy(self.ranker, self._normaliser).snapshot()
+
+
+def softmax_loss(scores: Tensor, clicks: Tensor, where: Tensor) -> Tensor:
+    """−Σ_k w_k c_k log softmax(s)_k over the shown documents, for each list.
+
+    A list is not divided by its own clicks, so the loss is linear in them: the mean over sessions with the same list is
+    the loss of their mean (weighted) clicks.
+
+    >>> scores, clicks, where = torch.tensor([[0.0, 0.0, 9.0]]), torch.tensor([[1.0, 0.0, 0.0]]), torch.ones(1, 3) > 0
+    >>> where[0, 2] = False
+    >>> softmax_loss(scores, clicks, where)  # log 2
+    tensor([0.6931])
+
+    Args:
+        scores: [B, K].
+        clicks: [B, K] w_k c_k, weighted already; 0 where nothing was shown.
+        where: [B, K] true = a document was shown.
+
+    Returns:
+        [B].
+    """
+    return -(clicks * log_softmax(scores, where)).sum(dim=1)

@@ -1,0 +1,50 @@
+"""`two-tower`: the logit of a click is a number for the document plus a number for the position."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner
+from cuolr.learners.gradient import expect
+from cuolr.training.base_learner import LEARNERS
+from cuolr.training.batches import SessionBatch
+
+
+@dataclass(frozen=True)
+class TwoTowerConfig(ListwiseConfig):
+    """Settings of the two towers, on top of those of `ListwiseConfig`.
+
+    Attributes:
+        position_learning_rate: Of the positions' numbers.
+    """
+
+    position_learning_rate: float = 1e-2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self, position_learning_rate=(0, 1))
+
+
+@LEARNERS.register("two-tower")
+class TwoTower(ListwiseLearner):
+    """Cross-entropy of clicks with P(C_k = 1) = sigmoid(s(d_k) + b_k); documents are ranked by s.
+
+    Guo et al. 2019, "PAL: a position-bias aware learning framework"; Yan et al. 2022, "Revisiting two-tower models for
+    unbiased learning to rank".
+    """
+
+    Config = TwoTowerConfig
+    config: TwoTowerConfig
+
+    def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
+        """A number for each position, 0 at first."""
+        self.position = nn.ParameterDict({"logits": torch.zeros(k)})
+        return {"position": (self.position, self.config.position_learning_rate)}
+
+    def losses(self, batch: SessionBatch) -> dict[str, Tensor]:
+        """The cross-entropy, summed over the shown documents."""
+        logits = self.ranker(batch.features) + self.position["logits"][: batch.clicks.shape[1]]
+        losses = binary_cross_entropy_with_logits(logits, batch.clicks, reduction="none")
+        return {"click_loss": losses.masked_fill(~batch.where, 0.0).sum(dim=1)}

@@ -1,0 +1,1 @@
+"""`factored`: examination-corrected click rates, a cross-fitted ensemble."""

@@ -1,0 +1,1 @@
+"""Rankers: fit weighted targets, give a policy."""

@@ -1,0 +1,50 @@
+"""`bc`: imitates the log."""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from cuolr.learners.gradient import expect
+from cuolr.learners.rl.mdp import Episodes
+from cuolr.learners.rl.sequential import Losses, SequentialConfig, SequentialLearner
+from cuolr.networks.masked import log_softmax
+from cuolr.policies.sequential_policy import SequentialPolicy
+from cuolr.training.base_learner import LEARNERS
+
+
+@dataclass(frozen=True)
+class BcConfig(SequentialConfig):
+    """Settings of behaviour cloning, on top of those of `SequentialConfig`.
+
+    Attributes:
+        actor_learning_rate: Of the policy.
+    """
+
+    actor_learning_rate: float = 1e-4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self, actor_learning_rate=(0, 1))
+
+
+@LEARNERS.register("bc")
+class BehaviourCloning(SequentialLearner):
+    """Learns which document the logger placed, among those that were left; does not look at clicks."""
+
+    Config = BcConfig
+    config: BcConfig
+
+    def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
+        """The actor."""
+        self.actor = self.pair_network()
+        return {"actor": (self.actor, self.config.actor_learning_rate)}
+
+    def losses(self, episodes: Episodes) -> Losses:
+        """Cross-entropy, −E[log π(a_logged | s)]."""
+        scores = self.actor.remaining(self.states(episodes), episodes.documents)
+        log_likelihood = episodes.logged(log_softmax(scores, episodes.actions))
+        return Losses({"actor_loss": -episodes.mean(log_likelihood)}, {}, log_likelihood)
+
+    def policy(self) -> SequentialPolicy:
+        """The actor's choice."""
+        return self.greedy_policy(self.actor)

@@ -1,0 +1,57 @@
+"""`bcq`: Q-learning among the documents that the logger might have shown."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from cuolr.learners.gradient import expect
+from cuolr.learners.rl.dqn import DoubleDqn, DqnConfig
+from cuolr.learners.rl.mdp import Episodes
+from cuolr.networks.masked import log_softmax
+from cuolr.policies.sequential_policy import SequentialPolicy, likely
+from cuolr.training.base_learner import LEARNERS
+
+
+@dataclass(frozen=True)
+class BcqConfig(DqnConfig):
+    """Settings of BCQ, on top of those of `DqnConfig`.
+
+    Attributes:
+        behaviour_learning_rate: Of the model of the logger.
+        threshold: A document is considered if the logger is at least this times as likely to place it as its favourite;
+            0 = DQN, 1 = imitation.
+    """
+
+    behaviour_learning_rate: float = 1e-4
+    threshold: float = 0.3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self, behaviour_learning_rate=(0, 1), threshold=(0, 1))
+
+
+@LEARNERS.register("bcq")
+class BatchConstrainedQLearning(DoubleDqn):
+    """Double DQN whose choice is among a with G(a | s) ≥ threshold · max_a′ G(a′ | s), Fujimoto et al. 2019b.
+
+    G, the model of the logger, learns by cross-entropy from the log's actions.
+    """
+
+    Config = BcqConfig
+    config: BcqConfig
+
+    def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
+        """The critic, and the model of the logger."""
+        self.behaviour = self.pair_network()
+        return {"behaviour": (self.behaviour, self.config.behaviour_learning_rate), **super().build_networks()}
+
+    def consider(self, episodes: Episodes, states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """What the logger might have placed, and the cross-entropy of the model that says so."""
+        scores = self.behaviour.remaining(states, episodes.documents)
+        log_likelihood = episodes.logged(log_softmax(scores, episodes.actions))
+        considered = likely(scores.detach(), episodes.actions, self.config.threshold, dim=1)
+        return considered, {"behaviour_loss": -episodes.mean(log_likelihood)}
+
+    def policy(self) -> SequentialPolicy:
+        """The critic's choice among what the logger might have placed."""
+        return self.greedy_policy(self.critics[0], behaviour=self.behaviour, threshold=self.config.threshold)

@@ -1,0 +1,63 @@
+"""`cql`: soft actor-critic that is wary of what the log does not show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cuolr.learners.gradient import expect
+from cuolr.learners.rl.mdp import Episodes
+from cuolr.learners.rl.sac import SacConfig, SoftActorCritic
+from cuolr.networks.masked import logsumexp
+from cuolr.training.base_learner import LEARNERS
+
+
+@dataclass(frozen=True)
+class CqlConfig(SacConfig):
+    """Settings of CQL, on top of those of `SacConfig`.
+
+    Attributes:
+        conservative_weight: The weight of the conservative term; 0 = SAC.
+        conservative_term: What is taken off the log-sum-exp: Q of the `logged` action, as in equation 5, or the `mean`
+            Q of the actions that are left, as in the code published with the paper.
+    """
+
+    conservative_weight: float = 0.1
+    conservative_term: Literal["logged", "mean"] = "logged"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self, conservative_weight=(0, float("inf")))
+
+
+@LEARNERS.register("cql")
+class ConservativeQLearning(SoftActorCritic):
+    """Algorithm 1: SAC with E[log Σ_a exp Q(s, a) − Q(s, a_logged)] added for each critic, equation 5.
+
+    Kumar et al. 2020.
+    """
+
+    Config = CqlConfig
+    config: CqlConfig
+
+    def q_values(self, episodes: Episodes, states: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """[K, B] Q(s, a) of the log's actions and [K, N, B] of all actions: here all of them are learned from."""
+        if self.config.conservative_weight == 0:
+            return super().q_values(episodes, states)
+        q_of_actions = [critic.remaining(states, episodes.documents) for critic in self.critics]
+        return [episodes.logged(q) for q in q_of_actions], q_of_actions
+
+    def critic_terms(self, episodes: Episodes, q_of_actions: Sequence[Tensor]) -> dict[str, Tensor]:
+        """The conservative term, times its weight, summed over the critics."""
+        if self.config.conservative_weight == 0:
+            return {}
+        terms = [episodes.mean(logsumexp(q, episodes.actions) - self._baseline(episodes, q)) for q in q_of_actions]
+        return {"conservative_loss": self.config.conservative_weight * torch.stack(terms).sum()}
+
+    def _baseline(self, episodes: Episodes, q: Tensor) -> Tensor:
+        """[K, B] what the log-sum-exp is measured against."""
+        if self.config.conservative_term == "logged":
+            return episodes.logged(q)
+        return q.where(episodes.actions, 0).sum(dim=1) / episodes.actions.sum(dim=1).clamp(min=1)

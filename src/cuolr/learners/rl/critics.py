@@ -1,0 +1,78 @@
+"""What learners share that estimate values: critics, their target networks and the squared error."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from cuolr.learners.gradient import expect
+from cuolr.learners.rl.mdp import Episodes
+from cuolr.learners.rl.sequential import Losses, SequentialConfig, SequentialLearner
+from cuolr.networks.layers import PairNetwork, follow
+
+# An implied click probability is clipped to these, so that one impossible click does not decide a score.
+LEAST_PROBABILITY, GREATEST_PROBABILITY = 0.001, 0.999
+
+
+@dataclass(frozen=True)
+class CriticConfig(SequentialConfig):
+    """Settings of every learner with critics, on top of those of `SequentialConfig`.
+
+    Attributes:
+        critic_learning_rate: η_Q of Algorithm 1.
+        discount: γ.
+        target_rate: τ, how far the target networks follow in a step.
+    """
+
+    critic_learning_rate: float = 1e-4
+    discount: float = 0.8
+    target_rate: float = 5e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self, critic_learning_rate=(0, 1), discount=(0, 1), target_rate=(0, 1))
+
+
+class CriticLearner(SequentialLearner):
+    """Estimates Q(s, a), the discounted clicks from a position on.
+
+    The target networks θ′ are copies of the critics alone: they read the states of the encoder as it is, without a
+    gradient, as in Algorithm 1, where ψ has no target.
+    """
+
+    config: CriticConfig
+    n_critics: ClassVar[int]
+
+    def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
+        """The critics, and their targets."""
+        self.critics: Sequence[PairNetwork] = [self.pair_network() for _ in range(self.n_critics)]
+        self.targets: Sequence[PairNetwork] = copy.deepcopy(self.critics)
+        targets = nn.ModuleList(self.targets).requires_grad_(False)
+        return {"critics": (nn.ModuleList(self.critics), self.config.critic_learning_rate), "targets": (targets, 0.0)}
+
+    def after_step(self, losses: Losses) -> None:
+        """The targets follow: θ′ ← θ′ + τ (θ − θ′)."""
+        follow(self.networks["targets"], self.networks["critics"], self.config.target_rate)
+
+    def squared_error(self, episodes: Episodes, q: Sequence[Tensor], next_value: Tensor) -> Tensor:
+        """½ E[(Q(s, a) − r − γ V(s′))²], the second half of equation 5, summed over the critics.
+
+        Args:
+            episodes: Where the rewards are.
+            q: [K, B] each, Q(s, a) of the log's actions.
+            next_value: [K, B] V(s′), without a gradient.
+        """
+        target = episodes.rewards + self.config.discount * next_value
+        return torch.stack([episodes.mean((values - target).square()) / 2 for values in q]).sum()
+
+    def click_likelihood(self, episodes: Episodes, q: Sequence[Tensor], next_value: Tensor) -> Tensor:
+        """[K, B] the log-likelihood of the clicks if P(click) = Q(s, a) − γ V(s′), the one-step reward that is implied.
+
+        Q is the mean of the critics.
+        """
+        implied = torch.stack(list(q)).detach().mean(dim=0) - self.config.discount * next_value
+        probability = implied.clamp(LEAST_PROBABILITY, GREATEST_PROBABILITY)
+        return episodes.rewards * probability.log() + (1 - episodes.rewards) * (1 - probability).log()

@@ -1,0 +1,91 @@
+"""`iql`: learns values from the log's own actions alone, and imitates the good ones."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from cuolr.learners.gradient import expect
+from cuolr.learners.rl.critics import CriticConfig, CriticLearner
+from cuolr.learners.rl.mdp import Episodes
+from cuolr.learners.rl.sequential import Losses
+from cuolr.networks.masked import log_softmax
+from cuolr.policies.sequential_policy import SequentialPolicy
+from cuolr.training.base_learner import LEARNERS
+
+# Weights of imitation are clipped here, as in the code of Kostrikov et al.
+GREATEST_IMITATION = 100.0
+
+
+@dataclass(frozen=True)
+class IqlConfig(CriticConfig):
+    """Settings of IQL, on top of those of `CriticConfig`.
+
+    Attributes:
+        actor_learning_rate: Of the policy.
+        value_learning_rate: Of the state values.
+        expectile: Which expectile of Q over the log's actions V is; 0.5 = the mean, near 1 = the best seen.
+        advantage_weight: How strongly the actor prefers actions that are better than V.
+    """
+
+    actor_learning_rate: float = 1e-4
+    value_learning_rate: float = 1e-4
+    expectile: float = 0.7
+    advantage_weight: float = 3.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self, actor_learning_rate=(0, 1), value_learning_rate=(0, 1), expectile=(0, 1))
+        expect(self, advantage_weight=(0, float("inf")))
+
+
+@LEARNERS.register("iql")
+class ImplicitQLearning(CriticLearner):
+    """Expectile regression for V, and a policy by advantage-weighted regression; Kostrikov et al. 2022.
+
+    Deviation: what a state is worth depends on what is left to place, which differs from query to query, so V reads
+    the mean of the documents that are left beside the state.
+    """
+
+    Config = IqlConfig
+    config: IqlConfig
+    n_critics = 2
+
+    def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
+        """Actor, state values and twin critics."""
+        self.actor, self.value = self.pair_network(), self.pair_network()
+        return {
+            "actor": (self.actor, self.config.actor_learning_rate),
+            "value": (self.value, self.config.value_learning_rate),
+            **super().build_networks(),
+        }
+
+    def losses(self, episodes: Episodes) -> Losses:
+        """With A = min_i Q′_i(s, a) − V(s) of the log's actions.
+
+        V minimises E[|expectile − 1(A < 0)| A²], the critics ½ E[(Q − r − γ V(s′))²] and the actor
+        −E[min(exp(w A), 100) log π(a | s)].
+        """
+        states, logged = self.states(episodes), episodes.logged_documents
+        value: Tensor = self.value(states, episodes.mean_left())
+        with torch.no_grad():
+            target_q = torch.stack([target(states, logged) for target in self.targets]).amin(dim=0)
+        advantage = target_q - value
+        steepness = torch.where(advantage < 0, 1 - self.config.expectile, self.config.expectile)
+        imitation = (self.config.advantage_weight * advantage.detach()).exp().clamp(max=GREATEST_IMITATION)
+        log_policy = log_softmax(self.actor.remaining(states, episodes.documents), episodes.actions)
+        q = [critic(states, logged) for critic in self.critics]
+        next_value = episodes.next(value[1:].detach())
+        return Losses(
+            minimised={
+                "value_loss": episodes.mean(steepness * advantage.square()),
+                "critic_loss": self.squared_error(episodes, q, next_value),
+                "actor_loss": -episodes.mean(imitation * episodes.logged(log_policy)),
+            },
+            watched={"q": episodes.mean(q[0].detach()), "advantage": episodes.mean(advantage.detach())},
+            log_likelihood=self.click_likelihood(episodes, q, next_value),
+        )
+
+    def policy(self) -> SequentialPolicy:
+        """The actor's choice."""
+        return self.greedy_policy(self.actor)

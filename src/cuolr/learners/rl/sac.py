@@ -1,0 +1,154 @@
+"""`sac`: discrete soft actor-critic over the documents that are left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from cuolr.learners.gradient import expect
+from cuolr.learners.rl.critics import CriticConfig, CriticLearner
+from cuolr.learners.rl.mdp import Episodes
+from cuolr.learners.rl.sequential import Losses
+from cuolr.networks.masked import log_softmax
+from cuolr.policies.sequential_policy import SequentialPolicy
+from cuolr.training.base_learner import LEARNERS
+
+# Where the automatic entropy weight starts: of the size of a click.
+FIRST_ENTROPY_WEIGHT = 0.1
+
+
+@dataclass(frozen=True)
+class SacConfig(CriticConfig):
+    """Settings of SAC, on top of those of `CriticConfig`.
+
+    Attributes:
+        actor_learning_rate: η_π of Algorithm 1.
+        entropy_weight: How much a nat of entropy is worth in clicks; `automatic` = found as one learns.
+        target_entropy: With `automatic`, the entropy to hold, as a share of that of a uniform choice.
+        entropy_learning_rate: With `automatic`, how fast the weight is changed.
+        encoder_learns_from: Whose losses train the encoder.
+    """
+
+    actor_learning_rate: float = 1e-4
+    entropy_weight: float | Literal["automatic"] = 1e-10
+    target_entropy: float = 0.5
+    entropy_learning_rate: float = 1e-2
+    encoder_learns_from: Literal["critics and actor", "critics"] = "critics and actor"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self, actor_learning_rate=(0, 1), target_entropy=(0, 1), entropy_learning_rate=(0, 1))
+        if self.entropy_weight != "automatic":
+            expect(self, entropy_weight=(0, float("inf")))
+
+
+@LEARNERS.register("sac")
+class SoftActorCritic(CriticLearner):
+    """Algorithm 1 without the conservative term; Haarnoja et al. 2018, for discrete actions Christodoulou 2019.
+
+    Expectations over the policy are sums over the documents that are left, so nothing is drawn.
+
+    Deviation: in the actor's loss Q is held fixed also with respect to the state, so that the encoder cannot raise the
+    value of a policy by changing what a state looks like. Both losses are taken at the same parameters, and then all
+    networks make their step, which saves a second pass of every network.
+    """
+
+    Config = SacConfig
+    config: SacConfig
+    n_critics = 2
+
+    def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
+        """Actor and twin critics."""
+        self.actor = self.pair_network()
+        automatic = self.config.entropy_weight == "automatic"
+        self.entropy = EntropyWeight(FIRST_ENTROPY_WEIGHT if automatic else float(self.config.entropy_weight))
+        return {
+            "actor": (self.actor, self.config.actor_learning_rate),
+            "entropy": (self.entropy, 0.0),
+            **super().build_networks(),
+        }
+
+    def losses(self, episodes: Episodes) -> Losses:
+        """The critics' squared error and the actor's loss E_s Σ_a π(a | s) [w log π(a | s) − min_i Q_i(s, a)]."""
+        states = self.states(episodes)
+        for_actor = states if self.config.encoder_learns_from == "critics and actor" else states.detach()
+        log_policy = log_softmax(self.actor.remaining(for_actor, episodes.documents), episodes.actions)
+        policy = log_policy.exp() * episodes.actions
+        next_value = episodes.next(self._next_soft_values(episodes, states, policy, log_policy))
+        q, q_of_actions = self.q_values(episodes, states)
+        least_q = torch.stack(q_of_actions).detach().amin(dim=0)
+        actor_loss = (policy * (self.entropy.weight * log_policy - least_q)).sum(dim=1)
+        return Losses(
+            minimised={
+                "critic_loss": self.squared_error(episodes, q, next_value),
+                **self.critic_terms(episodes, q_of_actions),
+                "actor_loss": episodes.mean(actor_loss),
+            },
+            watched={
+                "q": episodes.mean(q[0].detach()),
+                "entropy": share_of_uniform_entropy(policy, log_policy, episodes),
+                "entropy_weight": self.entropy.weight.clone(),
+            },
+            log_likelihood=self.click_likelihood(episodes, q, next_value),
+            weights={"entropy": uniform_entropy(episodes)},
+        )
+
+    def q_values(self, episodes: Episodes, states: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """[K, B] Q(s, a) of the log's actions and [K, N, B] of all actions, the latter without a gradient."""
+        with torch.no_grad():
+            q_of_actions = [critic.remaining(states, episodes.documents) for critic in self.critics]
+        return [critic(states, episodes.logged_documents) for critic in self.critics], q_of_actions
+
+    def critic_terms(self, episodes: Episodes, q_of_actions: Sequence[Tensor]) -> dict[str, Tensor]:
+        """What the critics minimise beside the squared error: nothing."""
+        return {}
+
+    def after_step(self, losses: Losses) -> None:
+        """The targets follow, and the entropy weight where it is automatic."""
+        super().after_step(losses)
+        if self.config.entropy_weight == "automatic":
+            missing = self.config.target_entropy - losses.watched["entropy"]
+            self.entropy.weight *= (self.config.entropy_learning_rate * missing).exp()
+
+    def policy(self) -> SequentialPolicy:
+        """The actor's choice."""
+        return self.greedy_policy(self.actor)
+
+    @torch.no_grad()
+    def _next_soft_values(self, episodes: Episodes, states: Tensor, policy: Tensor, log_policy: Tensor) -> Tensor:
+        """[K − 1, B] V(s) = Σ_a π(a | s) [min_i Q′_i(s, a) − w log π(a | s)] of the states after the first."""
+        q = [target.remaining(states[1:], episodes.documents[1:]) for target in self.targets]
+        soft_q = torch.stack(q).amin(dim=0) - self.entropy.weight * log_policy[1:, 1:]
+        return (policy[1:, 1:] * soft_q).sum(dim=1)
+
+
+class EntropyWeight(nn.Module):
+    """How much a nat of entropy is worth, kept with the networks.
+
+    The weight itself is kept and multiplied, w ← w · exp(η (target − entropy)), which is gradient descent on its
+    logarithm.
+    """
+
+    weight: Tensor
+
+    def __init__(self, weight: float) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.tensor(weight))
+
+
+@torch.no_grad()
+def share_of_uniform_entropy(policy: Tensor, log_policy: Tensor, episodes: Episodes) -> Tensor:
+    """The policy's entropy over that of a uniform choice, both summed over the steps that took place; 1 if none did.
+
+    Each list counts as often as the sessions it stands for, as in the losses.
+    """
+    entropy = -(policy * log_policy * episodes.weight).sum()
+    greatest = uniform_entropy(episodes)
+    return torch.where(greatest > 0, entropy / greatest, 1.0)
+
+
+def uniform_entropy(episodes: Episodes) -> Tensor:
+    """[] the entropy of a uniform choice, summed over the steps that took place, each list by its weight."""
+    return (episodes.actions.sum(dim=1).clamp(min=1).log() * episodes.weight).sum()

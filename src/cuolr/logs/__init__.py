@@ -1,0 +1,1 @@
+"""Click logs: what was shown and what was clicked."""

@@ -1,0 +1,109 @@
+"""Sessions that were shown the same list become one row: training then costs by distinct lists, not by sessions.
+
+Rewards enter the temporal-difference target linearly, and so do weighted clicks the list-wise losses: the mean over the
+sessions of a row, counted as often as there are sessions, gives the same gradient as the sessions themselves.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
+from cuolr.types import Doubles
+
+# Makes weights [m, K] of the clicks [m, K] of some sessions.
+Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]]]
+
+
+def aggregate(log: ClickLog, click_weights: Weighting | None = None) -> ClickLog:
+    """One row for each query and ranking, with the number of its sessions and their mean clicks.
+
+    Sessions of one list whose logging propensities differ, because the logger changed, keep a row each. Timestamps go.
+
+    Args:
+        log: Raw, or aggregated already.
+        click_weights: Each click is multiplied by its weight before the mean is taken. For weights that depend on a
+            session's own clicks, which cannot be made from the mean.
+
+    Returns:
+        Rows sorted by query and ranking, so that the order of the sessions does not matter.
+    """
+    slices = (slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(log), 1), ROWS_AT_A_TIME))
+    return _aggregate((log.select(rows) for rows in slices), click_weights)
+
+
+def aggregate_folder(folder: Path) -> ClickLog:
+    """Aggregate a saved log as `aggregate` does, part by part, for logs that are larger than memory.
+
+    Memory grows with the distinct lists alone: about 1 kB for each at its peak, for lists of ten.
+    """
+    return _aggregate(read_click_log(folder))
+
+
+def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -> ClickLog:
+    sums: list[pl.DataFrame] = []
+    rows_after_merge = 0
+    for chunk in chunks:
+        sums.append(_sums_by_list(chunk, weighting))
+        # Merging only once the rows have doubled keeps the whole cost linear.
+        if sum(map(len, sums)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
+            sums = [_merge(sums)]
+            rows_after_merge = len(sums[0])
+    return _means(_merge(sums), chunk)
+
+
+def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
+    """A row for each list: the query, the slots and propensities by position, the count, and sums by position."""
+    count = log.count[:, None].astype(np.float64)
+    clicks: Doubles = log.clicks * count
+    if weighting is not None:
+        require_sessions(log, "weighting clicks")
+        clicks *= weighting(log.clicks)
+    columns = {"query": log.query, "count": log.count}
+    columns |= _by_position("ranking", log.ranking) | _by_position("clicks", clicks)
+    if log.logging_propensity is not None:
+        columns |= _by_position("logging_propensity", log.logging_propensity)
+    if log.examination is not None:
+        columns |= _by_position("examination", log.examination * count)
+    return _merge([pl.DataFrame(columns)])
+
+
+def _merge(sums: list[pl.DataFrame]) -> pl.DataFrame:
+    """Add up the rows of each list."""
+    rows = pl.concat(sums)
+    return rows.group_by(_keys(rows), maintain_order=True).agg(pl.all().sum())
+
+
+def _keys(rows: pl.DataFrame) -> list[str]:
+    """The columns that tell one list from another."""
+    return [name for name in rows.columns if name.partition(".")[0] in ("query", "ranking", "logging_propensity")]
+
+
+def _means(sums: pl.DataFrame, log: ClickLog) -> ClickLog:
+    """The aggregated log; `log` is a part of what it was made of."""
+    sums = sums.sort(_keys(sums))
+    count = sums["count"].to_numpy()
+
+    def column(name: str) -> npt.NDArray[Any]:
+        values: npt.NDArray[Any] = sums.select(f"{name}.{position}" for position in range(log.k)).to_numpy()
+        return np.ascontiguousarray(values)
+
+    return ClickLog(
+        candidates=log.candidates,
+        query=sums["query"].to_numpy(),
+        ranking=column("ranking"),
+        clicks=column("clicks") / count[:, None],
+        count=count,
+        logging_propensity=None if log.logging_propensity is None else column("logging_propensity"),
+        examination=None if log.examination is None else column("examination") / count[:, None],
+        aggregated=True,
+    )
+
+
+def _by_position(name: str, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    return {f"{name}.{position}": values[:, position] for position in range(values.shape[1])}

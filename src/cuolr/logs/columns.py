@@ -1,0 +1,116 @@
+"""The columns of `sessions.parquet`: their types, and what must hold for their values."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from cuolr.errors import InputError
+from cuolr.logs.clicklog import ClickLog
+from cuolr.types import Bools, Candidates
+
+REQUIRED = ("query", "ranking", "clicks")
+OPTIONAL = ("logging_propensity", "examination", "timestamp")
+
+
+def slot_dtype(candidates: Candidates) -> np.dtype[np.int16] | np.dtype[np.int32]:
+    """The least type that holds every slot of these queries."""
+    small = candidates.sizes.max(initial=0) <= np.iinfo(np.int16).max
+    return np.dtype(np.int16) if small else np.dtype(np.int32)
+
+
+def expected_types(
+    file: Path, stored: pl.Schema, candidates: Candidates, k: int, aggregated: bool
+) -> dict[str, pl.DataType]:
+    """The type that each stored column is to be read as, or an error with all that is wrong with the columns.
+
+    Lists of whole numbers, of fractions and of truth values do as well as the types that we write.
+    """
+    average = pl.Float64() if aggregated else pl.UInt8()
+    slot = pl.Int16() if slot_dtype(candidates) == np.int16 else pl.Int32()
+    expected: dict[str, pl.DataType] = {
+        "query": pl.Int32(),
+        "ranking": pl.Array(slot, k),
+        "clicks": pl.Array(average, k),
+        "count": pl.Int64(),
+        "logging_propensity": pl.Array(pl.Float32(), k),
+        "examination": pl.Array(average, k),
+        "timestamp": stored.get("timestamp", pl.Int64()),
+    }
+    required = (*REQUIRED, "count") if aggregated else REQUIRED
+    known = (*required, *OPTIONAL)
+    problems = [f"{file}: column '{name}' is missing" for name in required if name not in stored]
+    problems += [
+        f"{file}: unexpected column '{name}'; a log has {', '.join(known)}" for name in stored if name not in known
+    ]
+    for name, found in stored.items():
+        if name in known and not _fits(found, expected[name]):
+            problems.append(f"{file}: column '{name}': expected {expected[name]}, found {found}")
+    if problems:
+        raise InputError(problems)
+    return {name: expected[name] for name in stored}
+
+
+def _fits(found: pl.DataType, expected: pl.DataType) -> bool:
+    """Whether a column can be read as the expected type; its values may still not fit."""
+    if not isinstance(expected, pl.Array):
+        return found == expected or (expected.is_integer() and found.is_integer())
+    if isinstance(found, pl.Array) and found.shape != expected.shape:
+        return False
+    if not isinstance(found, pl.Array | pl.List):
+        return False
+    inner: Any = found.inner
+    if expected.inner.is_float():
+        return bool(inner.is_numeric())
+    return bool(inner.is_integer() or inner == pl.Boolean)
+
+
+def to_numpy(file: Path, column: pl.Series) -> npt.NDArray[Any]:
+    """A column as an array, or an error if a value is missing."""
+    nulls = (column.explode() if isinstance(column.dtype, pl.Array) else column).null_count()
+    if nulls:
+        raise InputError(f"{file}: column '{column.name}': expected a value in every row, found {nulls} nulls")
+    return column.to_numpy()
+
+
+def check_rows(file: Path, log: ClickLog, first_row: int) -> None:
+    """Refuse rows that no log can have, one line for each kind of problem with the first such row."""
+    problems = []
+    for bad, problem in _bad_values(log):
+        rows = np.flatnonzero(bad.reshape(len(log), -1).any(axis=1))
+        if len(rows):
+            problems.append(f"{file}: row {first_row + rows[0] + 1}: {problem} ({len(rows)} such rows from there on)")
+    if problems:
+        raise InputError(problems)
+
+
+def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
+    """Each kind of problem: where it is, [M] or [M, positions], and how to say it."""
+    n_queries = log.candidates.n_queries
+    unknown_query = (log.query < 0) | (log.query >= n_queries)
+    yield unknown_query, f"expected a query between 0 and {n_queries - 1}"
+    sizes = log.candidates.sizes[np.where(unknown_query, 0, log.query)][:, None]
+    out_of_range = (log.ranking < -1) | (log.ranking >= sizes)
+    yield out_of_range & ~unknown_query[:, None], "ranking: expected slots of the query's documents, or −1"
+    where = log.where
+    yield where[:, 1:] & ~where[:, :-1], "ranking: expected −1 only after the last document"
+    in_order = np.sort(log.ranking, axis=1)
+    repeated = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
+    yield repeated, "ranking: expected each document once"
+    yield (log.clicks != 0) & ~where, "clicks: expected none where nothing was shown"
+    if log.aggregated:
+        yield ~np.isfinite(log.clicks), "clicks: expected finite numbers"
+        yield log.count < 1, "count: expected 1 or more"
+    else:
+        yield log.clicks > 1, "clicks: expected 0 or 1"
+    if log.logging_propensity is not None:
+        possible = (log.logging_propensity > 0) & (log.logging_propensity <= 1)
+        yield where & ~possible, "logging_propensity: expected more than 0 and at most 1"
+    if log.examination is not None:
+        possible = (log.examination >= 0) & (log.examination <= 1)
+        yield ~possible, "examination: expected numbers between 0 and 1"
+    if log.timestamp is not None and log.timestamp.dtype.kind == "f":
+        yield ~np.isfinite(log.timestamp), "timestamp: expected finite numbers"

@@ -1,0 +1,134 @@
+"""What a click log looks like, in numbers, and whether examination can be told from relevance by it."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import scipy
+
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.log_folder import read_click_log
+from cuolr.types import Bools, Candidates
+
+
+@dataclass(frozen=True)
+class LogInfo:
+    """Numbers of one log. A document is one of a query: the same page under two queries counts twice.
+
+    Attributes:
+        sessions: Number of sessions.
+        queries: Number of queries that were shown.
+        share_of_queries_seen: Among all queries of the candidates.
+        distinct_lists: Number of distinct pairs of a query and a ranking.
+        clicks_per_session: Mean number of clicks.
+        click_rate: By position, among the sessions that showed something there; None where none did.
+        share_without_clicks: Share of sessions without a click; None in an aggregated log, where it is not known.
+        documents_seen: Number of documents that were shown.
+        share_at_several_positions: Among the documents seen, those seen at more than one position.
+        groups_of_positions: Positions that are joined by documents seen at both of them, directly or by way of
+            others, form a group; 1 = all hang together.
+        identifiable: In words, whether the log tells examination and relevance apart.
+    """
+
+    sessions: int
+    queries: int
+    share_of_queries_seen: float
+    distinct_lists: int
+    clicks_per_session: float
+    click_rate: tuple[float | None, ...]
+    share_without_clicks: float | None
+    documents_seen: int
+    share_at_several_positions: float
+    groups_of_positions: int
+    identifiable: str
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether the log tells examination and relevance apart at all positions."""
+        return self.share_at_several_positions > 0 and self.groups_of_positions == 1
+
+
+def describe_log(log: ClickLog) -> LogInfo:
+    """Count a log, raw or aggregated."""
+    return _describe([log])
+
+
+def describe_folder(folder: Path) -> LogInfo:
+    """Count a saved log as `describe_log` does, part by part, for logs that are larger than memory."""
+    return _describe(read_click_log(folder))
+
+
+def _describe(chunks: Iterable[ClickLog]) -> LogInfo:
+    chunks = iter(chunks)
+    first = next(chunks)
+    clicks, shown = np.zeros(first.k), np.zeros(first.k)
+    seen = np.zeros((first.candidates.n_documents, first.k), np.bool_)
+    lists: list[pl.Series] = []
+    sessions = without_clicks = 0
+    for chunk in itertools.chain([first], chunks):
+        sessions += chunk.sessions
+        without_clicks += int((~chunk.clicks.any(axis=1)).sum())
+        clicks += chunk.count @ chunk.clicks
+        shown += chunk.count @ chunk.where
+        keys = _list_keys(chunk)
+        _mark_documents(seen, chunk.select(keys.arg_unique().to_numpy()))
+        lists.append(keys.unique())
+    queries = _queries_of(seen, first.candidates)
+    documents, several = int(seen.any(axis=1).sum()), int((seen.sum(axis=1) > 1).sum())
+    share, groups = several / max(documents, 1), _groups_of_positions(seen)
+    return LogInfo(
+        sessions=sessions,
+        queries=queries,
+        share_of_queries_seen=queries / first.candidates.n_queries,
+        distinct_lists=pl.concat(lists).n_unique(),
+        clicks_per_session=float(clicks.sum() / sessions),
+        click_rate=tuple(float(c / n) if n else None for c, n in zip(clicks, shown, strict=True)),
+        share_without_clicks=None if first.aggregated else without_clicks / sessions,
+        documents_seen=documents,
+        share_at_several_positions=share,
+        groups_of_positions=groups,
+        identifiable=_in_words(share, groups, positions=int(seen.any(axis=0).sum())),
+    )
+
+
+def _list_keys(log: ClickLog) -> pl.Series:
+    """[M] 64 bits that stand for the row's list; the chance that two of ten million lists share theirs is 3e-6."""
+    positions = {f"ranking.{position}": log.ranking[:, position] for position in range(log.k)}
+    return pl.DataFrame({"query": log.query, **positions}).hash_rows()
+
+
+def _mark_documents(seen: Bools, log: ClickLog) -> None:
+    """Note in `seen` [n_documents, K] which documents were shown at which position."""
+    row, position = np.nonzero(log.where)
+    seen[log.candidates.offsets[log.query[row]] + log.ranking[row, position], position] = True
+
+
+def _queries_of(seen: Bools, candidates: Candidates) -> int:
+    return len(np.unique(candidates.query_of_document[seen.any(axis=1)]))
+
+
+def _groups_of_positions(seen: Bools) -> int:
+    """In how many parts the graph falls whose nodes are the positions, joined by documents seen at both."""
+    used = seen[:, seen.any(axis=0)].astype(np.float32)
+    groups, _ = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(used.T @ used), directed=False)
+    return int(groups)
+
+
+def _in_words(share: float, groups: int, positions: int) -> str:
+    if positions < 2:
+        return "there is nothing to tell apart: documents were shown at one position only"
+    if share == 0:
+        return (
+            "no: each document was always shown at the same position, so that a click rate may be due to either; "
+            "only what the features say about other documents can tell"
+        )
+    moved = f"{share:.1%} of the documents were seen at more than one position"
+    if groups > 1:
+        return (
+            f"in part: {moved}, but the positions fall into {groups} groups that no document joins; "
+            "examination can be compared within a group, between groups only by the features"
+        )
+    return f"yes: {moved}, and together they join all positions"

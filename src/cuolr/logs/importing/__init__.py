@@ -1,0 +1,1 @@
+"""Click logs from other systems, one file per source."""

@@ -1,0 +1,202 @@
+"""Someone's own log: one long table with a row for each document that was shown.
+
+Columns: query_id, session_id, position (from 1), doc_id, click (0 or 1, true or false) and, where known,
+logging_propensity, examination (0 or 1), timestamp; others are ignored. The features are in a file of their own.
+"""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
+from cuolr.errors import InputError, check_at_least
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import slot_dtype
+from cuolr.logs.importing.problems import row_problems, session_problems
+from cuolr.logs.log_folder import one_each
+from cuolr.types import Candidates
+
+IDS = ("query_id", "session_id", "doc_id")
+NUMBERS = ("position", "click", "logging_propensity", "examination")
+REQUIRED = ("query_id", "session_id", "position", "doc_id", "click")
+OPTIONAL = ("logging_propensity", "examination", "timestamp")
+
+
+def import_log(table: Path, candidates: Candidates, k: int | None = None) -> ClickLog:
+    """Read and check a long table.
+
+    Args:
+        table: Parquet, CSV or JSON lines; rows in any order.
+        candidates: The documents with their ids; every document in the table must be among those of its query.
+        k: Length of the lists; longer ones are cut. None = the longest.
+
+    Returns:
+        A row per session, sorted by session id, with sessions without a click among them. A session's timestamp is
+        its earliest.
+
+    Raises:
+        InputError: With all problems, the first 20 of each kind.
+    """
+    if k is not None:
+        check_at_least("k", k, 1)
+    rows = _scan(table)
+    with read_errors(table):
+        sessions = rows.select("session_id").drop_nulls().unique().sort("session_id").collect(engine="streaming")
+        shown = _resolve(rows, sessions, candidates).collect(engine="streaming")
+    if not len(shown):
+        raise InputError(f"{table}: expected a row for each document that was shown, found none")
+    problems = [*row_problems(table, rows, shown), *session_problems(table, shown, sessions["session_id"])]
+    if problems:
+        raise InputError(problems)
+    return _fill(shown, candidates, len(sessions), k)
+
+
+def _scan(table: Path) -> pl.LazyFrame:
+    """The known columns of the table, not yet read, and the number of each row."""
+    rows = scan_table(table, text_columns=(*IDS, *NUMBERS))
+    with read_errors(table):
+        schema = rows.drop(ROW).collect_schema()
+    problems = [f"{table}: {_missing(name, schema.names())}" for name in REQUIRED if name not in schema]
+    for name in NUMBERS:
+        dtype = schema.get(name, pl.Float64())
+        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.String)):
+            problems.append(f"{table}: column '{name}': expected numbers, found {dtype}")
+    problems += [
+        f"{table}: column '{name}': expected text or whole numbers, found {schema[name]}"
+        for name in IDS
+        if name in schema and not can_be_ids(schema[name])
+    ]
+    timestamp = schema.get("timestamp", pl.Int64())
+    if not (timestamp.is_numeric() or timestamp.is_temporal()):
+        problems.append(f"{table}: column 'timestamp': expected numbers or dates and times, found {timestamp}")
+    if problems:
+        raise InputError(problems)
+    known = [name for name in (*REQUIRED, *OPTIONAL) if name in schema]
+    # Sessions that are numbers keep their order.
+    as_text = [name for name in IDS if name != "session_id" or not schema[name].is_integer()]
+    return rows.select(ROW, *known).with_columns(pl.col(as_text).cast(pl.String))
+
+
+def _missing(name: str, found: list[str]) -> str:
+    close = difflib.get_close_matches(name, found, n=1)
+    guess = f" (did you mean '{close[0]}'?)" if close else ""
+    return f"column '{name}' is missing{guess}; found: {', '.join(found)}"
+
+
+def _resolve(rows: pl.LazyFrame, sessions: pl.DataFrame, candidates: Candidates) -> pl.LazyFrame:
+    """Numbers for ids, and for all else; a null says that there is none.
+
+    Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that
+    character, which NumPy drops at the end), session, query, slot, position, click, and the optional ones.
+    """
+    queries, documents = _index(candidates)
+    numbered = (
+        rows.join(sessions.with_row_index("session").lazy(), on="session_id", how="left")
+        .join(queries.lazy(), on="query_id", how="left")
+        .join(documents.lazy(), on=["query", "doc_id"], how="left")
+    )
+    schema = rows.collect_schema()
+    position = _number("position", schema)
+    texts = [name for name in IDS if schema[name] == pl.String]
+    columns = {
+        "impression": pl.col("position").is_not_null() & pl.col("doc_id").is_not_null(),
+        "nul": pl.any_horizontal(pl.col(texts).str.contains("\0", literal=True).fill_null(False)),
+        "position": _where(position, (position >= 1) & (position < 2**31) & (position == position.floor()), pl.Int32),
+        "click": _binary("click", schema),
+    }
+    if "logging_propensity" in schema:
+        propensity = _number("logging_propensity", schema)
+        # Checked as it is stored: a tiny number is 0 in float32.
+        possible = (propensity.cast(pl.Float32) > 0) & (propensity <= 1)
+        columns["logging_propensity"] = _where(propensity, possible, pl.Float32)
+    if "examination" in schema:
+        columns["examination"] = _binary("examination", schema)
+    if "timestamp" in schema:
+        columns["timestamp"] = _plain_time(schema["timestamp"])
+    return numbered.select(ROW, "session", "query", "slot", **columns)
+
+
+def _index(candidates: Candidates) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The queries by id, and the documents by query and id."""
+    if candidates.document_ids is None:
+        raise InputError("the features come without document ids, by which the log could name documents")
+    queries = pl.DataFrame({"query_id": candidates.query_ids, "query": np.arange(candidates.n_queries, dtype=np.int32)})
+    query = candidates.query_of_document
+    slots = np.arange(candidates.n_documents) - candidates.offsets[query]
+    documents = pl.DataFrame(
+        {"query": query.astype(np.int32), "doc_id": candidates.document_ids, "slot": slots.astype(np.int32)}
+    ).filter(pl.col("doc_id") != "")
+    repeated = documents.filter(pl.struct("query", "doc_id").is_duplicated())
+    if len(repeated):
+        query_id, document_id = candidates.query_ids[repeated["query"][0]], repeated["doc_id"][0]
+        raise InputError(
+            f"the features have {len(repeated)} documents that share an id with another of their query, such as "
+            f"'{document_id}' of query '{query_id}'; expected each document once"
+        )
+    return queries, documents
+
+
+def _number(name: str, schema: pl.Schema) -> pl.Expr:
+    """A column as float64, null where it is no number."""
+    column = pl.col(name)
+    return (column.str.strip_chars() if schema[name] == pl.String else column).cast(pl.Float64, strict=False)
+
+
+def _binary(name: str, schema: pl.Schema) -> pl.Expr:
+    """A column as 0 and 1, null where it is neither."""
+    if schema[name] == pl.String:
+        words = pl.col(name).str.strip_chars().str.to_lowercase()
+        value = words.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
+    else:
+        value = _number(name, schema)
+    return _where(value, (value == 0) | (value == 1), pl.UInt8)
+
+
+def _where(value: pl.Expr, good: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
+    return pl.when(good).then(value).cast(dtype)
+
+
+def _plain_time(dtype: pl.DataType) -> pl.Expr:
+    """Numbers as they are, null where they are not finite; dates and times in UTC."""
+    column = pl.col("timestamp")
+    if dtype.is_float():
+        return pl.when(column.is_finite()).then(column)
+    if dtype.is_numeric():
+        return column
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return column.cast(pl.Datetime("us"))
+
+
+def _fill(shown: pl.DataFrame, candidates: Candidates, sessions: int, k: int | None) -> ClickLog:
+    """The rows of each session as a list."""
+    longest: Any = shown["position"].max()
+    k = longest if k is None else k
+    kept = shown.filter(pl.col("position") <= k)
+    session, position = kept["session"].to_numpy(), kept["position"].to_numpy() - 1
+
+    def lists(name: str, dtype: npt.DTypeLike, nothing: float) -> npt.NDArray[Any]:
+        values = np.full((sessions, k), nothing, dtype)
+        values[session, position] = kept[name].to_numpy()
+        return values
+
+    query = np.empty(sessions, np.int32)
+    query[session] = kept["query"].to_numpy()
+    known, timestamp = shown.columns, None
+    if "timestamp" in known:
+        earliest = shown.group_by("session").agg(pl.col("timestamp").min()).sort("session")
+        timestamp = earliest["timestamp"].to_numpy()
+    return ClickLog(
+        candidates=candidates,
+        query=query,
+        ranking=lists("slot", slot_dtype(candidates), -1),
+        clicks=lists("click", np.uint8, 0),
+        count=one_each(sessions),
+        logging_propensity=lists("logging_propensity", np.float32, 1) if "logging_propensity" in known else None,
+        examination=lists("examination", np.uint8, 0) if "examination" in known else None,
+        timestamp=timestamp,
+    )

@@ -1,0 +1,212 @@
+"""A click log as a folder that one can train from with nothing else.
+
+    sessions.parquet   a row per session (aggregated: per list): query, ranking, clicks; where known: count,
+                       logging_propensity, examination, timestamp
+    features.npy …     the candidates, see `candidate_files`
+    meta.json          where the log comes from: for people, never for learners
+
+No relevance label is in any of them.
+"""
+
+import itertools
+import json
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from polars.io.plugins import register_io_source
+
+import cuolr
+from cuolr.data.candidate_store import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
+from cuolr.data.tables import read_errors, write_errors
+from cuolr.errors import InputError
+from cuolr.files import atomic_folder
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import check_rows, expected_types, to_numpy
+from cuolr.types import Ints
+
+SESSIONS_FILE, META_FILE = "sessions.parquet", "meta.json"
+REQUIRED_FILES = (SESSIONS_FILE, META_FILE, FEATURES, OFFSETS, QUERY_IDS)
+FORMAT = 1
+
+# Rows of the file that are packed together; a reader can skip to any of these.
+ROWS_PER_GROUP = 1 << 17
+# Rows that are read at a time, so that memory is bounded however large the log.
+ROWS_AT_A_TIME = 1 << 19
+
+
+def save_click_log(
+    log: ClickLog, folder: Path | str, source: Mapping[str, Any] | None = None, overwrite: bool = False
+) -> None:
+    """Write a log; see `write_click_log`."""
+    write_click_log(Path(folder), [log], source, overwrite)
+
+
+def write_click_log(
+    folder: Path,
+    chunks: Iterable[ClickLog],
+    source: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    more: Callable[[Path], None] | None = None,
+) -> None:
+    """Write a log that comes in chunks, of which only a few are in memory at a time. All or nothing.
+
+    Args:
+        folder: Made anew.
+        chunks: Logs over the same candidates and with the same columns; the file does not show where one ends.
+        source: Where the log comes from, as JSON can hold it.
+        overwrite: Whether a log that is there already is replaced. Anything else that is there is left alone.
+        more: Writes other files to the folder, before it has its name.
+    """
+    with atomic_folder(folder, overwrite, ours=SESSIONS_FILE) as unfinished:
+        chunks = iter(chunks)
+        first = next(chunks, None)
+        if first is None:
+            raise InputError(f"{folder}: expected at least one session to write, found none")
+        with write_errors(folder / SESSIONS_FILE):
+            rows, sessions = _write_sessions(unfinished / SESSIONS_FILE, first, chunks)
+        save_candidates(first.candidates, unfinished)
+        meta = {
+            "format": FORMAT,
+            "aggregated": first.aggregated,
+            "k": first.k,
+            "rows": rows,
+            "sessions": sessions,
+            "versions": {
+                "cuolr": cuolr.__version__,
+                "numpy": np.__version__,
+                "polars": pl.__version__,
+                "python": platform.python_version(),
+            },
+            "source": dict(source or {}),
+        }
+        if more is not None:
+            more(unfinished)
+        (unfinished / META_FILE).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+
+
+def load_click_log(folder: Path | str) -> ClickLog:
+    """Read a whole log; the features are mapped, not read. A damaged or foreign folder is refused."""
+    folder = Path(folder)
+    return concatenate(read_click_log(folder), _count_rows(folder))
+
+
+def read_click_log(folder: Path, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterator[ClickLog]:
+    """Read a log chunk by chunk, for logs that are larger than memory."""
+    rows = _count_rows(folder)
+    file, meta, candidates = folder / SESSIONS_FILE, read_meta(folder), load_candidates(folder)
+    aggregated: bool = meta["aggregated"]
+    with read_errors(file):
+        sessions = pl.scan_parquet(file, glob=False)
+        types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated)
+    for start in range(0, rows, rows_at_a_time):
+        with read_errors(file):
+            frame = sessions.slice(start, rows_at_a_time).cast(types).collect()  # type: ignore[arg-type]
+        columns = {"count": one_each(len(frame))} | {c.name: to_numpy(file, c) for c in frame}
+        chunk = ClickLog(candidates=candidates, aggregated=aggregated, **columns)
+        check_rows(file, chunk, start)
+        yield chunk
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """Where a log comes from. It is not part of `ClickLog`: a learner must not know which click model made it."""
+    file = folder / META_FILE
+    try:
+        meta = json.loads(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}); expected the folder of a click log") from None
+    except ValueError as error:
+        raise InputError(f"{file}: not valid JSON: {error}") from None
+    if not isinstance(meta, dict) or type(meta.get("format")) is not int:
+        raise InputError(f"{file}: expected the description of a click log with its 'format', found another file")
+    if meta["format"] > FORMAT:
+        raise InputError(f"{file}: format {meta['format']} is of a newer cuolr; this one reads up to {FORMAT}: update")
+    if type(meta.get("aggregated")) is not bool:
+        raise InputError(f"{file}: expected 'aggregated' to be true or false, found {meta.get('aggregated')!r}")
+    if type(meta.get("k")) is not int or meta["k"] < 1:
+        raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
+    return meta
+
+
+def require_sessions(log: ClickLog, what: str) -> None:
+    """Refuse an aggregated log; for what needs each session's own clicks."""
+    if log.aggregated:
+        raise InputError(
+            f"{what} needs the clicks of each session, but this log is aggregated: its rows hold the mean clicks of "
+            "several sessions; give it the log as it was before"
+        )
+
+
+def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
+    """One log of chunks that have `rows` rows together; memory holds the log once and a chunk."""
+    columns: dict[str, npt.NDArray[Any]] = {}
+    first: ClickLog | None = None
+    end = 0
+    for chunk in chunks:
+        if first is None:
+            first = chunk
+            columns = {name: np.empty((rows, *v.shape[1:]), v.dtype) for name, v in _stored_columns(chunk).items()}
+        for name, values in _stored_columns(chunk).items():
+            columns[name][end : end + len(chunk)] = values
+        end += len(chunk)
+    assert first is not None, "a log has at least one chunk"
+    assert end == rows, (end, rows)
+    return replace(first, **({"count": one_each(rows)} | columns))
+
+
+def one_each(rows: int) -> Ints:
+    """The count of rows that stand for one session each; takes no memory."""
+    return np.broadcast_to(np.int64(1), (rows,))
+
+
+def _stored_columns(log: ClickLog) -> dict[str, npt.NDArray[Any]]:
+    """The columns that are stored: a count of 1 each is not."""
+    return {name: values for name, values in log.columns.items() if name != "count" or log.aggregated}
+
+
+def _frame(log: ClickLog) -> pl.DataFrame:
+    """The rows as they are stored: 0 and 1 as truth values, which take a third of the time to write."""
+    frame = pl.DataFrame(_stored_columns(log))
+    return frame.cast({pl.Array(pl.UInt8, log.k): pl.Array(pl.Boolean, log.k)})
+
+
+def _write_sessions(file: Path, first: ClickLog, chunks: Iterator[ClickLog]) -> tuple[int, int]:
+    """Write the Parquet file.
+
+    Returns:
+        The number of rows and of sessions.
+    """
+    rows = sessions = 0
+
+    def frames(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
+        nonlocal rows, sessions
+        for chunk in itertools.chain([first], chunks):
+            rows += len(chunk)
+            sessions += chunk.sessions
+            yield _frame(chunk) if columns is None else _frame(chunk).select(columns)
+
+    register_io_source(frames, schema=_frame(first.select(slice(0, 1))).schema).sink_parquet(
+        file, compression="zstd", compression_level=1, row_group_size=ROWS_PER_GROUP, statistics=False
+    )
+    return rows, sessions
+
+
+def _count_rows(folder: Path) -> int:
+    """How many rows a log has; also makes sure that its files are there."""
+    if not folder.is_dir():
+        found = "a file" if folder.exists() else "nothing"
+        raise InputError(f"{folder}: expected the folder of a click log, found {found}")
+    missing = [name for name in REQUIRED_FILES if not (folder / name).is_file()]
+    if missing:
+        raise InputError([f"{folder / name}: missing; a click log has {', '.join(REQUIRED_FILES)}" for name in missing])
+    file = folder / SESSIONS_FILE
+    with read_errors(file):
+        rows = int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+    if not rows:
+        raise InputError(f"{file}: expected at least one session, found none")
+    return rows

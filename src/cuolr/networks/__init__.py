@@ -1,0 +1,1 @@
+"""Layers and state encoders, one file per encoder."""

@@ -1,0 +1,70 @@
+"""What every state encoder does: all states of a list in one pass."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from cuolr.config import from_dict
+from cuolr.errors import InputError
+from cuolr.registry import Registry
+
+ENCODERS: Registry[type["StateEncoder"]] = Registry("encoder", package="cuolr.networks", entry_points="cuolr.encoders")
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """The config of an encoder that has nothing to set."""
+
+
+class StateEncoder(nn.Module, ABC):
+    """The state s_k = [(d_1 … d_{k−1}), k] as a vector, section 4.
+
+    `states[:, t]` is the state before document t is placed, the paper's s_{t+1}, so it depends on the documents before
+    t alone. Training reads `[:, :K]` as states and `[:, 1:]` as next states; ranking reads `[:, -1]`.
+
+    Attributes:
+        Config: The frozen dataclass of its settings.
+        n_states: S, the size of a state.
+    """
+
+    Config: ClassVar[type[Any]]
+    n_states: int
+
+    def __init__(self, config: Any, n_features: int, k: int) -> None:
+        """Made anew, with torch's random state.
+
+        Args:
+            config: An instance of `Config`.
+            n_features: F, the number of features of a document.
+            k: K, the number of positions of the longest list.
+        """
+        super().__init__()
+        self.config = config
+        self.n_features = n_features
+        self.k = k
+
+    @abstractmethod
+    def forward(self, shown: Tensor) -> Tensor:
+        """[B, T, F] documents in the order in which they were placed → [B, T + 1, S] states."""
+
+
+def encoder_config(name: str, settings: Mapping[str, Any]) -> Any:
+    """The settings of a registered encoder; an unknown name or setting raises with the known ones listed."""
+    return from_dict(ENCODERS.get(name).Config, settings, "learner.encoder_settings")
+
+
+def build_encoder(name: str, settings: Mapping[str, Any], n_features: int, k: int) -> StateEncoder:
+    """A new encoder by its registered name."""
+    return ENCODERS.get(name)(encoder_config(name, settings), n_features, k)
+
+
+def expect_from(least: int, **values: int) -> None:
+    """Refuse settings of an encoder that are below `least`."""
+    for name, value in values.items():
+        if value < least:
+            raise InputError(
+                f"setting 'learner.encoder_settings.{name}': expected a whole number from {least} up, found {value}"
+            )

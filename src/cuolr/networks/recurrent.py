@@ -1,0 +1,43 @@
+"""`lstm`: the state is what a recurrent network remembers of the placed documents."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from cuolr.networks.encoder import ENCODERS, StateEncoder, expect_from
+
+
+@dataclass(frozen=True)
+class LstmConfig:
+    """Settings of the LSTM encoder.
+
+    Attributes:
+        size: S, the size of the memory.
+    """
+
+    size: int = 256
+
+    def __post_init__(self) -> None:
+        expect_from(1, size=self.size)
+
+
+@ENCODERS.register("lstm")
+class LstmEncoder(StateEncoder):
+    """The output of an LSTM that reads a document of zeros and then the placed documents in order.
+
+    Not in the paper: the natural recurrent rival of attention.
+    """
+
+    Config = LstmConfig
+
+    def __init__(self, config: LstmConfig, n_features: int, k: int) -> None:
+        super().__init__(config, n_features, k)
+        self.n_states = config.size
+        self.lstm = nn.LSTM(n_features, config.size, batch_first=True)
+
+    def forward(self, shown: Tensor) -> Tensor:
+        """[B, T, F] → [B, T + 1, S]."""
+        states: Tensor
+        states, _ = self.lstm(pad(shown, (0, 0, 1, 0)))
+        return states

@@ -1,0 +1,1 @@
+"""What a policy would gain over the logging policy, estimated from a log."""

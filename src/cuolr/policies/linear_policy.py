@@ -1,0 +1,105 @@
+"""A linear ranker, and the ranking SVM that fits one to pairs of documents, whoever says which is the better."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.data.normalise import Normaliser
+from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
+from cuolr.types import Doubles, Floats, Ints
+
+# Numbers in the matrix of pair differences at most, which bounds the memory of fitting to about 1.5 GB.
+MAX_PAIR_VALUES = 50_000_000
+
+
+@POLICIES.register("ranksvm")
+@dataclass(frozen=True)
+class LinearPolicy(ScaledScoringPolicy):
+    """Scores a document by w · x, x its normalised features.
+
+    Attributes:
+        weights: [F].
+        normaliser: Fitted on the training candidates.
+    """
+
+    weights: Floats
+    normaliser: Normaliser
+
+    @property
+    def n_features(self) -> int:
+        """As many as there are weights."""
+        return len(self.weights)
+
+    def score_scaled(self, features: Floats) -> Floats:
+        """[n] w · x."""
+        # Not a matrix product: BLAS rounds a row differently depending on the rows around it.
+        scores: Floats = np.einsum("nf,f->n", features, self.weights)
+        return scores
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Weights and the fitted range of each feature."""
+        return {"weights": self.weights, **self.normaliser.arrays()}
+
+    def settings(self) -> dict[str, Any]:
+        """How features are normalised."""
+        return self.normaliser.settings()
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """The policy with these weights."""
+        return cls(arrays["weights"], Normaliser.from_parts(arrays, settings))
+
+
+def draw_pairs(
+    grades: npt.NDArray[np.int8], offsets: Ints, pairs_per_query: int, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Pairs of documents of the same query and of different grades.
+
+    All of a query's pairs where these are few; else a sample without repeats, one pair from each of
+    `pairs_per_query` equal stretches of the list of all pairs, so that every grade of document has its share.
+
+    Args:
+        grades: [n_documents] from 0 to 127, higher = better.
+        offsets: [n_queries + 1] where each query's documents begin.
+        pairs_per_query: At most this many of each query.
+        rng: Where the sample comes from.
+
+    Returns:
+        better: [n_pairs] the row of the document with the higher grade.
+        worse: [n_pairs] the row of the other.
+    """
+    sizes = np.diff(offsets)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    by_grade = np.lexsort((grades, query))
+    # In this order the documents worse than one are those between its query's start and its grade's start.
+    new_grade = np.diff(query * 128 + grades[by_grade], prepend=-1) != 0
+    grade_start = np.maximum.accumulate(np.where(new_grade, np.arange(len(query)), 0))
+    pairs_before = np.concatenate([[0], np.cumsum(grade_start - offsets[query])])
+
+    available = np.diff(pairs_before[offsets])
+    taken = np.minimum(available, pairs_per_query)
+    of_query = np.repeat(np.arange(len(sizes)), taken)
+    stretch = np.arange(len(of_query)) - np.repeat(np.cumsum(taken) - taken, taken)
+    first = stretch * available[of_query] // taken[of_query]
+    last = (stretch + 1) * available[of_query] // taken[of_query]
+    pair = pairs_before[offsets[:-1]][of_query] + rng.integers(first, last)
+
+    better = np.searchsorted(pairs_before, pair, side="right") - 1
+    worse = offsets[:-1][of_query] + pair - pairs_before[better]
+    return by_grade[better], by_grade[worse]
+
+
+def fit_pairs(differences: Floats, C: float) -> Doubles:
+    """[F] the weights w of a ranking SVM: min_w ½|w|² + C·mean max(0, 1 − w·(x_better − x_worse))²."""
+    from sklearn.svm import LinearSVC  # takes half a second to load, for this alone
+
+    # The solver wants two classes, so every other pair is turned round; one pair alone is taken both ways.
+    if len(differences) == 1:
+        differences = np.repeat(differences, 2, axis=0)
+    sign = np.where(np.arange(len(differences)) % 2, -1, 1)
+    svm = LinearSVC(dual=False, fit_intercept=False, C=C / len(differences))
+    weights: Doubles = svm.fit(differences * sign[:, None].astype(np.float32), sign).coef_[0]
+    return weights

@@ -1,0 +1,70 @@
+"""A network that scores each document by itself."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn.functional import pad
+
+from cuolr.data.normalise import Normaliser
+from cuolr.networks.layers import DocumentNetwork, arrays_of, load_arrays, seeded
+from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
+from cuolr.types import Floats
+
+# Documents that are scored together. Always so many: in a product of another shape sums are rounded differently, and
+# the score of a document would depend on the documents around it.
+DOCUMENTS_AT_A_TIME = 1_024
+
+
+@POLICIES.register("scorer")
+class ScorerPolicy(ScaledScoringPolicy):
+    """Scores a document by a network of its normalised features.
+
+    Attributes:
+        network: Scores scaled documents.
+        normaliser: Fitted on the training candidates.
+    """
+
+    def __init__(self, network: DocumentNetwork, normaliser: Normaliser) -> None:
+        self.network = network
+        self.normaliser = normaliser
+
+    def snapshot(self) -> Self:
+        """A copy that shares nothing with this one, so that training goes on without changing it."""
+        return copy.deepcopy(self)
+
+    @property
+    def n_features(self) -> int:
+        """Of the network."""
+        return self.network.n_features
+
+    @torch.inference_mode()
+    def score_scaled(self, features: Floats) -> Floats:
+        """[n] the network's output."""
+        scores = np.empty(len(features), np.float32)
+        for start in range(0, len(features), DOCUMENTS_AT_A_TIME):
+            documents = torch.from_numpy(features[start : start + DOCUMENTS_AT_A_TIME])
+            missing = DOCUMENTS_AT_A_TIME - len(documents)
+            scored = self.network(pad(documents, (0, 0, 0, missing)))
+            scores[start : start + len(documents)] = scored[: len(documents)].numpy()
+        return scores
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The weights of the network, and the range of each feature."""
+        return arrays_of("network", self.network) | self.normaliser.arrays()
+
+    def settings(self) -> dict[str, Any]:
+        """The sizes of the network, and how features are normalised."""
+        sizes = {"n_features": self.n_features, "hidden": list(self.network.hidden)}
+        return sizes | self.normaliser.settings()
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """The policy that `arrays` and `settings` were taken from."""
+        with seeded(0):
+            network = DocumentNetwork(int(settings["n_features"]), tuple(int(size) for size in settings["hidden"]))
+        load_arrays("network", network, arrays)
+        return cls(network, Normaliser.from_parts(arrays, settings))

@@ -1,0 +1,97 @@
+"""Logging policies that know nothing: a random order of each query's documents, once or in each session."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.policies.policy import POLICIES, ScoringPolicy
+from cuolr.random import U64, mixed
+from cuolr.types import Candidates, Doubles, Floats, IntegerArray
+
+
+@POLICIES.register("random")
+@dataclass(frozen=True)
+class RandomPolicy(ScoringPolicy):
+    """Each query has one random order, which depends on the seed and the query's id alone.
+
+    So it does not matter with which other queries it is ranked.
+    """
+
+    seed: int = 0
+
+    def score(self, candidates: Candidates) -> Floats:
+        """[n_documents] uniform in [0, 1)."""
+        starts = np.array([self._start_of(query_id) for query_id in candidates.query_ids.tolist()], U64)
+        slots = np.arange(candidates.n_documents) - np.repeat(candidates.offsets[:-1], candidates.sizes)
+        return _uniforms(np.repeat(starts, candidates.sizes), slots.astype(U64))
+
+    def _start_of(self, query_id: str) -> int:
+        """Where the query's stream of random numbers starts."""
+        return int.from_bytes(blake2b(f"{self.seed}:{query_id}".encode(), digest_size=8).digest(), "little")
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Nothing is learned."""
+        return {}
+
+    def settings(self) -> dict[str, Any]:
+        """The seed."""
+        return {"seed": self.seed}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """The policy with this seed."""
+        return cls(int(settings["seed"]))
+
+
+@dataclass(frozen=True)
+class UniformLogger:
+    """A stochastic logger: each session has a random order of its own, all orders equally likely."""
+
+    def sample(self, candidates: Candidates, k: int, rng: np.random.Generator) -> tuple[IntegerArray, Doubles]:
+        """One ranking of each query, see `sample_uniformly`."""
+        return sample_uniformly(candidates.sizes, k, rng.random((candidates.n_queries, k)))
+
+
+def sample_uniformly(
+    sizes: IntegerArray, k: int, uniforms: npt.NDArray[np.floating]
+) -> tuple[npt.NDArray[np.int32], Doubles]:
+    """Draw one ranking per row, any k documents in any order equally likely.
+
+    The first k steps of a shuffle (Durstenfeld, 1964): step p exchanges what is at p with what is at a random place
+    from p on. Only the places that were exchanged are kept: a row costs k² steps, however many documents it has.
+
+    Args:
+        sizes: [B] the number of documents.
+        k: Length of the lists.
+        uniforms: [B, k] from [0, 1).
+
+    Returns:
+        ranking: [B, k] slots, −1 after the last document.
+        propensity: [B, k] the probability of each document given those placed above it; 1 where there is none.
+    """
+    positions = np.arange(k, dtype=np.int32)
+    left = np.maximum(sizes[:, None] - positions, 1)
+    place = ((uniforms * left).astype(np.int32) + positions).T.copy()
+    slots, put_there = place.copy(), np.empty_like(place)
+    for p in range(k):
+        # What stands at p: itself, or what was put there last in exchange; the same for the place drawn.
+        put_there[p] = p
+        for earlier in range(p):
+            np.copyto(put_there[p], put_there[earlier], where=place[earlier] == p)
+            np.copyto(slots[p], put_there[earlier], where=place[earlier] == place[p])
+    return np.where(positions < sizes[:, None], slots.T, np.int32(-1)), 1 / left
+
+
+def _uniforms(start: npt.NDArray[np.uint64], index: npt.NDArray[np.uint64]) -> Floats:
+    """The numbers at `index` of the streams that start at `start`, by SplitMix64 (Steele et al., 2014).
+
+    A generator that can jump to any of its numbers, so that all documents of all queries are drawn in one go.
+    """
+    bits = mixed(start + (index + U64(1)) * U64(0x9E3779B97F4A7C15))
+    # The 24 highest bits: as many as a float32 can hold below 1.
+    uniforms: Floats = (bits >> U64(40)).astype(np.float32) * np.float32(2**-24)
+    return uniforms

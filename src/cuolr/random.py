@@ -1,0 +1,49 @@
+"""Randomness that can be had in any order: bits that look random, and permutations of many rows."""
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.types import IntegerArray, Ints
+
+U64 = np.uint64
+ROUNDS = 6
+
+
+def mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele et al., 2014): near numbers become unlike."""
+    bits = (bits ^ (bits >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> U64(27))) * U64(0x94D049BB133111EB)
+    return bits ^ (bits >> U64(31))
+
+
+def shuffled(places: IntegerArray, n: int, seed: int, number: int) -> Ints:
+    """What stands at these places of a random order of 0 … n − 1.
+
+    A Feistel network (Luby and Rackoff, 1988): it maps the numbers of an even count of bits one to one, and is applied
+    again to those that fall outside of n. So the order takes no memory and no time for the places not asked for.
+
+    >>> shuffled(np.arange(5), 5, seed=1, number=0).tolist(), shuffled(np.array([3]), 5, seed=1, number=0).tolist()
+    ([1, 3, 4, 0, 2], [0])
+
+    Args:
+        places: Which ones, each from 0 to n − 1.
+        n: How many numbers are in order.
+        seed: Together with `number`, decides the order.
+        number: Of the order; each seed has many.
+    """
+    half = U64(max(1, (n - 1).bit_length() + 1) // 2)
+    keys = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(ROUNDS, np.uint64).astype(U64)
+    values = _permute(places.astype(U64), half, keys)
+    while (outside := values >= U64(n)).any():
+        values[outside] = _permute(values[outside], half, keys)
+    return values.astype(np.int64)
+
+
+def _permute(values: npt.NDArray[np.uint64], half: np.uint64, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """A one-to-one map of the numbers of 2 · half bits."""
+    mask = (U64(1) << half) - U64(1)
+    left, right = values >> half, values & mask
+    for key in keys:
+        left, right = right, left ^ (mixed(right + key) & mask)
+    permuted: npt.NDArray[np.uint64] = (left << half) | right
+    return permuted

@@ -1,0 +1,1 @@
+"""Named settings of a whole run, a TOML file each."""

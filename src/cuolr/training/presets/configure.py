@@ -1,0 +1,116 @@
+"""Named settings of a whole run, a TOML file each, and how they are changed one by one.
+
+A file has the tables `training`, `learners` (for every learner that has such a setting) and `learner.<name>` (for that
+learner alone); its comments say what it is for. What it does not name has the default of the learner.
+"""
+
+import dataclasses
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cuolr.config import from_dict, read_toml, to_dict
+from cuolr.errors import InputError
+from cuolr.registry import unknown_name
+from cuolr.training.base_learner import LEARNERS, Learner
+from cuolr.training.loop import TrainingConfig
+
+PRESETS: Mapping[str, Path] = {path.stem: path for path in Path(__file__).parent.glob("*.toml")}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All settings of a run.
+
+    Attributes:
+        learner: Its name.
+        learner_config: An instance of its `Config`.
+        training: How long to train, and on how much at a time.
+    """
+
+    learner: str
+    learner_config: Any
+    training: TrainingConfig
+
+    @property
+    def learner_class(self) -> type[Learner]:
+        """The learner of that name."""
+        return LEARNERS.get(self.learner)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        learner = {"name": self.learner, **to_dict(self.learner_config)}
+        return {"learner": learner, "training": to_dict(self.training)}
+
+
+def usual_learner(preset: str) -> str:
+    """The learner of a preset, where none is named."""
+    return "cql" if preset == "paper" else "factored"
+
+
+def configure(learner: str, preset: str = "default", settings: Mapping[str, Any] | None = None) -> RunConfig:
+    """The settings of a run: those of a preset, changed one by one.
+
+    Args:
+        learner: A registered name.
+        preset: A name in `PRESETS`.
+        settings: By name, such as `learner.conservative_weight`, `learner.encoder_settings.heads` or
+            `training.steps`; an unknown name raises with the known ones listed.
+    """
+    if preset not in PRESETS:
+        raise unknown_name("preset", preset, PRESETS)
+    config_class = LEARNERS.get(learner).Config
+    table = read_toml(PRESETS[preset])
+    known = {field.name for field in dataclasses.fields(config_class)}
+    for_all = {name: value for name, value in table.get("learners", {}).items() if name in known}
+    sections: dict[str, dict[str, Any]] = {
+        "learner": for_all | table.get("learner", {}).get(learner, {}),
+        "training": table.get("training", {}),
+    }
+    settings = settings or {}
+    if settings.get("learner.encoder", sections["learner"].get("encoder")) != sections["learner"].get("encoder"):
+        # What the preset sets is for its own encoder.
+        sections["learner"].pop("encoder_settings", None)
+    for name, value in settings.items():
+        section, *path = name.split(".")
+        if section not in sections or not path:
+            raise InputError(f"setting '{name}': expected a name that starts with 'learner.' or 'training.'")
+        _put(sections[section], path, value)
+    return RunConfig(
+        learner,
+        from_dict(config_class, sections["learner"], "learner"),
+        from_dict(TrainingConfig, sections["training"], "training"),
+    )
+
+
+def parse_settings(assignments: Iterable[str]) -> dict[str, Any]:
+    """Settings as they are written on the command line; values as in TOML, and texts without quotes too.
+
+    >>> parse_settings(["learner.conservative_weight=0.5", "learner.hidden=[64, 64]", "learner.encoder=position"])
+    {'learner.conservative_weight': 0.5, 'learner.hidden': [64, 64], 'learner.encoder': 'position'}
+    """
+    settings = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"--set: expected <name>=<value>, such as training.steps=500, found '{assignment}'")
+        settings[name.strip()] = _parse_value(value.strip())
+    return settings
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _put(table: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Set the value at the end of a path of tables."""
+    for key in path[:-1]:
+        if not isinstance(table.get(key), dict):
+            table[key] = {}
+        table = table[key]
+    table[path[-1]] = value

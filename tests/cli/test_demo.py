@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import pytest
+
+from cuolr.experiments.results import read_results
+from cuolr.experiments.spec import Experiment
+from tests.cli.conftest import Run
+from tests.experiments.made_up import write_made_up
+
+SMALL = ("--queries", 30, "--steps", 2)
+
+
+@pytest.mark.thorough
+def test_the_demo_compares_all_methods_and_ends_in_a_report(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    result = run("demo", "--out", out, *SMALL)
+    assert result.status == 0, result.err
+    methods = {"LOGGING", "ORACLE", "naive", "IPW", "CM-IPW", "DLA", "CUOLR(SAC)", "CUOLR(CQL)", "CUOLR(factored)"}
+    results = read_results(out)
+    assert {cell.method for cell in results.cells} == methods
+    assert not results.missing
+    assert {
+        (r.settings["training"]["steps"], r.settings["training"]["batch_size"])
+        for r in results.cells.values()
+        if r.settings
+    } == {(2, 64)}
+    for method in methods:
+        assert method in result.out
+        assert f"{method}, pbm" in result.err, "told as it came"
+    page = out / "report" / "report.html"
+    assert str(page) in result.out
+    assert "CUOLR(CQL)" in page.read_text()
+    again = run("demo", "--out", out, *SMALL)
+    assert "16 cells, 16 of them finished" in again.err
+    for method in methods:
+        assert f"{method}, pbm" in again.err, "told though it was there"
+
+
+def test_the_demo_does_not_touch_a_folder_of_something_else(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    result = run("demo", "--out", tmp_path, *SMALL)
+    assert result.status == 2
+    assert "not a folder of results" in result.err
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_cells_that_fail_are_told_after_the_report_on_the_others(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_made_up(experiment: Experiment, out: Path, *_: object, **__: object) -> int:
+        results = write_made_up(out, experiment, (), 20, fail=lambda cell: "broken" if cell.method == "DLA" else "")
+        return len(results.failed)
+
+    monkeypatch.setattr("cuolr.cli.demo.run_cells", run_made_up)
+    result = run("demo", "--out", tmp_path / "demo")
+    assert result.status == 2
+    assert "2 cells failed" in result.err
+    assert (tmp_path / "demo" / "report" / "report.html").is_file()

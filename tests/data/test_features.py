@@ -1,0 +1,198 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cuolr.data.candidate_reader import read_candidates
+from cuolr.data.letor.reader import LetorOptions, write_letor
+from cuolr.errors import InputError, InputWarning
+from cuolr.types import Candidates
+from tests.data.small_data import candidates_of, dataset_of
+
+
+def table_of(candidates: Candidates, lists: bool) -> pl.DataFrame:
+    assert candidates.document_ids is not None
+    ids = {"query_id": candidates.query_ids[candidates.query_of_document], "doc_id": candidates.document_ids}
+    if lists:
+        return pl.DataFrame(ids | {"features": candidates.features})
+    return pl.DataFrame(ids | {f"feature {j}": column for j, column in enumerate(candidates.features.T)})
+
+
+def assert_same_candidates(left: Candidates, right: Candidates) -> None:
+    np.testing.assert_array_equal(left.features, right.features, strict=True)
+    np.testing.assert_array_equal(left.offsets, right.offsets)
+    assert left.query_ids.tolist() == right.query_ids.tolist()
+    assert left.document_ids is not None
+    assert right.document_ids is not None
+    assert left.document_ids.tolist() == right.document_ids.tolist()
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_documents_come_back_from_a_table(lists: bool, tmp_path: Path) -> None:
+    candidates = candidates_of(3, 1, 4)
+    table_of(candidates, lists).write_parquet(tmp_path / "features.parquet")
+    assert_same_candidates(read_candidates(tmp_path / "features.parquet"), candidates)
+
+
+def test_columns_have_names_and_lists_have_none(tmp_path: Path) -> None:
+    for lists, expected in ((False, ["feature 0", "feature 1"]), (True, None)):
+        candidates = candidates_of(3, n_features=2)
+        table_of(candidates, lists).write_parquet(tmp_path / "features.parquet")
+        names = read_candidates(str(tmp_path / "features.parquet")).feature_names
+        assert (names if names is None else names.tolist()) == expected
+
+
+def test_letor_is_filled_up_to_the_features_of_a_model(tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_text("1 qid:1 1:5 #a\n0 qid:1 2:3 #b\n")
+    with pytest.warns(
+        InputWarning, match=r"f.txt: has 2 features, the model 4; those that do not occur are taken as 0"
+    ):
+        candidates = read_candidates(str(tmp_path / "f.txt"), n_features=4)
+    assert candidates.features.tolist() == [[5, 0, 0, 0], [0, 3, 0, 0]]
+    assert read_candidates(tmp_path / "f.txt", n_features=2).features.tolist() == [[5, 0], [0, 3]]
+    with pytest.raises(InputError, match=r"f.txt: expected at most the 1 features of the model, found 2"):
+        read_candidates(tmp_path / "f.txt", n_features=1)
+
+
+def test_documents_come_back_from_letor_without_their_labels(tmp_path: Path) -> None:
+    dataset = dataset_of(3, 1, 4)
+    write_letor(dataset, tmp_path / "train.txt")
+    candidates = read_candidates(tmp_path / "train.txt")
+    assert_same_candidates(candidates, dataset.candidates)
+    assert not hasattr(candidates, "relevance")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=5), seed=st.integers(0, 2**32), lists=st.booleans())
+def test_scattered_rows_are_brought_together(sizes: list[int], seed: int, lists: bool, tmp_path: Path) -> None:
+    candidates = candidates_of(*sizes)
+    shuffled = table_of(candidates, lists).sample(fraction=1, shuffle=True, seed=seed)
+    shuffled.write_parquet(tmp_path / "features.parquet")
+    found = read_candidates(tmp_path / "features.parquet")
+    assert found.query_ids.tolist() == shuffled["query_id"].unique(maintain_order=True).to_list()
+    assert found.document_ids is not None
+    assert candidates.document_ids is not None
+    for query, query_id in enumerate(found.query_ids.tolist()):
+        documents = found.document_ids[found.offsets[query] : found.offsets[query + 1]].tolist()
+        assert documents == shuffled.filter(query_id=query_id)["doc_id"].to_list()
+    # Documents are named d0, d1, … in their first order.
+    order = [int(name[1:]) for name in found.document_ids.tolist()]
+    np.testing.assert_array_equal(found.features, candidates.features[order])
+
+
+def test_numbers_of_any_type_and_truth_values_are_features(tmp_path: Path) -> None:
+    pl.DataFrame({"query_id": [1], "doc_id": [2], "a": [7], "b": [True], "c": [0.25]}).write_parquet(tmp_path / "f.pq")
+    candidates = read_candidates(tmp_path / "f.pq")
+    assert candidates.features.tolist() == [[7, 1, 0.25]]
+    assert candidates.features.dtype == np.float32
+    assert candidates.query_ids.tolist() == ["1"]
+
+
+def test_lists_of_fixed_length_are_read(tmp_path: Path) -> None:
+    features = pl.Series([[1.0, 2.0]], dtype=pl.Array(pl.Float64, 2))
+    pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "features": features}).write_parquet(tmp_path / "f.parquet")
+    assert read_candidates(tmp_path / "f.parquet").features.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"doc_id": None}, "column 'doc_id' is missing; found: query_id, a"),
+        ({"doc_id": [1.5, 2.5]}, "column 'doc_id': expected text or whole numbers, found Float64"),
+        ({"doc_id": ["d", None]}, "column 'doc_id': expected a value, found 1 nulls, the first in row 2"),
+        ({"doc_id": ["d", "d"]}, "expected each document of a query once, found 'd' of query 'q' again"),
+        ({"a": None}, "expected a column 'features' with lists, or a column per feature, found none"),
+        ({"a": ["x", "y"]}, "column 'a': expected numbers, found String; remove it if it is no feature"),
+        ({"a": [1.0, None]}, "features: expected finite numbers, .* in 1 rows, the first in row 2"),
+        ({"a": [np.nan, 1.0]}, "features: expected finite numbers, .* in 1 rows, the first in row 1"),
+        ({"a": [1e39, 1e40]}, "features: expected finite numbers, .* in 2 rows, the first in row 1"),
+        ({"a": None, "features": [[1.0], [1.0, 2.0]]}, "features: .* another length in 1 rows, the first in row 1"),
+        ({"a": None, "features": [["x"], ["y"]]}, "column 'features': expected one list of numbers"),
+        ({"features": [[1.0], [1.0]]}, "column 'features': expected one list of numbers"),
+        ({"a": None, "vector": [[1.0], [1.0]]}, "column 'vector': expected one list of numbers, named 'features'"),
+        ({"Relevance": [1, 0]}, "column 'Relevance' looks like a relevance label, which no ranker may see"),
+        ({"label": [1, 0]}, "column 'label' looks like a relevance label"),
+        ({"doc_id": ["d", "d\0"]}, "column 'doc_id': expected no character NUL, found it in row 2"),
+        ({"query_id": ["q\0", "q"]}, "column 'query_id': expected no character NUL, found it in row 1"),
+        ({"a": None, "features": [[1.0], None]}, "column 'features': expected a list, found 1 nulls, .* in row 2"),
+    ],
+)
+def test_a_problem_is_told_in_words(columns: dict[str, list[Any] | None], problem: str, tmp_path: Path) -> None:
+    good: dict[str, list[Any] | None] = {"query_id": ["q", "q"], "doc_id": ["d", "e"], "a": [1.0, 2.0]}
+    table = {name: values for name, values in (good | columns).items() if values is not None}
+    pl.DataFrame(table).write_parquet(tmp_path / "features.parquet")
+    with pytest.raises(InputError, match=problem):
+        read_candidates(tmp_path / "features.parquet")
+
+
+@pytest.mark.parametrize("dtype", [pl.List(pl.Float32), pl.Array(pl.Float32, 0)])
+def test_lists_without_a_number_are_refused(dtype: pl.DataType, tmp_path: Path) -> None:
+    lists = pl.Series([[], []], dtype=dtype)
+    pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["d", "e"], "features": lists}).write_parquet(tmp_path / "f.pq")
+    with pytest.raises(InputError, match="expected at least one number in each list, found empty lists only"):
+        read_candidates(tmp_path / "f.pq")
+
+
+def test_lists_that_are_all_null_are_refused(tmp_path: Path) -> None:
+    lists = pl.Series([None, None], dtype=pl.List(pl.Float32))
+    pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["d", "e"], "features": lists}).write_parquet(tmp_path / "f.pq")
+    with pytest.raises(InputError, match="expected a list, found 2 nulls, the first in row 1"):
+        read_candidates(tmp_path / "f.pq")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["labels", "relevance_grade", "y", "Y", "click", "clicks", "isRelevant", "label2", "human judgement", "the-rating",
+     "target_value", "rel"],
+)  # fmt: skip
+def test_a_column_that_may_be_the_label_is_refused(name: str, tmp_path: Path) -> None:
+    pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "a": [1.0], name: [1]}).write_parquet(tmp_path / "f.parquet")
+    with pytest.raises(InputError, match=f"column '{name}' looks like a relevance label"):
+        read_candidates(tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize("name", ["upgrades", "labelled_area", "operating", "click_rate", "yield", "rel_frequency"])
+def test_a_column_that_only_resembles_a_label_is_a_feature(name: str, tmp_path: Path) -> None:
+    pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], name: [2.0]}).write_parquet(tmp_path / "f.parquet")
+    assert read_candidates(tmp_path / "f.parquet").features.tolist() == [[2]]
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical(), pl.Enum(["q", "r", "d", "e"])])
+def test_ids_may_be_categories(dtype: pl.DataType, tmp_path: Path) -> None:
+    ids = {"query_id": pl.Series(["r", "q"], dtype=dtype), "doc_id": pl.Series(["e", "d"], dtype=dtype)}
+    pl.DataFrame({**ids, "a": [1.0, 2.0]}).write_parquet(tmp_path / "f.parquet")
+    candidates = read_candidates(tmp_path / "f.parquet")
+    assert candidates.document_ids is not None
+    assert candidates.query_ids.tolist() == ["r", "q"]
+    assert candidates.document_ids.tolist() == ["e", "d"]
+
+
+def test_a_name_is_no_pattern(tmp_path: Path) -> None:
+    for name, value in {"f ?[1]*.parquet": 1.0, "f x1.parquet": 2.0}.items():
+        pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "a": [value]}).write_parquet(tmp_path / name)
+    assert read_candidates(tmp_path / "f ?[1]*.parquet").features.tolist() == [[1]]
+
+
+def test_letor_is_read_as_the_options_say(tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_text("1 qid:1 0:5 1:NULL #docid = a\n0 qid:1 0:6 1:3 #docid = b\n")
+    candidates = read_candidates(tmp_path / "f.txt", LetorOptions(zero_based=True, missing="minimum"))
+    assert candidates.features.tolist() == [[5, 3], [6, 3]]
+
+
+def test_an_empty_table_is_refused(tmp_path: Path) -> None:
+    schema = {"query_id": pl.String, "doc_id": pl.String, "a": pl.Float32}
+    pl.DataFrame(schema=schema).write_parquet(tmp_path / "features.parquet")
+    with pytest.raises(InputError, match="expected a row for each document, found none"):
+        read_candidates(tmp_path / "features.parquet")
+
+
+def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "features.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_candidates(tmp_path / "features.parquet")
+    with pytest.raises(InputError, match="expected a file, found nothing"):
+        read_candidates(tmp_path / "nothing.parquet")

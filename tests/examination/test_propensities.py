@@ -1,0 +1,135 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuolr.clicks.pbm import PositionBasedModel
+from cuolr.clicks.randomisation import randomise
+from cuolr.errors import InputError
+from cuolr.examination.propensities import Estimate, Propensities, known_values, read_propensities, save_propensities
+from tests.data.small_data import dataset_of
+from tests.test_architecture import modules_reached, project_sources
+
+
+def written(tmp_path: Path, content: Any) -> Path:
+    file = tmp_path / "propensity.json"
+    file.write_text(json.dumps(content))
+    return file
+
+
+def test_estimates_are_read_as_they_were_written(tmp_path: Path) -> None:
+    found = randomise(dataset_of(12, 3, 30), PositionBasedModel(), 1_000)
+    save_propensities(found, tmp_path / "propensity.json")
+    assert read_propensities(tmp_path / "propensity.json") == found
+
+
+def test_values_of_ones_own_are_lists(tmp_path: Path) -> None:
+    own = {"examination": [1, 0.9, 0.5], "continuation": [0.7, 0.6, None]}
+    assert read_propensities(written(tmp_path, own)) == Propensities(
+        Estimate((1.0, 0.9, 0.5)), {"given": Estimate((0.7, 0.6, None))}, lists=0
+    )
+    assert read_propensities(written(tmp_path, {"continuation": [0.5]})).examination is None
+    assert read_propensities(written(tmp_path, {"examination": [1]})).continuation == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ([], "expected an object with 'examination', 'continuation' or both"),
+        (
+            {"examination": [1], "continuaton": [0.5]},
+            "unknown key 'continuaton'; known: format, lists, examination, con",
+        ),
+        ({"continuation": {"mel": [0.5]}}, "unknown key 'continuation.mel'; known: mle, paper, given"),
+        (
+            {"examination": {"values": [1], "errors": [0]}},
+            "unknown key 'examination.errors'; known: values, standard_er",
+        ),
+        ({"examinations": [1]}, "expected an object with 'examination', 'continuation' or both"),
+        ({"continuation": {}}, "expected an object with 'examination', 'continuation' or both"),
+        ({"format": "cuolr-propensity-9", "examination": [1]}, "expected format 'cuolr-propensity-1'"),
+        ({"examination": []}, "examination: expected a number for each position, found none"),
+        ({"examination": 1}, "examination: expected a list of numbers, found 1"),
+        ({"examination": [1, -0.5]}, "examination, position 2: expected a number from 0 up, found -0.5"),
+        ({"examination": [1, "0.5"]}, "examination, position 2: expected a number from 0 up, found '0.5'"),
+        ({"examination": [1, True]}, "examination, position 2: expected a number from 0 up, found True"),
+        ({"examination": [1, float("nan")]}, "examination, position 2: expected a number from 0 up, found nan"),
+        ({"examination": [1, float("inf")]}, "examination, position 2: expected a number from 0 up, found inf"),
+        ({"examination": [1, 10**400]}, "examination, position 2: expected a number from 0 up, found 1000"),
+        ({"continuation": [0.5, 1.5]}, "continuation, position 2: expected a number from 0 to 1, found 1.5"),
+        ({"continuation": {"mle": {"value": [1]}}}, "continuation.mle: expected a list of numbers, found None"),
+        (
+            {"examination": {"values": [1, 0.5], "standard_errors": [0]}},
+            "examination.standard_errors: expected 2 numbers, found 1",
+        ),
+        ({"examination": [1], "lists": -3}, "lists: expected a whole number, found -3"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path: Path, content: Any, problem: str) -> None:
+    file = written(tmp_path, content)
+    with pytest.raises(InputError) as raised:
+        read_propensities(file)
+    assert any(line.startswith(f"{file}: {problem}") for line in raised.value.problems), raised.value.problems
+
+
+@pytest.mark.parametrize("name", ["examination", "continuation"])
+def test_nothing_in_the_place_of_numbers_is_one_line(tmp_path: Path, name: str) -> None:
+    file = written(tmp_path, {name: None})
+    with pytest.raises(InputError) as raised:
+        read_propensities(file)
+    assert raised.value.problems == [f"{file}: {name}: expected a list of numbers, found None"]
+
+
+def test_a_file_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    for depth in (50, 200_000):
+        (tmp_path / "deep.json").write_text('{"examination": ' + "[" * depth + "]" * depth + "}")
+        with pytest.raises(
+            InputError, match=r"deep\.json: (not valid JSON|examination, position 1: expected a number)"
+        ):
+            read_propensities(tmp_path / "deep.json")
+
+
+def test_a_file_may_leave_open_how_often_the_first_position_is_looked_at(tmp_path: Path) -> None:
+    """Few random lists may have no click there; `cm-ipw` does not need it."""
+    found = read_propensities(written(tmp_path, {"examination": [None, None], "continuation": [0.5]}))
+    assert found == Propensities(Estimate((None, None)), {"given": Estimate((0.5,))})
+
+
+def test_the_folder_of_the_file_is_made(tmp_path: Path) -> None:
+    save_propensities(Propensities(Estimate((1.0,))), tmp_path / "a" / "b" / "own.json")
+    assert read_propensities(tmp_path / "a" / "b" / "own.json").examination == Estimate((1.0,))
+
+
+def test_all_problems_are_told_together(tmp_path: Path) -> None:
+    file = written(tmp_path, {"examination": [1, -1, "x"], "continuation": [2]})
+    with pytest.raises(InputError) as raised:
+        read_propensities(file)
+    assert len(raised.value.problems) == 3
+
+
+def test_what_is_no_json_or_not_there_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text('{"examination": [1,')
+    with pytest.raises(InputError, match=r"broken\.json: not valid JSON"):
+        read_propensities(tmp_path / "broken.json")
+    with pytest.raises(InputError, match=r"cannot be read \(No such file or directory\); .* continuation by position"):
+        read_propensities(tmp_path / "nothing.json")
+
+
+def test_positions_that_are_needed_must_be_known() -> None:
+    estimate = Estimate((1.0, None, 0.5))
+    np.testing.assert_array_equal(known_values(estimate, 1, "examination"), [1.0])
+    with pytest.raises(InputError, match="examination is needed for 4 positions, but not known for position 2, 4"):
+        known_values(estimate, 4, "examination")
+
+
+def test_only_the_two_learners_that_weight_by_it_can_open_the_file() -> None:
+    sources = project_sources()
+    learners = {module for module in sources if module.startswith("cuolr.learners.")}
+    openers = {module for module in learners if "cuolr.examination.propensities" in modules_reached(module, sources)}
+    assert openers == {"cuolr.learners.counterfactual.ipw", "cuolr.learners.counterfactual.cm_ipw"}
+    names = {
+        module for module in learners if "propensity.json" in sources[module] or "PROPENSITY_FILE" in sources[module]
+    }
+    assert names == set()

@@ -1,0 +1,179 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cuolr.clicks.pbm import PositionBasedModel
+from cuolr.clicks.simulate import simulate
+from cuolr.data.normalise import Normaliser
+from cuolr.data.synthetic import generate_splits
+from cuolr.errors import InputError
+from cuolr.evaluation.evaluate import score_on
+from cuolr.learners.boosting.lightgbm import ClickLambdaMart
+from cuolr.learners.boosting.tree_learner import ShownDocuments, sample
+from cuolr.learners.counterfactual.listwise import softmax_loss
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.random_policy import RandomPolicy
+from cuolr.policies.store import load_policy, save_policy
+from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.training.batches import Batches, held_out_queries, split_by_query
+from cuolr.training.fit import fit
+from cuolr.training.loop import policy_validation
+from cuolr.training.presets.configure import configure
+from tests.learners.lists import build, no_scaling, random_batch
+from tests.small_log import small_log
+
+SMALL: dict[str, Any] = {"leaves": 7, "min_documents_per_leaf": 5, "learning_rate": 0.1, "threads": 1}
+
+
+def grown(trees: int, log: ClickLog | None = None, **settings: Any) -> ClickLambdaMart:
+    log = log or small_log(300)
+    learner = build("lightgbm", n_features=4, k=5, **{**SMALL, **settings})
+    assert isinstance(learner, ClickLambdaMart)
+    learner.begin(Batches(log, no_scaling(), 32, seed=0))
+    for _ in range(trees):
+        learner.update(random_batch())
+    return learner
+
+
+def test_a_step_is_one_more_tree_whatever_the_batch() -> None:
+    learner = grown(3)
+    assert learner.policy().model.count("Tree=") == 3
+    assert learner.update(random_batch(seed=9)) == {"trees": 4}
+    other = grown(3)
+    other.update(random_batch(seed=5))
+    assert learner.policy().model == other.policy().model
+
+
+def test_each_session_is_a_query_and_its_clicks_are_the_grades() -> None:
+    batch = random_batch(lengths=(3, 0, 2), k=4)
+    documents = ShownDocuments.of([batch, batch])
+    assert documents.sizes.tolist() == [3, 2, 3, 2]
+    assert documents.position.tolist() == [0, 1, 2, 0, 1] * 2
+    np.testing.assert_array_equal(documents.features, torch.cat([batch.features[batch.where]] * 2))
+    np.testing.assert_array_equal(documents.clicks, torch.cat([batch.clicks[batch.where]] * 2))
+    assert documents.clicks.dtype == np.int8
+
+
+def rows_of(parts: list[torch.Tensor]) -> set[tuple[float, ...]]:
+    return {tuple(row) for row in torch.cat(parts).flatten(1).tolist()}
+
+
+def test_the_sample_has_no_more_documents_than_asked_for_and_no_session_twice() -> None:
+    log = small_log(301)
+    batches = Batches(log, no_scaling(), 32, seed=0)
+    everything = list(sample(batches, 10**9))
+    assert sum(len(batch.where) for batch in everything) == 301
+    shown = int((log.ranking >= 0).sum())
+    assert sum(int(batch.where.sum()) for batch in everything) == shown
+    for limit in (5, 100, 999):
+        some = list(sample(batches, limit))
+        documents = sum(int(batch.where.sum()) for batch in some)
+        assert limit - 5 < documents <= limit
+        assert rows_of([batch.features for batch in some]) <= rows_of([batch.features for batch in everything])
+
+
+def test_the_sample_is_drawn_with_the_seed_of_the_batches() -> None:
+    def drawn(seed: int) -> torch.Tensor:
+        return torch.cat([b.features for b in sample(Batches(small_log(300), no_scaling(), 32, seed=seed), 100)])
+
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1)[:5], drawn(2)[:5])
+
+
+def test_an_aggregated_log_is_refused() -> None:
+    with pytest.raises(InputError, match="lightgbm needs the clicks of each session"):
+        fit(aggregate(small_log()), configure("lightgbm"))
+
+
+def test_a_policy_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
+    policy, candidates = grown(5).policy(), small_log().candidates
+    save_policy(policy, tmp_path / "model")
+    np.testing.assert_array_equal(load_policy(tmp_path / "model").rank(candidates, 5), policy.rank(candidates, 5))
+
+
+def test_raw_features_are_scaled_as_in_training() -> None:
+    log = small_log(300)
+    normaliser = Normaliser.fit("query-min-max", log.candidates)
+    learner = ClickLambdaMart(ClickLambdaMart.Config(**SMALL), 4, 5, 0, normaliser)
+    learner.begin(Batches(log, normaliser, 32, seed=0))
+    for _ in range(5):
+        learner.update(random_batch())
+    scaled = normaliser.transform(log.candidates.features, log.candidates.offsets)
+    np.testing.assert_array_equal(learner.policy().score(log.candidates), learner.scores(scaled))
+
+
+def test_before_the_first_tree_all_documents_are_equal() -> None:
+    learner = build("lightgbm", n_features=4, **SMALL)
+    assert not learner.policy().score(small_log().candidates).any()  # type: ignore[attr-defined]
+
+
+def test_resuming_equals_not_stopping() -> None:
+    unbroken, stopped = grown(6), grown(3)
+    resumed = grown(0)
+    resumed.load_state(stopped.state())
+    for _ in range(3):
+        resumed.update(random_batch())
+    assert resumed.policy().model == unbroken.policy().model
+
+
+def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
+    learner, batch = grown(5), random_batch(lengths=(4, 0, 2), n_features=4)
+    scores = torch.zeros(3, 4)
+    for row in range(3):
+        for position in range(int(batch.where[row].sum())):
+            scores[row, position] = float(learner.scores(batch.features[row, position][None].numpy())[0])
+    torch.testing.assert_close(
+        learner.held_out_score(batch), -softmax_loss(scores, batch.clicks, batch.where), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, taken = small_log(300), []
+
+    def start(learner: ClickLambdaMart, documents: ShownDocuments) -> None:
+        taken.append(len(documents.sizes))
+        begin(learner, documents)
+
+    begin = ClickLambdaMart.start
+    monkeypatch.setattr(ClickLambdaMart, "start", start)
+    config = configure("lightgbm", settings={"training.steps": 1, "training.held_out": 0.5, "learner.threads": 1})
+    fit(log, config)
+    to_learn_from, held_out = split_by_query(log, held_out_queries(log, 0.5, config.training.seed))
+    assert taken == [len(to_learn_from)]
+    assert len(held_out) > 50
+
+
+def test_position_bias_makes_a_difference_only_where_positions_differ() -> None:
+    plain, corrected = grown(5), grown(5, position_bias=True)
+    assert plain.policy().model != corrected.policy().model
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    grown(2, position_bias=True).policy().rank(small_log().candidates, 3)
+    build("lightgbm", **SMALL).update(random_batch())
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.thorough
+def test_correcting_for_positions_helps_where_positions_are_biased() -> None:
+    train, validation, test = generate_splits("tiny", 300, 100, 200, seed=1)
+    logger = fit_ranksvm(train, fraction=0.05, seed=1)
+    log = simulate(train, logger, PositionBasedModel(), 10_000)
+    measured = {}
+    for position_bias in (False, True):
+        settings = {"learner.position_bias": position_bias, "training.steps": 40, "training.validate_every": 10}
+        result = fit(log, configure("lightgbm", settings=settings), policy_validation(score_on(validation)))
+        assert result.best is not None
+        measured[position_bias] = score_on(test)(result.best.policy)
+    assert measured[True] > measured[False]
+    assert measured[True] > score_on(test)(RandomPolicy())
+
+
+def test_a_session_without_a_click_stays_in_the_sample() -> None:
+    batch = random_batch(lengths=(2, 2))
+    assert len(ShownDocuments.of([replace(batch, clicks=torch.zeros_like(batch.clicks))]).sizes) == 2

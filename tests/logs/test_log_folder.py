@@ -1,0 +1,226 @@
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+
+import cuolr
+from cuolr.clicks.pbm import PositionBasedModel
+from cuolr.clicks.simulate import Simulation, simulate_to
+from cuolr.data.letor.cache import Cache
+from cuolr.data.letor.reader import write_letor
+from cuolr.errors import InputError
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.log_folder import (
+    concatenate,
+    load_click_log,
+    one_each,
+    read_click_log,
+    read_meta,
+    require_sessions,
+    save_click_log,
+    write_click_log,
+)
+from cuolr.policies.random_policy import RandomPolicy
+from tests.data.small_data import assert_same_log, candidates_of, dataset_of, full_log, log_of, random_log
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        random_log(candidates_of(5, 2, 9), sessions=50, k=4),
+        replace(full_log(), candidates=replace(full_log().candidates, document_ids=None)),
+        full_log(),
+        replace(full_log(), timestamp=np.arange(50).astype("datetime64[us]")),
+        replace(full_log(), timestamp=np.linspace(0, 1, 50)),
+        aggregate(full_log()),
+        random_log(candidates_of(40_000), sessions=3, k=2),
+    ],
+    ids=["plain", "no document ids", "all columns", "dates", "fractions of seconds", "aggregated", "a long query"],
+)
+def test_a_loaded_log_is_the_saved_one(log: ClickLog, tmp_path: Path) -> None:
+    save_click_log(log, tmp_path / "log")
+    assert_same_log(load_click_log(tmp_path / "log"), log)
+
+
+def test_a_name_is_no_pattern(tmp_path: Path) -> None:
+    logs = {"o [x]?*": full_log(), "o xyz": full_log().select(slice(0, 3)), "A?": full_log(), "A1": full_log()}
+    for name, log in logs.items():
+        save_click_log(log, tmp_path / name)
+    for name, log in logs.items():
+        assert_same_log(load_click_log(tmp_path / name), log)
+
+
+def test_features_are_mapped_not_read(tmp_path: Path) -> None:
+    save_click_log(full_log(), tmp_path / "log")
+    features = load_click_log(tmp_path / "log").candidates.features
+    assert isinstance(features, np.memmap)
+    assert not features.flags.writeable
+
+
+def test_reading_in_parts_gives_the_same_rows(tmp_path: Path) -> None:
+    log = full_log()
+    save_click_log(log, tmp_path / "log")
+    parts = list(read_click_log(tmp_path / "log", rows_at_a_time=7))
+    assert [len(part) for part in parts] == [7] * 7 + [1]
+    assert_same_log(concatenate(parts, 50), log)
+
+
+def test_the_file_does_not_show_where_a_part_ended(tmp_path: Path) -> None:
+    log = full_log()
+    save_click_log(log, tmp_path / "whole")
+    write_click_log(tmp_path / "parts", (log.select(slice(i, i + 3)) for i in range(0, 50, 3)))
+    for file in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "parts" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_the_meta_says_where_the_log_comes_from_and_is_no_part_of_it(tmp_path: Path) -> None:
+    save_click_log(aggregate(full_log()), tmp_path / "log", source={"shop": "books"})
+    meta = read_meta(tmp_path / "log")
+    assert meta["source"] == {"shop": "books"}
+    assert meta["sessions"] == 50
+    assert meta["rows"] == len(load_click_log(tmp_path / "log"))
+    assert meta["k"] == 4
+    assert meta["aggregated"] is True
+    assert meta["versions"]["cuolr"] == cuolr.__version__
+    assert {field.name for field in fields(ClickLog)}.isdisjoint({"meta", "source", "relevance", "labels"})
+
+
+def test_what_the_meta_says_of_the_click_model_changes_nothing_that_is_loaded(tmp_path: Path) -> None:
+    save_click_log(full_log(), tmp_path / "log", source={"click_model": {"name": "pbm"}})
+    before = load_click_log(tmp_path / "log")
+    file = tmp_path / "log" / "meta.json"
+    file.write_text(file.read_text().replace("pbm", "cascade"))
+    assert_same_log(load_click_log(tmp_path / "log"), before)
+
+
+def test_an_existing_log_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    first, second = random_log(candidates_of(3), 5, 2), random_log(candidates_of(4), 6, 3)
+    save_click_log(first, tmp_path / "log")
+    with pytest.raises(InputError, match="exists already"):
+        save_click_log(second, tmp_path / "log")
+    assert_same_log(load_click_log(tmp_path / "log"), first)
+    save_click_log(second, tmp_path / "log", overwrite=True)
+    assert_same_log(load_click_log(tmp_path / "log"), second)
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_a_folder_of_something_else_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"meow")
+    with pytest.raises(InputError, match=r"has no sessions\.parquet, so it is not replaced"):
+        save_click_log(full_log(), tmp_path / "photos", overwrite=True)
+    assert (tmp_path / "photos" / "cat.jpg").read_bytes() == b"meow"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_crash_while_writing_leaves_everything_as_it_was(overwrite: bool, tmp_path: Path) -> None:
+    log = full_log()
+    if overwrite:
+        save_click_log(log, tmp_path / "log")
+
+    def chunks() -> Iterator[ClickLog]:
+        yield log
+        raise MemoryError("in the middle")
+
+    with pytest.raises(MemoryError, match="in the middle"):
+        write_click_log(tmp_path / "log", chunks(), overwrite=overwrite)
+    assert [path.name for path in tmp_path.iterdir()] == (["log"] if overwrite else [])
+    if overwrite:
+        assert_same_log(load_click_log(tmp_path / "log"), log)
+
+
+def test_nothing_to_write_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected at least one session to write"):
+        write_click_log(tmp_path / "log", [])
+    assert not list(tmp_path.iterdir())
+
+
+def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file of a folder, and every array and column in it, as bytes."""
+    for file in sorted(file for file in folder.rglob("*") if not file.is_dir()):
+        assert not file.is_symlink(), file
+        yield file.name, file.read_bytes()
+        if file.suffix == ".npy":
+            yield file.name, np.load(file).tobytes()
+        if file.suffix == ".parquet":
+            for column in pl.read_parquet(file):
+                yield f"{file.name}: {column.name}", column.explode().to_numpy().tobytes()
+
+
+def places_of_labels(folder: Path, labels: npt.NDArray[np.int8]) -> list[str]:
+    """Where the labels are found, as any type of number that could hold them."""
+    types = (np.int8, np.int16, np.int32, np.int64, np.float32, np.float64)
+    needles = [labels.astype(dtype).tobytes() for dtype in types]
+    gains = 2.0**labels - 1
+    needles += [(gains / scale).astype(dtype).tobytes() for dtype in (np.float32, np.float64) for scale in (1, 15)]
+    return [name for name, content in contents(folder) if any(needle in content for needle in needles)]
+
+
+def test_no_file_of_a_simulated_log_holds_a_label(tmp_path: Path) -> None:
+    dataset = dataset_of(*[20] * 30)
+    folder = tmp_path / "log"
+    simulate_to(folder, Simulation(dataset, RandomPolicy(), PositionBasedModel(), 2_000, keep_examination=True))
+    # A query's labels are twenty digits in an order that no other column has.
+    queries = [dataset.relevance[i * 20 : i * 20 + 20] for i in range(30)]
+    assert [place for labels in queries for place in places_of_labels(folder, labels)] == []
+    shown = load_click_log(folder)
+    labels_as_shown = dataset.relevance[dataset.candidates.offsets[shown.query, None] + shown.ranking]
+    assert places_of_labels(folder, labels_as_shown[:20].ravel()) == []
+    names = {name for name, _ in contents(folder)}
+    assert names == {
+        "features.npy",
+        "offsets.npy",
+        "query_ids.npy",
+        "document_ids.npy",
+        "meta.json",
+        "sessions.parquet",
+        *(f"sessions.parquet: {column}" for column in ("query", "ranking", "clicks", "examination")),
+    }
+
+
+def test_a_log_of_a_cached_data_set_shares_its_features_and_not_its_labels(tmp_path: Path) -> None:
+    write_letor(dataset_of(*[20] * 30), tmp_path / "train.txt")
+    dataset = Cache(tmp_path / "cache").read(tmp_path / "train.txt").as_dataset()
+    simulate_to(tmp_path / "log", Simulation(dataset, RandomPolicy(), PositionBasedModel(), 100))
+    features = tmp_path / "log" / "features.npy"
+    assert any(features.samefile(file) for file in (tmp_path / "cache").rglob("features.npy"))
+    assert places_of_labels(tmp_path / "cache", dataset.relevance)
+    assert places_of_labels(tmp_path / "log", dataset.relevance[:20]) == []
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float32])
+def test_the_search_would_find_a_label(dtype: type[np.generic], tmp_path: Path) -> None:
+    dataset = dataset_of(20)
+    np.save(tmp_path / "extra.npy", dataset.relevance.astype(dtype))
+    pl.DataFrame({"extra": dataset.relevance.astype(dtype)}).write_parquet(tmp_path / "extra.parquet")
+    assert set(places_of_labels(tmp_path, dataset.relevance)) == {"extra.npy", "extra.parquet: extra"}
+
+
+def test_a_learner_that_needs_sessions_refuses_an_aggregated_log() -> None:
+    log = full_log()
+    require_sessions(log, "cm-ipw")
+    with pytest.raises(InputError, match=r"^cm-ipw needs the clicks of each session, but this log is aggregated"):
+        require_sessions(aggregate(log), "cm-ipw")
+
+
+def test_selected_rows_keep_all_their_columns() -> None:
+    log = full_log()
+    chosen = log.select(np.array([4, 2]))
+    assert chosen.columns.keys() == log.columns.keys()
+    for name, values in chosen.columns.items():
+        np.testing.assert_array_equal(values, log.columns[name][[4, 2]])
+
+
+def test_a_log_knows_its_size() -> None:
+    log = aggregate(log_of(candidates_of(3, 2), [0, 1, 1], [[2, 0], [1, -1], [1, -1]], [[0, 1], [1, 0], [0, 0]]))
+    assert (len(log), log.k, log.sessions) == (2, 2, 3)
+    assert log.where.tolist() == [[True, True], [True, False]]
+
+
+def test_a_count_of_one_each_takes_no_memory() -> None:
+    assert len(one_each(10**12)) == 10**12

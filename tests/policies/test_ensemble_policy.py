@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuolr.data.normalise import Normaliser
+from cuolr.networks.layers import DocumentNetwork, seeded
+from cuolr.policies.ensemble_policy import BlendPolicy
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.network_policy import ScorerPolicy
+from cuolr.policies.random_policy import RandomPolicy
+from cuolr.policies.store import load_policy, save_policy
+from tests.small_log import small_candidates
+
+CANDIDATES = small_candidates()
+NORMALISER = Normaliser.fit("log-min-max", CANDIDATES)
+
+
+def members() -> tuple[LinearPolicy, ScorerPolicy]:
+    with seeded(1):
+        network = DocumentNetwork(4, (5,))
+    return LinearPolicy(np.array([1.0, 2.0, -1.0, 0.5], np.float32), NORMALISER), ScorerPolicy(network, NORMALISER)
+
+
+def test_the_score_is_the_weighted_sum() -> None:
+    linear, network = members()
+    expected = 0.3 * linear.score(CANDIDATES) + 2 * network.score(CANDIDATES)
+    np.testing.assert_allclose(BlendPolicy([linear, network], [0.3, 2]).score(CANDIDATES), expected, rtol=1e-5)
+
+
+def test_a_member_of_weight_0_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    linear, network = members()
+    monkeypatch.setattr(ScorerPolicy, "score_scaled", lambda *_: pytest.fail("was asked"))
+    scores = BlendPolicy([linear, network], [1, 0]).score(CANDIDATES)
+    np.testing.assert_array_equal(scores, linear.score(CANDIDATES))
+
+
+def test_it_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
+    policy = BlendPolicy([*members(), members()[0]], [0.3, 2, 0.1])
+    save_policy(policy, tmp_path / "model")
+    loaded = load_policy(tmp_path / "model")
+    assert isinstance(loaded, BlendPolicy)
+    assert loaded.weights == policy.weights
+    np.testing.assert_array_equal(loaded.rank(CANDIDATES, 5), policy.rank(CANDIDATES, 5))
+
+
+@pytest.mark.parametrize("weights", [[], [1.0]])
+def test_a_weight_for_each_member_is_needed(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match="a weight for each of one or more members"):
+        BlendPolicy(list(members()) if weights else [], weights)
+
+
+def test_a_saved_member_that_scores_no_documents_is_refused() -> None:
+    settings = {"weights": [1.0], "members": [{"policy": "random", "settings": RandomPolicy(1).settings()}]}
+    with pytest.raises(ValueError, match="member 1: expected a policy that scores documents, found random"):
+        BlendPolicy.from_parts({}, settings)

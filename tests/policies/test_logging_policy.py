@@ -1,0 +1,127 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cuolr.data.normalise import Normaliser
+from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.lambdamart_policy import LambdaMartPolicy
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.logging_policy import agreement, fit_linear, fit_trees, imitate_logger
+from cuolr.policies.policy import rank_by_score
+from cuolr.types import Candidates
+from tests.small_log import small_candidates, small_log
+
+
+def logged_by(weights: list[float], queries: int = 200, k: int = 4) -> ClickLog:
+    """One session for each query, shown the order by a linear ranker."""
+    candidates = small_candidates(queries, least=5, most=9)
+    ranker = LinearPolicy(np.array(weights, np.float32), Normaliser.fit("min-max", candidates))
+    ranking = ranker.rank(candidates, k)
+    return ClickLog(
+        candidates,
+        np.arange(queries, dtype=np.int32),
+        ranking,
+        np.zeros(ranking.shape, np.uint8),
+        np.ones(queries, np.int64),
+    )
+
+
+def test_it_ranks_as_the_logger_did() -> None:
+    log = logged_by([1.0, -2.0, 0.5, 0.0])
+    learned = fit_linear(log, Normaliser.fit("min-max", log.candidates), seed=1)
+    assert learned is not None
+    same = learned.rank(log.candidates, 4) == log.ranking
+    assert same[:, 0].mean() > 0.9
+    assert same.mean() > 0.8
+
+
+def test_clicks_do_not_matter() -> None:
+    log = logged_by([1.0, -2.0, 0.5, 0.0])
+    normaliser = Normaliser.fit("min-max", log.candidates)
+    clicked = replace(log, clicks=np.where(log.ranking == log.ranking.max(axis=1)[:, None], 1, 0).astype(np.uint8))
+    first, second = fit_linear(log, normaliser, 1), fit_linear(clicked, normaliser, 1)
+    assert first is not None
+    assert second is not None
+    np.testing.assert_array_equal(first.weights, second.weights)
+
+
+def test_a_row_that_stands_for_many_sessions_counts_as_often() -> None:
+    log = small_log(rows=30)
+    aggregated = replace(log, clicks=log.clicks.astype(np.float64), aggregated=True)
+    often = replace(aggregated, count=np.arange(1, 31))
+    repeated = log.select(np.repeat(np.arange(30), np.arange(1, 31)))
+    normaliser = Normaliser.fit("min-max", log.candidates)
+    first, second = fit_linear(often, normaliser, 1), fit_linear(repeated, normaliser, 1)
+    assert first is not None
+    assert second is not None
+    np.testing.assert_allclose(first.weights, second.weights, rtol=1e-6)
+
+
+def test_lists_of_all_documents_of_one_document_say_nothing() -> None:
+    candidates = small_candidates(5, least=1, most=1)
+    log = ClickLog(
+        candidates,
+        np.arange(5, dtype=np.int32),
+        np.zeros((5, 1), np.int16),
+        np.zeros((5, 1), np.uint8),
+        np.ones(5, np.int64),
+    )
+    assert fit_linear(log, Normaliser.fit("min-max", candidates), 1) is None
+
+
+def logged_by_a_product(queries: int = 150, k: int = 4) -> ClickLog:
+    """Shown in the order of a product of two features, of which a linear ranker knows nothing."""
+    candidates = small_candidates(queries, least=25, most=30)
+    values = candidates.features - np.median(candidates.features, axis=0)
+    ranking = rank_by_score(values[:, 0] * values[:, 1], candidates.offsets, k)
+    return ClickLog(
+        candidates,
+        np.arange(queries, dtype=np.int32),
+        ranking,
+        np.zeros(ranking.shape, np.uint8),
+        np.ones(queries, np.int64),
+    )
+
+
+def test_a_linear_logger_is_imitated_by_one_linear_ranker() -> None:
+    log = logged_by([1.0, -2.0, 0.5, 0.0])
+    imitated = imitate_logger(log, Normaliser.fit("min-max", log.candidates), 1, parts=3)
+    assert len(set(imitated.imitations)) == 1
+    assert isinstance(imitated.imitations[0].ranker, LinearPolicy)
+    assert imitated.part is None
+
+
+def test_another_logger_is_imitated_by_trees_that_did_not_learn_from_their_part() -> None:
+    log = logged_by_a_product()
+    normaliser = Normaliser.fit("min-max", log.candidates)
+    imitated = imitate_logger(log, normaliser, 1, parts=3)
+    assert imitated.part is not None
+    linear = fit_linear(log, normaliser, 1)
+    assert linear is not None
+    for part, imitation in enumerate(imitated.imitations):
+        new = np.flatnonzero(imitated.part == part)
+        assert agreement(imitation.ranker, log, new) > 0.6 > agreement(linear, log, new) + 0.2
+        others = np.random.default_rng(1).permutation(np.unique(log.query))
+        again = fit_trees(log, others[imitated.part[others] != part], normaliser, 1 + part)
+        assert isinstance(imitation.ranker, LambdaMartPolicy)
+        assert again.model == imitation.ranker.model
+
+
+def test_agreement_is_ndcg_by_how_high_documents_stood() -> None:
+    """Two queries of 3 documents, lists of 2: heights 100, 50, 0 and 50, 0, 100. The ranker's order is 1, 3, 2."""
+    features = np.array([[3.0], [1.0], [2.0], [3.0], [1.0], [2.0]], np.float32)
+    candidates = Candidates(features, np.array([0, 3, 6]), np.array(["a", "b"]))
+    log = ClickLog(
+        candidates,
+        np.array([0, 1], np.int32),
+        np.array([[0, 1], [2, 0]], np.int32),
+        np.zeros((2, 2)),
+        np.array([5, 1]),
+        aggregated=True,
+    )
+    ranker = LinearPolicy(np.ones(1, np.float32), Normaliser.fit("min-max", candidates))
+    second = 1 / np.log2(3)
+    first_query, second_query = 100 / (100 + 50 * second), (50 + 100 * second) / (100 + 50 * second)
+    assert agreement(ranker, log, np.array([0, 1])) == pytest.approx((first_query + second_query) / 2)
+    assert agreement(ranker, log, np.array([1])) == pytest.approx(second_query)

@@ -1,0 +1,361 @@
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.store import load_policy
+from cuolr.training.base_learner import Learner
+from cuolr.training.batches import Batches
+from cuolr.training.checkpoints import load_checkpoint
+from cuolr.training.loop import TrainingConfig, TrainingResult, held_out_validation, train
+from cuolr.training.run_folder import RunFolder
+from tests.small_log import counted_log, small_log
+from tests.training.toy_learner import ToyConfig, ToyLearner
+
+LOG = small_log(rows=60)
+NORMALISER = Normaliser.fit("min-max", LOG.candidates)
+
+
+def toy(seed: int = 0, **settings: Any) -> ToyLearner:
+    return ToyLearner(ToyConfig(**settings), LOG.candidates.n_features, LOG.k, seed, NORMALISER)
+
+
+def batches(unshown: int = 0) -> Batches:
+    return Batches(LOG, NORMALISER, batch_size=8, seed=1, unshown=unshown)
+
+
+def run_folder(path: Path, **settings: Any) -> RunFolder:
+    return RunFolder(path, {"learner": settings})
+
+
+def started(path: Path) -> RunFolder:
+    folder = run_folder(path)
+    folder.start()
+    return folder
+
+
+def scores_in_turn(*scores: float) -> Callable[[Learner], float]:
+    """A validation that gives these scores one after the other."""
+    left = list(scores)
+    return lambda _: left.pop(0)
+
+
+def by_own_score(learner: Learner) -> float:
+    return held_out_validation(batches())(learner)
+
+
+def stop_after(step: int) -> Callable[[int, Mapping[str, float]], None]:
+    """Progress that presses Ctrl-C after a step."""
+
+    def press(now: int, _: Mapping[str, float]) -> None:
+        if now == step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return press
+
+
+def metrics(folder: Path) -> list[dict[str, float]]:
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+
+
+def arrays_of(folder: Path) -> bytes:
+    (file,) = folder.glob("model-*.safetensors")
+    return file.read_bytes()
+
+
+def weights_of(policy: object) -> list[float]:
+    assert isinstance(policy, LinearPolicy)
+    weights: list[float] = policy.weights.tolist()
+    return weights
+
+
+def test_training_lowers_the_loss_and_ranks_the_clicked_documents_first() -> None:
+    learner = toy()
+    before = by_own_score(learner)
+    result = train(learner, batches(), by_own_score, TrainingConfig(steps=200, validate_every=50))
+    assert result.outcome == "finished"
+    assert result.steps == 200
+    assert result.best is not None
+    assert result.best.score > before
+    assert np.argmax(np.abs(weights_of(result.best.policy))) == 0  # the feature that clicks depend on
+
+
+def test_the_policy_of_the_best_validation_is_kept() -> None:
+    learner, policies = toy(), list[list[float]]()
+
+    def validate(learner: Learner) -> float:
+        policies.append(weights_of(learner.policy()))
+        return [0.1, 0.7, 0.7, 0.3][len(policies) - 1]
+
+    result = train(learner, batches(), validate, TrainingConfig(steps=20, validate_every=5))
+    assert result.validations == {5: 0.1, 10: 0.7, 15: 0.7, 20: 0.3}
+    assert result.best is not None
+    assert (result.best.score, result.best.step) == (0.7, 10)
+    assert weights_of(result.best.policy) == policies[1] != weights_of(learner.policy())
+
+
+def test_the_last_step_is_validated_even_off_the_schedule() -> None:
+    result = train(toy(), batches(), scores_in_turn(0.1, 0.2, 0.3), TrainingConfig(steps=12, validate_every=5))
+    assert result.validations == {5: 0.1, 10: 0.2, 12: 0.3}
+    assert result.best is not None
+    assert result.best.step == 12
+
+
+def test_the_last_validation_is_noted_even_off_the_schedule(tmp_path: Path) -> None:
+    heard: dict[int, Mapping[str, float]] = {}
+    result = finish(tmp_path / "run", steps=12, progress=lambda step, values: heard.update({step: values}))
+    lines = metrics(tmp_path / "run")
+    assert [line["step"] for line in lines] == list(range(1, 13))
+    assert lines[-1]["validation"] == heard[12]["validation"] == result.validations[12]
+
+
+def interrupting_at(number: int, presses: int) -> Callable[[Learner], float]:
+    """A validation in which Ctrl-C is pressed so often, when it is called for the n-th time."""
+    calls = []
+
+    def validate(learner: Learner) -> float:
+        calls.append(learner)
+        for _ in range(presses if len(calls) == number else 0):
+            os.kill(os.getpid(), signal.SIGINT)
+        return by_own_score(learner)
+
+    return validate
+
+
+def test_ctrl_c_in_the_last_validation_lets_the_run_finish(tmp_path: Path) -> None:
+    config, validate = TrainingConfig(steps=12, validate_every=5), interrupting_at(3, presses=1)
+    result = train(toy(), batches(), validate, config, started(tmp_path / "run"))
+    assert (result.outcome, set(result.validations)) == ("finished", {5, 10, 12})
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_twice_in_the_last_validation_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
+    config, validate = TrainingConfig(steps=12, validate_every=5), interrupting_at(3, presses=2)
+    with pytest.raises(KeyboardInterrupt):
+        train(toy(), batches(), validate, config, started(tmp_path / "run"))
+    resumed = train(toy(9), batches(), by_own_score, config, run_folder(tmp_path / "run"), resume=True)
+    whole = train(toy(), batches(), by_own_score, config)
+    assert resumed.validations == whole.validations
+    assert resumed.best is not None
+    assert whole.best is not None
+    assert weights_of(resumed.best.policy) == weights_of(whole.best.policy)
+
+
+def test_fewer_steps_than_were_made_are_refused(tmp_path: Path) -> None:
+    finish(tmp_path / "run", steps=25)
+    with pytest.raises(InputError, match=r"run: 25 steps are made already; give --steps 25 or more"):
+        finish(tmp_path / "run", steps=24, resume=True)
+    assert finish(tmp_path / "run", steps=25, resume=True).validations.keys() == {10, 20, 25}
+
+
+def test_the_last_policy_is_kept_where_that_is_asked_for_whatever_validation_says() -> None:
+    config = TrainingConfig(steps=50, validate_every=10, patience=1, keep="last")
+    result = train(toy(), batches(), scores_in_turn(0.5, 0.4, 0.3, 0.2, 0.1), config)
+    assert result.outcome == "finished"
+    assert result.best is not None
+    assert (result.best.step, result.best.score) == (50, 0.1)
+
+
+def test_training_stops_when_patience_runs_out() -> None:
+    scores = scores_in_turn(0.5, 0.4, 0.6, 0.5, 0.6, 0.7)
+    result = train(toy(), batches(), scores, TrainingConfig(steps=60, validate_every=10, patience=2))
+    assert result.outcome == "patience"
+    assert result.steps == 50
+    assert result.best is not None
+    assert result.best.step == 30
+
+
+def finish(path: Path, steps: int = 47, resume: bool = False, **arguments: Any) -> TrainingResult:
+    folder = run_folder(path) if resume else started(path)
+    learner = arguments.pop("learner", toy(seed=99 if resume else 3))
+    config = TrainingConfig(steps=steps, validate_every=10)
+    return train(learner, batches(unshown=2), by_own_score, config, folder, resume, **arguments)
+
+
+@pytest.mark.parametrize("step", [4, 20, 33])
+def test_a_run_that_was_interrupted_and_resumed_ends_like_one_that_was_not(step: int, tmp_path: Path) -> None:
+    whole = finish(tmp_path / "whole")
+    stopped = finish(tmp_path / "parts", progress=stop_after(step))
+    assert (stopped.outcome, stopped.steps) == ("interrupted", step)
+    resumed = finish(tmp_path / "parts", resume=True)
+    assert (resumed.outcome, resumed.steps) == ("finished", 47)
+    assert resumed.validations == whole.validations
+    models = [arrays_of(tmp_path / run) for run in ("whole", "parts")]
+    assert models[0] == models[1]
+    states = [load_checkpoint(tmp_path / run / "checkpoint.safetensors")["state"] for run in ("whole", "parts")]
+    torch.testing.assert_close(states[0]["learner"], states[1]["learner"], rtol=0, atol=0)
+    assert metrics(tmp_path / "whole") == metrics(tmp_path / "parts")
+
+
+def test_a_finished_run_can_be_given_more_steps(tmp_path: Path) -> None:
+    whole = finish(tmp_path / "whole", steps=47)
+    finish(tmp_path / "parts", steps=25)  # whose last validation is off the schedule
+    resumed = finish(tmp_path / "parts", steps=47, resume=True)
+    assert resumed.validations == whole.validations
+    models = [arrays_of(tmp_path / run) for run in ("whole", "parts")]
+    assert models[0] == models[1]
+
+
+def test_a_crash_between_checkpoints_loses_nothing_but_time(tmp_path: Path) -> None:
+    whole = finish(tmp_path / "whole")
+
+    def crash(step: int, _: Mapping[str, float]) -> None:
+        if step == 26:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        finish(tmp_path / "parts", progress=crash)
+    with (tmp_path / "parts" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 27, "rank')  # cut in the middle of a line
+    assert [line["step"] for line in metrics_until_damage(tmp_path / "parts")][-1] == 26
+    resumed = finish(tmp_path / "parts", resume=True)
+    assert resumed.validations == whole.validations
+    assert metrics(tmp_path / "whole") == metrics(tmp_path / "parts")
+
+
+def metrics_until_damage(folder: Path) -> list[dict[str, float]]:
+    lines = (folder / "metrics.jsonl").read_text().split("\n")[:-1]
+    return [json.loads(line) for line in lines]
+
+
+def test_the_best_score_after_resuming_is_the_best_validation_before(tmp_path: Path) -> None:
+    config = TrainingConfig(steps=40, validate_every=10)
+    train(toy(), batches(), scores_in_turn(0.2, 0.9), TrainingConfig(20, validate_every=10), started(tmp_path / "run"))
+    best = weights_of(load_policy(tmp_path / "run"))
+    # A score that lies about, such as one on the test split, is not looked at.
+    (tmp_path / "test_score.json").write_text("1.0")
+    result = train(toy(), batches(), scores_in_turn(0.3, 0.4), config, run_folder(tmp_path / "run"), resume=True)
+    assert result.best is not None
+    assert (result.best.score, result.best.step) == (0.9, 20)
+    assert weights_of(result.best.policy) == best == weights_of(load_policy(tmp_path / "run"))
+
+
+def test_interrupting_leaves_the_best_model_so_far(tmp_path: Path) -> None:
+    finish(tmp_path / "run", progress=stop_after(15))
+    description = json.loads((tmp_path / "run" / "model.json").read_text())
+    assert description["provenance"]["training"]["step"] == 10
+    assert not description["provenance"]["training"]["finished"]
+    load_policy(tmp_path / "run")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_ends_at_once() -> None:
+    def press_twice(step: int, _: Mapping[str, float]) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(toy(), batches(), by_own_score, TrainingConfig(steps=5), progress=press_twice)
+
+
+def test_training_works_in_a_thread() -> None:
+    results: list[TrainingResult] = []
+    config = TrainingConfig(steps=5)
+    thread = threading.Thread(target=lambda: results.append(train(toy(), batches(), by_own_score, config)))
+    thread.start()
+    thread.join()
+    assert results[0].outcome == "finished"
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_term(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^step 25: 'ranking_loss' is not finite.*checkpoint of step 20 is kept$"):
+        finish(tmp_path / "run", learner=toy(fail_at=25))
+    assert load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")["state"]["step"] == 20
+
+
+def test_a_value_that_is_not_finite_stops_too() -> None:
+    class Diverging(ToyLearner):
+        def update(self, batch: Any) -> dict[str, float]:
+            return super().update(batch) | {"q": float("nan") if self.steps == 3 else 1.0}
+
+    learner = Diverging(ToyConfig(), LOG.candidates.n_features, LOG.k, 0, NORMALISER)
+    with pytest.raises(InputError, match=r"^step 3: 'q' is not finite"):
+        train(learner, batches(), by_own_score, TrainingConfig(steps=5))
+    with pytest.raises(InputError, match=r"^step 2: 'validation' is not finite"):
+        train(toy(), batches(), scores_in_turn(float("nan")), TrainingConfig(steps=5, validate_every=2))
+
+
+def test_other_settings_are_not_resumed(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", weight=0.1, rate=1e-4, name="cql")
+    folder.start()
+    train(toy(), batches(), by_own_score, TrainingConfig(steps=5), folder)
+    with pytest.raises(InputError) as error:
+        run_folder(tmp_path / "run", weight=0.5, rate=1e-4, extra=1).resume()
+    assert [problem.partition("other settings: ")[2] for problem in error.value.problems] == [
+        "learner.extra was None, is 1 now",
+        "learner.name was 'cql', is None now",
+        "learner.weight was 0.1, is 0.5 now",
+    ]
+
+
+def test_nothing_to_resume_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing to resume"):
+        run_folder(tmp_path / "run").resume()
+
+
+def test_a_folder_is_not_overwritten_unless_asked_for(tmp_path: Path) -> None:
+    finish(tmp_path / "run")
+    with pytest.raises(InputError, match="run: exists already; give --resume to go on, or --overwrite"):
+        run_folder(tmp_path / "run").start()
+    before = weights_of(load_policy(tmp_path / "run"))
+    run_folder(tmp_path / "run").start(overwrite=True)
+    assert weights_of(load_policy(tmp_path / "run")) == before  # until there is another
+    assert len(list((tmp_path / "run").iterdir())) == 2
+    (tmp_path / "run" / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match="run: exists and is not a model"):
+        run_folder(tmp_path / "run").start(overwrite=True)
+
+
+def test_the_folder_holds_the_model_a_checkpoint_and_a_line_for_each_step(tmp_path: Path) -> None:
+    result = finish(tmp_path / "run", provenance={"log": "small"})
+    names = {file.name for file in (tmp_path / "run").iterdir()}
+    (arrays,) = (tmp_path / "run").glob("model-*.safetensors")
+    assert names == {"model.json", arrays.name, "checkpoint.safetensors", "metrics.jsonl"}
+    lines = metrics(tmp_path / "run")
+    assert [line["step"] for line in lines] == list(range(1, 48))
+    assert {line["step"]: line["validation"] for line in lines if "validation" in line}.items() <= (
+        result.validations.items()
+    )
+    provenance = json.loads((tmp_path / "run" / "model.json").read_text())["provenance"]
+    assert result.best is not None
+    assert provenance["log"] == "small"
+    assert provenance["training"]["validation"] == result.best.score
+    assert provenance["training"]["finished"]
+
+
+def test_progress_hears_of_every_step() -> None:
+    heard: list[tuple[int, list[str]]] = []
+    config = TrainingConfig(steps=4, validate_every=2)
+    train(toy(), batches(), by_own_score, config, progress=lambda step, values: heard.append((step, list(values))))
+    plain, validated = ["ranking_loss"], ["ranking_loss", "validation", "best"]
+    assert heard == [(1, plain), (2, validated), (3, plain), (4, validated)]
+
+
+def test_held_out_sessions_count_by_their_weight() -> None:
+    learner, log = toy(), counted_log()
+    some = Batches(log, NORMALISER, batch_size=8, seed=1)
+    with torch.no_grad():
+        scores = torch.cat([learner.held_out_score(batch) for batch in some.in_order()]).numpy()
+    assert held_out_validation(some)(learner) == pytest.approx(np.average(scores, weights=log.count), rel=1e-5)
+
+
+def test_all_bad_settings_are_named_together() -> None:
+    with pytest.raises(InputError) as error:
+        TrainingConfig(steps=0, batch_size=-1, seed=99999999999999999999, held_out=1.0)
+    assert [problem.split(":")[0] for problem in error.value.problems] == [
+        "setting 'training.steps'",
+        "setting 'training.batch_size'",
+        "setting 'training.seed'",
+        "setting 'training.held_out'",
+    ]
