@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmarks.table import Row, torch_threads
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.rl.sac import SoftActorCritic
+from cuolr.learners.rl.sac import SAC
 from cuolr.networks.encoder import StateEncoder
 from cuolr.networks.layers import follow
 from cuolr.training.base_learner import LEARNERS
@@ -62,21 +62,21 @@ def _batch() -> SessionBatch:
     )
 
 
-def _learner(name: str, precision: str) -> SoftActorCritic:
+def _learner(name: str, precision: str) -> SAC:
     learner = LEARNERS.get(name)
     config = replace(learner.Config(), precision=precision)
     built = learner(config, FEATURES, K, 0, Normaliser("none", np.empty(0), np.empty(0)))
-    assert isinstance(built, SoftActorCritic)
+    assert isinstance(built, SAC)
     return built
 
 
-def _plain_update(learner: SoftActorCritic, batch: SessionBatch) -> None:
+def _plain_update(learner: SAC, batch: SessionBatch) -> None:
     """The same step with the losses written position by position."""
     learner.descend(plain_losses(learner, batch), batch.where.sum())
     follow(learner.networks["targets"], learner.networks["critics"], learner.config.target_rate)
 
 
-def _thrifty_update(learner: SoftActorCritic, batch: SessionBatch) -> None:
+def _thrifty_update(learner: SAC, batch: SessionBatch) -> None:
     """The plain step, but that a state is encoded once and not by each loss anew."""
     encoder = learner.encoder
     learner.encoder = Remembering(encoder)

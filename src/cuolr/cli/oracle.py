@@ -8,7 +8,7 @@ from cuolr.errors import check_at_least
 from cuolr.evaluation.evaluate import score_on
 from cuolr.files import refuse_existing
 from cuolr.policies.store import SETTINGS_FILE, save_policy
-from cuolr.supervised.oracle import LambdaMartSettings, fit_best, fit_lambdamart
+from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 
 ON_VALIDATION = "on vali, queries without a relevant document skipped"
 
@@ -34,6 +34,9 @@ def oracle(
         data_options: How to read the data set.
         overwrite: Replace the model if it is there.
     """
+    # It needs torch, which takes a second to load; no other command should wait for it.
+    from cuolr.supervised.oracle_best import fit_best
+
     refuse_existing(out, overwrite, ours=SETTINGS_FILE)
     check_at_least("--seed", seed, 0)
     check_at_least("--threads", threads, 1)

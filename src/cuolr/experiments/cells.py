@@ -3,11 +3,9 @@
 Left of the wall: it simulates and evaluates. The learner gets the log, and a function to validate by.
 """
 
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ import numpy as np
 from cuolr.clicks.click_model import ClickModel
 from cuolr.clicks.simulate import simulate
 from cuolr.evaluation.evaluate import evaluate, score_on
-from cuolr.examination.propensities import Propensities, save_propensities
+from cuolr.examination.propensities import Propensities
 from cuolr.experiments.datasets import Splits
 from cuolr.experiments.results import CellResult
 from cuolr.experiments.spec import Cell, Experiment, Logging, oracle_settings
@@ -23,11 +21,12 @@ from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.supervised.oracle import fit_best, fit_lambdamart, only_shown
+from cuolr.supervised.oracle import fit_lambdamart
+from cuolr.supervised.oracle_best import fit_best
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.training.fit import fit, to_be_aggregated
-from cuolr.training.loop import policy_validation
-from cuolr.training.presets.configure import configure
+from cuolr.supervised.skyline import only_shown
+from cuolr.training.fit import FitRequest, Validation, fit
+from cuolr.training.training_log import TrainingLog
 from cuolr.types import Candidates, RankingDataset
 
 DIGITS = 5
@@ -113,30 +112,27 @@ class _Trained:
 def _learn(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks) -> _Trained:
     method, config = experiment.method_named(cell.method), experiment.config_of(cell)
     assert config is not None
-    settings = config.as_dict()
-    validate = None
+    validation = None
     if experiment.validation != "log":
-        validate = policy_validation(score_on(splits["vali"], experiment.validation))
-    with tempfile.TemporaryDirectory() as folder:
-        if takes_propensities(experiment, cell):
-            file = Path(folder) / "propensity.json"
-            save_propensities(clicks.propensities[method.propensities or cell.click_model], file)
-            given = {**method.settings, "learner.propensities": str(file)}
-            training = {f"training.{name}": value for name, value in settings["training"].items()}
-            config = configure(method.learner, method.preset, {**training, **given})
-        raw = not to_be_aggregated(clicks.log, config.learner_class, "auto")
-        log = replace(clicks.log if raw else clicks.aggregated, candidates=splits["train"].candidates)
-        result = fit(log, config, validate)
+        validation = Validation(score_on(splits["vali"], experiment.validation))
+    candidates = splits["train"].candidates
+    log = TrainingLog(
+        clicks.log,
+        lambda: replace(clicks.log, candidates=candidates),
+        lambda: replace(clicks.aggregated, candidates=candidates),
+        clicks.propensities.get(method.propensities or cell.click_model),
+    )
+    result = fit(FitRequest(log, config, validation))
     if result.best is None or result.outcome == "interrupted":
         raise KeyboardInterrupt
     notes = {"validation": result.best.score, "stopped": result.outcome}
-    return _Trained(result.best.policy, result.validations, result.best.step, result.steps, settings, notes)
+    return _Trained(result.best.policy, result.validations, result.best.step, result.steps, config.as_dict(), notes)
 
 
 def takes_propensities(experiment: Experiment, cell: Cell) -> bool:
-    """Whether the cell's learner is to be told how users look at positions."""
+    """Whether the cell's learner is told the examination of positions."""
     config = experiment.config_of(cell)
-    return config is not None and hasattr(config.learner_config, "propensities")
+    return config is not None and config.learner_class.takes_propensities
 
 
 def _fit_yardstick(experiment: Experiment, cell: Cell, splits: Splits) -> _Trained:

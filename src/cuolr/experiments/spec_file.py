@@ -13,15 +13,14 @@ from cuolr.evaluation.measures import Measure
 from cuolr.experiments.spec import YARDSTICKS, Experiment, Logging, Method, oracle_settings
 from cuolr.registry import unknown_name
 from cuolr.training.base_learner import LEARNERS
-from cuolr.training.loop import TrainingConfig
 from cuolr.training.presets.configure import configure
+from cuolr.training.training_config import TrainingConfig
 
 BUILT_IN: Mapping[str, Path] = {path.stem: path for path in (Path(__file__).parent / "built_in").glob("*.toml")}
 
 # Settings that a file cannot have, and what says them instead.
 BY_CELL = {
     "training.seed": "first_seed",
-    "learner.propensities": "the method's propensities",
     "learner.threads": "--jobs",
     "seed": "first_seed",
     "threads": "--jobs",
@@ -118,7 +117,7 @@ def _check_method(experiment: Experiment, name: str, method: Method) -> None:
             config = configure(method.learner, method.preset, method.settings)
             if method.propensities is not None:
                 experiment.click_model_named(method.propensities)
-                if not hasattr(config.learner_config, "propensities"):
+                if not config.learner_class.takes_propensities:
                     raise InputError(f"propensities: expected a learner that takes them, found {method.learner}")
             return
         if method.propensities is not None or method.preset != Method.preset:

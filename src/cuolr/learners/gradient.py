@@ -1,34 +1,91 @@
-"""What learners share that follow the gradient of a loss: the step, and going on after a stop."""
+"""What learners share that follow the gradient of a loss: batches, the step, and the state to resume from."""
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from cuolr.errors import InputError
+from cuolr.data.normalise import Normaliser
+from cuolr.policies.policy import RankingPolicy
 from cuolr.training import distributed
-from cuolr.training.base_learner import Learner, NonFiniteLossError
+from cuolr.training.base_learner import FitTask, Learner
+from cuolr.training.batches import Batches, SessionBatch, WeightedLists
+from cuolr.training.steps import NonFiniteLossError, Steps
 
 # The least norm that gradients may be clipped to: with 0 nothing would be learned.
 LEAST_NORM = 1e-12
 
 
-class GradientLearner(Learner):
-    """Learns by steps of Adam, which is made once and keeps its moments.
+class GradientLearner(Learner, Steps):
+    """Learns from batches of lists by steps of Adam, which is made once and keeps its moments.
 
     Attributes:
         networks: All that is learned, and target networks, which follow by themselves.
-        max_gradient_norm: The gradient of each network is clipped to this norm; None = as it is.
+        max_gradient_norm: The gradient of each network is clipped to this norm; None = it is not clipped.
+        max_unshown: How many of a query's unshown documents come with each list, at most.
     """
 
+    data_parallel = True
     networks: nn.ModuleDict
     max_gradient_norm: float | None
+    max_unshown: int = 0
+
+    def fit(self, task: FitTask) -> RankingPolicy:
+        """Build the networks, cut the log into batches, and run the loop."""
+        lists = self.weighted_lists(task)
+        self.build(task.log.candidates.n_features, task.log.k, task.config.seed, task.normaliser)
+        self.learn_from(*task.batches(lists, self.max_unshown))
+        return task.loop.run(self)
+
+    def weighted_lists(self, task: FitTask) -> WeightedLists:
+        """The lists to learn from; a learner that corrects for bias weights their clicks here."""
+        return WeightedLists.of(task.log)
+
+    @abstractmethod
+    def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
+        """Make new networks.
+
+        Args:
+            n_features: F, the number of features of a document.
+            k: K, the number of positions of the longest list.
+            seed: Of all that is random; the global random state is left alone.
+            normaliser: How the batches' features are scaled, to be kept with the policy.
+        """
+
+    @abstractmethod
+    def update(self, batch: SessionBatch) -> dict[str, float]:
+        """Make one step on a batch; returns the values to log, by name.
+
+        Raises:
+            NonFiniteLossError: Before anything is changed.
+        """
+
+    @abstractmethod
+    def held_out_scores(self, batch: SessionBatch) -> Tensor:
+        """[B] how well the clicks of each held-out list are explained, higher = better."""
+
+    def learn_from(self, batches: Batches, held_out: Batches | None = None) -> None:
+        """Set what steps are made on, and what `held_out_score` is measured on."""
+        self._batches, self._held_out, self._step = batches, held_out, 0
+
+    def step(self) -> dict[str, float]:
+        """One step on the next batch, or on this process's part of it."""
+        batch = self._batches.at(self._step, distributed.part_of(self._batches.batch_size))
+        self._step += 1
+        return self.update(batch)
+
+    def held_out_score(self) -> float:
+        """The mean over the held-out sessions."""
+        assert self._held_out is not None, "nothing was held out"
+        return self._held_out.mean(self.held_out_scores)
 
     def learn_with(self, networks: Mapping[str, tuple[nn.Module, float]], max_gradient_norm: float | None) -> None:
         """Set up the networks, each with its learning rate; parameters that need no gradient are left alone."""
+        self._step = 0
         self.networks = nn.ModuleDict({name: network for name, (network, _) in networks.items()})
         self.max_gradient_norm = max_gradient_norm
         groups = [
@@ -41,8 +98,9 @@ class GradientLearner(Learner):
         """One step down the gradient of the sum of these losses; returns them, and their sum as `loss`.
 
         Args:
-            losses: Means over what this process has of the batch.
-            size: [] of how many things they are the mean. The step, and what is returned, is of the mean over all.
+            losses: Means over this process's part of the batch.
+            size: [] the number of items that they are the mean of. The step, and what is returned, is that of the mean
+                over all processes.
 
         Raises:
             NonFiniteLossError: Before anything is changed.
@@ -62,30 +120,12 @@ class GradientLearner(Learner):
         return {"loss": sum(values.values()), **values}
 
     def state(self) -> dict[str, Any]:
-        """Networks and optimiser."""
-        return copy.deepcopy({"networks": self.networks.state_dict(), "optimiser": self._optimiser.state_dict()})
+        """The step, networks and optimiser."""
+        networks, optimiser = self.networks.state_dict(), self._optimiser.state_dict()
+        return copy.deepcopy({"step": self._step, "networks": networks, "optimiser": optimiser})
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
+        self._step = state["step"]
         self.networks.load_state_dict(state["networks"])
         self._optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
-
-
-def expect_layers(sizes: Sequence[int]) -> None:
-    """Refuse hidden layers without a unit."""
-    if any(size < 1 for size in sizes):
-        raise InputError(f"setting 'learner.hidden': expected layers of at least 1 unit, found {list(sizes)}")
-
-
-def expect(config: object, **limits: tuple[float, float]) -> None:
-    """Refuse a config with a setting outside of its limits, each given as (least, greatest), or that is infinite."""
-    values = {name: getattr(config, name) for name in limits}
-    problems = [
-        f"setting 'learner.{name}': expected "
-        + (f"{least} to {greatest}" if math.isfinite(greatest) else f"a finite number from {least} up")
-        + f", found {values[name]}"
-        for name, (least, greatest) in limits.items()
-        if values[name] is not None and not (least <= values[name] <= greatest and math.isfinite(values[name]))
-    ]
-    if problems:
-        raise InputError(problems)

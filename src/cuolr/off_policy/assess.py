@@ -18,7 +18,7 @@ from cuolr.policies.ensemble_policy import BlendPolicy
 from cuolr.policies.logging_policy import imitate_logger
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.sequential_policy import SequentialPolicy
-from cuolr.training.batches import held_out_queries
+from cuolr.training.hold_out import held_out_queries
 from cuolr.types import Candidates, Doubles, IntegerArray, Ints
 
 Verdict = Literal["ship", "test", "keep"]

@@ -1,96 +1,93 @@
-"""What every learner does: take batches of sessions, and give a ranking policy at any time."""
+"""What a learner is: it fits a ranking policy to a click log."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
-
-from torch import Tensor
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from cuolr.data.normalise import Normaliser
-from cuolr.errors import InputError
+from cuolr.examination.propensities import Propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.registry import Registry
-from cuolr.training.batches import Batches, SessionBatch
+from cuolr.training.batches import Batches, WeightedLists
+from cuolr.training.hold_out import sample_rows, split_by_query
+from cuolr.training.loop import Loop
+from cuolr.training.training_config import TrainingConfig
 from cuolr.types import Ints
 
 LEARNERS: Registry[type["Learner"]] = Registry("learner", package="cuolr.learners", entry_points="cuolr.learners")
 
+# A baseline is what methods are tested against in a table.
+Role = Literal["method", "baseline"]
+# What a learner reads: each session's own clicks, one aggregated row per distinct list, or either.
+LogForm = Literal["sessions", "lists", "any"]
+# The values to try of each setting, by its name, such as `learner.learning_rate`.
+SearchSpace: TypeAlias = Mapping[str, Sequence[Any]]
 
-class NonFiniteLossError(InputError):
-    """A loss became infinite or not a number; nothing was changed by the step that found it.
+
+@dataclass(frozen=True)
+class FitTask:
+    """What a learner learns from, and how. It has no field for labels.
 
     Attributes:
-        term: The name of the loss.
+        log: In the form that the learner asks for.
+        normaliser: Fitted on the log's candidates.
+        held_out: Queries whose clicks validate, so that nothing may be learned from them; empty where labels validate.
+        config: Steps, batch size, seed.
+        loop: Trains step by step, with validation, checkpoints and resuming.
+        propensities: Examination by position, for learners that take them.
     """
 
-    def __init__(self, term: str) -> None:
-        self.term = term
-        super().__init__(f"'{term}' is not finite; lower the learning rates or set max_gradient_norm")
+    log: ClickLog
+    normaliser: Normaliser
+    held_out: Ints
+    config: TrainingConfig
+    loop: Loop
+    propensities: Propensities | None = None
+
+    def batches(self, lists: WeightedLists, max_unshown: int = 0) -> tuple[Batches, Batches | None]:
+        """Batches to learn from, and those of the held-out queries to validate on; None where labels validate.
+
+        Args:
+            lists: Made from the log.
+            max_unshown: How many of a query's unshown documents come with each list, at most.
+        """
+        rows, held_out = None, None
+        if len(self.held_out):
+            rows, held_out = split_by_query(lists.query, lists.candidates.n_queries, self.held_out)
+            held_out = sample_rows(held_out, self.config.max_held_out, self.config.seed)
+
+        def of(rows: Ints | None) -> Batches:
+            return Batches(lists, self.normaliser, self.config.batch_size, self.config.seed, max_unshown, rows)
+
+        return of(rows), None if held_out is None else of(held_out)
 
 
 class Learner(ABC):
-    """Learns to rank from batches of a click log.
+    """Fits a ranking policy to a click log.
+
+    What an experiment, the tuner and a report need to know of a learner is said by its class.
 
     Attributes:
         Config: The frozen dataclass of its settings.
-        needs_sessions: Whether it needs each session's own clicks, so that an aggregated log will not do.
-        learns_by_batch: Whether a step learns from the batch that it is given, which several processes can share; else
-            it learns from all that `begin` was given.
-        max_unshown: How many of a query's unshown documents it asks for with each list, at most.
+        role: Its role in a table of results.
+        log_form: What it reads.
+        takes_propensities: Whether it is told the examination of positions.
+        data_parallel: Whether several processes can share its batches.
+        search_space: The values that tuning tries of each setting.
     """
 
     Config: ClassVar[type[Any]]
-    needs_sessions: ClassVar[bool] = False
-    learns_by_batch: ClassVar[bool] = True
-    max_unshown: int = 0
+    role: ClassVar[Role] = "method"
+    log_form: ClassVar[LogForm] = "any"
+    takes_propensities: ClassVar[bool] = False
+    data_parallel: ClassVar[bool] = False
+    search_space: ClassVar[SearchSpace] = {}
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
 
     @abstractmethod
-    def __init__(self, config: Any, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        """A learner that has seen nothing yet.
-
-        Args:
-            config: An instance of `Config`.
-            n_features: F, the number of features of a document.
-            k: K, the number of positions of the longest list.
-            seed: Of all that is random in it; the global random state is left alone.
-            normaliser: How the batches' features were scaled, to travel with the policy.
-        """
-
-    def hold_out(self, queries: Ints) -> None:
-        """Called before `prepare` with the queries that validate: nothing is to be learned from their clicks."""
-        return  # most learn from what each step brings, and these are not in it
-
-    def prepare(self, log: ClickLog) -> ClickLog:
-        """The log as the batches are to show it, such as with clicks that are weighted; by default as it is."""
-        return log
-
-    def begin(self, batches: Batches) -> None:
-        """Called before the first step with all that there is to learn from, for learners that need it at once."""
-        return  # most take what each step brings
-
-    @abstractmethod
-    def update(self, batch: SessionBatch) -> dict[str, float]:
-        """One step of learning; returns what is worth plotting, by name.
-
-        Raises:
-            NonFiniteLossError: Before anything is changed.
-        """
-
-    @abstractmethod
-    def held_out_score(self, batch: SessionBatch) -> Tensor:
-        """[B] how well each held-out list's clicks are explained, higher = better, without labels."""
-
-    @abstractmethod
-    def policy(self) -> RankingPolicy:
-        """The ranking policy learned so far; later steps do not change it."""
-
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """All that it takes to go on as if never stopped, as nested dictionaries of tensors and plain values.
-
-        Networks, targets, optimisers, random state; a copy that later steps do not change.
-        """
-
-    @abstractmethod
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+    def fit(self, task: FitTask) -> RankingPolicy:
+        """The policy learned from a log; one that learns step by step returns `task.loop.run(steps)`."""

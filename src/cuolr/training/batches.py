@@ -1,10 +1,11 @@
-"""Seeded batches of a click log, for learners."""
+"""Seeded batches of lists, for learners that follow a gradient."""
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -12,9 +13,9 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.random import shuffled
-from cuolr.types import Bools, Candidates, IntegerArray, Ints
+from cuolr.types import Bools, Candidates, Doubles, IntegerArray, Ints
 
-# Rows of the log that are looked at together, so that memory does not grow with the log.
+# Rows that are read together, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
 WHOLE = slice(None)
 
@@ -40,20 +41,48 @@ class SessionBatch:
     unshown_where: Tensor | None = None
 
 
-class Batches:
-    """Batches of a log, raw or aggregated, epoch after epoch, each in an order of its own.
-
-    The batch of a step is a function of the seed and the step alone, so a run can be resumed at any step. Memory holds
-    the scaled features of the documents that can occur; the log is read batch by batch and may be memory-mapped.
+@dataclass(frozen=True)
+class WeightedLists:
+    """M lists of documents with a target each: clicks, weighted clicks, or whatever else a ranker is to reproduce.
 
     Attributes:
-        log: Where the batches come from.
+        candidates: The documents of each query.
+        query: [M] the query of each list.
+        ranking: [M, K] the candidate index of the document at each position; −1 where there is none.
+        targets: [M, K].
+        count: [M] how often a list counts.
+    """
+
+    candidates: Candidates
+    query: IntegerArray
+    ranking: IntegerArray
+    targets: npt.NDArray[Any]
+    count: Ints
+
+    @classmethod
+    def of(cls, log: ClickLog, targets: Doubles | None = None) -> Self:
+        """The lists of a log; their clicks are the targets, unless others are given."""
+        return cls(log.candidates, log.query, log.ranking, log.clicks if targets is None else targets, log.count)
+
+    def __len__(self) -> int:
+        """M, the number of lists."""
+        return len(self.query)
+
+
+class Batches:
+    """Batches of lists, epoch after epoch, each in an order of its own.
+
+    The batch of a step is a function of the seed and the step alone, so a run can be resumed at any step. Memory holds
+    the scaled features of the documents that can occur; the lists are read batch by batch and may be memory-mapped.
+
+    Attributes:
+        lists: Where the batches come from.
         batch_size: B, at most the number of rows.
     """
 
     def __init__(
         self,
-        log: ClickLog,
+        lists: WeightedLists,
         normaliser: Normaliser,
         batch_size: int,
         seed: int,
@@ -63,32 +92,32 @@ class Batches:
         """Scale the documents.
 
         Args:
-            log: Raw or aggregated.
+            lists: To learn from.
             normaliser: Fitted.
             batch_size: B.
             seed: Decides the order of the rows and which unshown candidates are drawn.
             unshown: At most this many candidates of the query that were not shown come with each row.
-            rows: The rows of the log to use; None = all.
+            rows: Which of the lists to use; None = all.
         """
         self._rows = rows
-        self._n_rows = len(log) if rows is None else len(rows)
+        self._n_rows = len(lists) if rows is None else len(rows)
         problems = [
             f"{name}: expected a whole number from {least} up, found {value}"
             for name, value, least in (("batch size", batch_size, 1), ("seed", seed, 0), ("unshown", unshown, 0))
             if value < least
         ]
         if not self._n_rows:
-            problems.append("expected at least one row of the log to learn from, found none")
+            problems.append("expected at least one list to learn from, found none")
         if problems:
             raise InputError(problems)
-        self.log = log
+        self.lists = lists
         self.batch_size = min(batch_size, self._n_rows)
         self._seed = seed
         self._unshown = unshown
-        self._mean_count = sum(float(log.count[chunk].sum()) for chunk in self._chunks_of_rows()) / self._n_rows
+        self._mean_count = sum(float(lists.count[chunk].sum()) for chunk in self._chunks_of_rows()) / self._n_rows
         used = self._used_documents()
         self._place = np.cumsum(used) - 1
-        self._features = scaled_documents(log.candidates, normaliser, used)
+        self._features = scaled_documents(lists.candidates, normaliser, used)
 
     def __len__(self) -> int:
         """The number of rows of an epoch."""
@@ -96,7 +125,7 @@ class Batches:
 
     @property
     def rows(self) -> IntegerArray:
-        """[number of rows] the rows of the log that an epoch is made of, in the log's order."""
+        """[number of rows] the lists that an epoch is made of, in their order."""
         return self._row_numbers(0, self._n_rows)
 
     def at(self, step: int, part: slice = WHOLE) -> SessionBatch:
@@ -109,24 +138,33 @@ class Batches:
         return self._gather(rows, np.random.default_rng((self._seed, step)), part)
 
     def in_order(self) -> Iterator[SessionBatch]:
-        """All rows once, in the log's order; the last batch may be smaller."""
+        """All rows once, in their order; the last batch may be smaller."""
         for start in range(0, self._n_rows, self.batch_size):
             rows = self._row_numbers(start, start + self.batch_size)
             yield self._gather(rows, np.random.default_rng((self._seed, start)))
 
+    @torch.no_grad()
+    def mean(self, score: Callable[[SessionBatch], Tensor]) -> float:
+        """The mean of a score [B] of lists over all of them, each weighted by its sessions."""
+        total = weight = 0.0
+        for batch in self.in_order():
+            total += float((score(batch) * batch.weight).sum())
+            weight += float(batch.weight.sum())
+        return total / weight
+
     def _gather(self, rows: IntegerArray, rng: np.random.Generator, part: slice = WHOLE) -> SessionBatch:
-        log = self.log
+        lists = self.lists
         if self._unshown:
             # For all rows, so that what is drawn does not depend on the part.
-            documents, real = self._draw_unshown(log.query[rows], log.ranking[rows], rng)
+            documents, real = self._draw_unshown(lists.query[rows], lists.ranking[rows], rng)
             documents, real = documents[part], real[part]
         rows = rows[part]
-        query, ranking = log.query[rows], log.ranking[rows]
+        query, ranking = lists.query[rows], lists.ranking[rows]
         where = ranking >= 0
-        weight = log.count[rows] / self._mean_count
+        weight = lists.count[rows] / self._mean_count
         batch = SessionBatch(
-            features=self._features_of(log.candidates.offsets[query, None] + ranking, where),
-            clicks=torch.from_numpy(np.where(where, log.clicks[rows], 0).astype(np.float32)),
+            features=self._features_of(lists.candidates.offsets[query, None] + ranking, where),
+            clicks=torch.from_numpy(np.where(where, lists.targets[rows], 0).astype(np.float32)),
             where=torch.from_numpy(where),
             weight=torch.from_numpy(weight.astype(np.float32)),
         )
@@ -149,7 +187,7 @@ class Batches:
             documents: [B, M] M as many as were asked for, or fewer where no query of the batch has so many.
             where: [B, M] true = a real document; these come first.
         """
-        documents, available = self.log.candidates.padded_rows(query)
+        documents, available = self.lists.candidates.padded_rows(query)
         row, position = np.nonzero(ranking >= 0)
         available[row, ranking[row, position]] = False
         keys = np.where(available, rng.random(available.shape), np.inf)
@@ -159,10 +197,10 @@ class Batches:
 
     def _used_documents(self) -> Bools:
         """[n_documents] true = can occur in a batch."""
-        candidates = self.log.candidates
+        candidates = self.lists.candidates
         used = np.zeros(candidates.n_documents, np.bool_)
         for chunk in self._chunks_of_rows():
-            query, ranking = self.log.query[chunk], self.log.ranking[chunk]
+            query, ranking = self.lists.query[chunk], self.lists.ranking[chunk]
             if self._unshown:
                 used[candidates.rows_of(np.unique(query))] = True
             else:
@@ -177,53 +215,6 @@ class Batches:
         if self._rows is None:
             return np.arange(start, min(end, self._n_rows))
         return self._rows[start:end]
-
-
-def fingerprint(log: ClickLog) -> str:
-    """A hash of all that there is to learn from, whatever is done with it."""
-    candidates = log.candidates
-    digest = hashlib.blake2b(digest_size=16)
-    for values in (log.query, log.ranking, log.clicks, log.count, candidates.offsets, candidates.features):
-        for start in range(0, len(values), ROWS_AT_A_TIME):
-            digest.update(np.ascontiguousarray(values[start : start + ROWS_AT_A_TIME]).data)
-    return digest.hexdigest()
-
-
-def split_by_query(log: ClickLog, queries: Ints) -> tuple[Ints, Ints]:
-    """The rows of all queries but these, and the rows of these."""
-    held_out = np.zeros(log.candidates.n_queries, np.bool_)
-    held_out[queries] = True
-    of_row = held_out[log.query]
-    return np.flatnonzero(~of_row), np.flatnonzero(of_row)
-
-
-def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
-    """A random part of the queries of which something was shown, at least one.
-
-    Args:
-        log: Of two such queries or more.
-        share: Of them, above 0 and below 1.
-        seed: Which these are.
-    """
-    if not 0 < share < 1:
-        raise InputError(f"share of the queries to hold out: expected above 0 and below 1, found {share}")
-    queries = _queries_shown(log)
-    if len(queries) < 2:
-        raise InputError(
-            f"expected documents shown for at least 2 queries, to hold one out for validation, found {len(queries)}; "
-            "validate on labelled queries"
-        )
-    n_held_out = min(max(1, round(share * len(queries))), len(queries) - 1)
-    return np.random.default_rng(seed).permutation(queries)[:n_held_out]
-
-
-def _queries_shown(log: ClickLog) -> Ints:
-    """Those with a document in the log, in order: a learner that pools sessions has no others."""
-    shown = np.zeros(log.candidates.n_queries, np.bool_)
-    for start in range(0, len(log), ROWS_AT_A_TIME):
-        part = log.select(slice(start, start + ROWS_AT_A_TIME))
-        shown[part.query[part.where.any(axis=1)]] = True
-    return np.flatnonzero(shown)
 
 
 def scaled_documents(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Tensor:

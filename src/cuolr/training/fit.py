@@ -1,10 +1,11 @@
-"""From a click log to a trained policy: all the parts put together, for the command line and for Python alike."""
+"""From a click log to a trained policy: the one orchestration behind the command, `Ranker` and every experiment."""
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,106 +13,138 @@ import torch
 import cuolr
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_folder import require_sessions
+from cuolr.logs.identity import digest_of_clicks, fingerprint
+from cuolr.policies.policy import RankingPolicy
 from cuolr.training import distributed
-from cuolr.training.base_learner import Learner
-from cuolr.training.batches import Batches, fingerprint, held_out_queries, split_by_query
-from cuolr.training.loop import Progress, TrainingConfig, TrainingResult, Validate, held_out_validation, train
+from cuolr.training.base_learner import FitTask
+from cuolr.training.hold_out import held_out_queries
+from cuolr.training.loop import Best, Loop, Progress, TrainingResult, Validate
 from cuolr.training.presets.configure import RunConfig
 from cuolr.training.run_folder import RunFolder
+from cuolr.training.training_log import Aggregation, TrainingLog
 from cuolr.types import Ints
 
-# Whether sessions that were shown the same list become one row; `auto` = where it costs nothing and helps.
-Aggregation = Literal["auto", "yes", "no"]
+
+@dataclass(frozen=True)
+class Validation:
+    """By what the best policy is chosen, where that is not the log.
+
+    Attributes:
+        score: How good a policy is, higher = better, such as its nDCG on labelled queries.
+        described: What it measures, as JSON can hold it; a run is not resumed with another.
+    """
+
+    score: Validate
+    described: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """Where the model, checkpoints and metrics go.
+
+    Attributes:
+        path: The folder.
+        resume: Continue from its checkpoint.
+        overwrite: Start again where it holds a run already.
+    """
+
+    path: Path
+    resume: bool = False
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """A log, and what to make of it.
+
+    Attributes:
+        log: In memory, or in a folder.
+        config: All settings.
+        validation: None = by how well the clicks on held-out queries of the log are explained.
+        aggregation: Whether to aggregate, see `TrainingLog.read_for`.
+        folder: None = nothing is written.
+        provenance: Where the log comes from, to be kept with the model.
+    """
+
+    log: TrainingLog
+    config: RunConfig
+    validation: Validation | None = None
+    aggregation: Aggregation = "auto"
+    folder: ModelFolder | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
 def fit(
-    log: ClickLog,
-    config: RunConfig,
-    validate: Validate | None = None,
-    validated_by: Mapping[str, Any] | None = None,
-    folder: Path | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    aggregation: Aggregation = "auto",
-    progress: Progress | None = None,
-    provenance: Mapping[str, Any] | None = None,
+    request: FitRequest, progress: Progress | None = None, on_read: Callable[[ClickLog], None] | None = None
 ) -> TrainingResult:
     """Train a policy from a log.
 
+    What is decided once is decided here: the form of the log, what is held out, and the propensities.
+
     Args:
-        log: Raw or aggregated.
-        config: All settings.
-        validate: How good a learner is; None = how well it explains the sessions of held-out queries of the log.
-        validated_by: What `validate` looks at, as JSON can hold it; a run is not resumed with another.
-        folder: Where the model, checkpoints and metrics go; None = nowhere.
-        resume: Go on from the folder's checkpoint.
-        overwrite: Start anew where the folder holds a run already.
-        aggregation: Whether to aggregate a raw log, see `to_be_aggregated`.
+        request: What to learn from, and how.
         progress: Called after each step.
-        provenance: Where the log comes from, to be kept with the model.
+        on_read: Called with the log as the learner reads it, before training starts.
     """
-    training, learner_class = config.training, config.learner_class
-    if distributed.processes() > 1 and not learner_class.learns_by_batch:
-        raise InputError(f"{config.learner} needs all sessions at once, so one process must do; leave torchrun away")
-    if learner_class.needs_sessions:
-        require_sessions(log, config.learner)
-    if to_be_aggregated(log, learner_class, aggregation):
-        log = aggregate(log)
-    normaliser = Normaliser.fit(training.normalising, log.candidates)
-    learner = learner_class(config.learner_config, log.candidates.n_features, log.k, training.seed, normaliser)
-    to_hold_out: Ints = np.empty(0, np.int64)
-    if validate is None:
-        to_hold_out = held_out_queries(log, training.held_out, training.seed)
-        learner.hold_out(to_hold_out)
-    log = learner.prepare(log)
-
-    def batches_of(rows: Ints | None) -> Batches:
-        return Batches(log, normaliser, training.batch_size, training.seed, learner.max_unshown, rows)
-
-    if validate is None:
-        rows, held_out = _hold_out(log, to_hold_out, training)
-        batches, validate = batches_of(rows), held_out_validation(batches_of(held_out))
-        validated_by = {"held_out_queries": training.held_out}
+    config, training = request.config, request.config.training
+    learner_class = config.learner_class
+    if distributed.processes() > 1 and not learner_class.data_parallel:
+        raise InputError(f"{config.learner} cannot share its work between processes; run it without torchrun")
+    log = request.log.read_for(learner_class, config.learner, request.aggregation)
+    if on_read is not None:
+        on_read(log)
+    held_out: Ints = np.empty(0, np.int64)
+    validated_by: Mapping[str, Any] = {"held_out_queries": training.held_out}
+    if request.validation is None:
+        held_out = held_out_queries(log, training.held_out, training.seed)
     else:
-        batches = batches_of(None)
-    settings = {**config.as_dict(), "validated_by": dict(validated_by or {})}
-    run_folder = None
-    if folder is not None:
-        fixed = {**settings, "training": {k: v for k, v in settings["training"].items() if k != "steps"}}
-        run_folder = RunFolder(folder, {**fixed, "log": fingerprint(log)})
-        if not resume:
-            distributed.from_first(partial(run_folder.start, overwrite))
-    described = {**(provenance or {}), "settings": settings, "versions": _versions()}
-    return train(learner, batches, validate, training, run_folder, resume, progress, described)
+        validated_by = request.validation.described
+    settings = {**config.as_dict(), "validated_by": dict(validated_by)}
+    loop = Loop(
+        training,
+        validate=None if request.validation is None else request.validation.score,
+        folder=_start_folder(request, settings, log),
+        resume=request.folder is not None and request.folder.resume,
+        progress=progress,
+        provenance=_provenance(request, settings, log),
+    )
+    normaliser = Normaliser.fit(training.normalising, log.candidates)
+    propensities = request.log.propensities if learner_class.takes_propensities else None
+    task = FitTask(log, normaliser, held_out, training, loop, propensities)
+    policy = learner_class(config.learner_config).fit(task)
+    return loop.result or _without_steps(policy, loop)
 
 
-def to_be_aggregated(log: ClickLog, learner: type[Learner], aggregation: Aggregation) -> bool:
-    """Whether to aggregate a log, or one of which `log` is a part.
-
-    By default, unless the learner needs each session's own clicks, or the logger drew each list at random: then hardly
-    two are the same.
-    """
-    if log.aggregated or aggregation == "no":
-        return False
-    if learner.needs_sessions and aggregation == "yes":
-        raise InputError(
-            "this learner needs the clicks of each session; leave the log as it is, without --aggregate yes"
-        )
-    return aggregation == "yes" or not (learner.needs_sessions or log.logging_propensity is not None)
+def _start_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> RunFolder | None:
+    """The folder of the run, made ready unless it is to be resumed."""
+    if request.folder is None:
+        return None
+    fixed = {**settings, "training": {k: v for k, v in settings["training"].items() if k != "steps"}}
+    folder = RunFolder(request.folder.path, {**fixed, "log": fingerprint(log)})
+    if not request.folder.resume:
+        distributed.from_first(partial(folder.start, request.folder.overwrite))
+    return folder
 
 
-def _hold_out(log: ClickLog, queries: Ints, training: TrainingConfig) -> tuple[Ints, Ints]:
-    """Rows to train on and rows to validate on, not more of these than asked for."""
-    rows, held_out = split_by_query(log, queries)
-    if len(held_out) > training.max_held_out:
-        held_out = np.sort(np.random.default_rng(training.seed).choice(held_out, training.max_held_out, replace=False))
-    return rows, held_out
+def _provenance(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> dict[str, Any]:
+    described = {**request.provenance.get("log", {}), "clicks_sha256": digest_of_clicks(log)}
+    return {**request.provenance, "log": described, "settings": dict(settings), "versions": versions()}
 
 
-def _versions() -> dict[str, str]:
+def _without_steps(policy: RankingPolicy, loop: Loop) -> TrainingResult:
+    """The result of a learner that has no steps for the loop to drive."""
+    score = None if loop.validate is None else loop.validate(policy)
+    best = Best(policy, score, step=0)
+    trained = {"step": 0, "validation": score, "steps": 0, "finished": True}
+    provenance = {**loop.provenance, "training": trained}
+    if loop.folder is not None and distributed.is_first():
+        loop.folder.publish(policy, provenance)
+    return TrainingResult(best, 0, "finished", {}, provenance)
+
+
+def versions() -> dict[str, str]:
+    """What a model was trained with."""
     return {
         "cuolr": cuolr.__version__,
         "torch": str(torch.__version__),

@@ -1,4 +1,4 @@
-"""The one loop for every learner: update, validate, keep the best, checkpoint, resume."""
+"""The one loop for every learner: step, validate, keep the best, checkpoint, resume."""
 
 import math
 import signal
@@ -7,77 +7,34 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
-import torch
-
-from cuolr.data.normalise import Normalising
 from cuolr.errors import InputError
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training import distributed
-from cuolr.training.base_learner import Learner, NonFiniteLossError
-from cuolr.training.batches import Batches
 from cuolr.training.run_folder import RunFolder
+from cuolr.training.steps import NonFiniteLossError, Steps
+from cuolr.training.training_config import TrainingConfig
 
-# Says how good a learner is so far, higher = better. What it looks at is none of the loop's business.
-Validate: TypeAlias = Callable[[Learner], float]
-# Told after each step its number, from 1, and what was measured.
+# How good a policy is, higher = better. What it is measured on is none of the loop's business.
+Validate: TypeAlias = Callable[[RankingPolicy], float]
+# Called after each step with its number, from 1, and what was measured.
 Progress: TypeAlias = Callable[[int, Mapping[str, float]], None]
-# The part of a batch that a learner gets which has all there is already.
-NOTHING = slice(0, 0)
 Outcome = Literal["finished", "patience", "interrupted"]
-# What every library that draws can be seeded with.
-MAX_SEED = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class TrainingConfig:
-    """How long to train, and on how much at a time.
-
-    Attributes:
-        steps: Number of updates.
-        batch_size: Lists in a batch.
-        validate_every: Steps from one validation, and checkpoint, to the next.
-        patience: Validations in a row without a better score after which training stops; 0 = never.
-        keep: The policy to keep: the best by validation, or the last, whatever validation says (it never stops early).
-        seed: Of the batches and of all that is random in the learner.
-        normalising: How features are scaled, see `Normaliser`.
-        held_out: Share of the log's queries that validation is on, where there is nothing else to validate by.
-        max_held_out: At most this many rows of the log are validated on then.
-    """
-
-    steps: int = 2_000
-    batch_size: int = 256
-    validate_every: int = 100
-    patience: int = 0
-    keep: Literal["best", "last"] = "best"
-    seed: int = 1
-    normalising: Normalising = "log-min-max"
-    held_out: float = 0.1
-    max_held_out: int = 10_000
-
-    def __post_init__(self) -> None:
-        least = {"steps": 1, "batch_size": 1, "validate_every": 1, "patience": 0, "seed": 0, "max_held_out": 1}
-        problems = [
-            f"setting 'training.{name}': expected a whole number from {minimum} up, found {getattr(self, name)}"
-            for name, minimum in least.items()
-            if getattr(self, name) < minimum
-        ]
-        if self.seed > MAX_SEED:
-            problems.append(f"setting 'training.seed': expected at most {MAX_SEED}, found {self.seed}")
-        if not 0 < self.held_out < 1:
-            problems.append(f"setting 'training.held_out': expected above 0 and below 1, found {self.held_out}")
-        if problems:
-            raise InputError(problems)
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best policy so far, by validation."""
+    """The best policy so far, by validation.
+
+    Attributes:
+        policy: The policy.
+        score: Its validation score; None where nothing validates it.
+        step: The step that it was taken after; 0 for a learner without steps.
+    """
 
     policy: RankingPolicy
-    score: float
+    score: float | None
     step: int
 
 
@@ -87,8 +44,8 @@ class TrainingResult:
 
     Attributes:
         best: None where training was interrupted before the first validation.
-        steps: Updates made.
-        outcome: Why it ended.
+        steps: Number of steps made.
+        outcome: Why training ended.
         validations: The score at each step that was validated.
         provenance: Where the best policy comes from, to be kept with it.
     """
@@ -100,110 +57,102 @@ class TrainingResult:
     provenance: Mapping[str, Any]
 
 
-def train(
-    learner: Learner,
-    batches: Batches,
-    validate: Validate,
-    config: TrainingConfig,
-    folder: RunFolder | None = None,
-    resume: bool = False,
-    progress: Progress | None = None,
-    provenance: Mapping[str, Any] | None = None,
-) -> TrainingResult:
-    """Train a learner.
+@dataclass
+class Loop:
+    """Trains step by step.
 
     Ctrl-C ends the run after the step under way, with a checkpoint; a second one ends it at once.
 
-    Args:
-        learner: New; with `resume` it is brought to where the run was.
-        batches: What it learns from.
-        validate: Called every so many steps, and at the end.
-        config: How long.
+    Attributes:
+        config: How long, and how often to validate.
+        validate: Called every so many steps, and at the end; None = by how well held-out clicks are explained.
         folder: Where checkpoints, metrics and the best model go; started already, unless `resume`.
-        resume: Go on from the folder's checkpoint.
+        resume: Continue from the folder's checkpoint.
         progress: Called after each step.
         provenance: Where the policy comes from, to be kept with the model.
+        result: What the run gave, once it has ended.
     """
-    learner.begin(batches)
-    run = _Run(learner, validate, folder if distributed.is_first() else None, dict(provenance or {}), config.keep)
-    if resume:
-        assert folder is not None
-        run.load_state(distributed.from_first(folder.resume))
-        if run.step > config.steps:
-            raise InputError(f"{folder.path}: {run.step} steps are made already; give --steps {run.step} or more")
-    run.save()  # so that a run can be resumed from its first moment on
-    with _interrupt_noticed() as interrupted:
-        while not (outcome := run.outcome(config, interrupted)):
-            values = run.update(batches)
-            scheduled = run.step % config.validate_every == 0
-            if run.step == config.steps and not scheduled:
-                run.save()  # before the last validation: with more steps, a run that is resumed must not know of it
-            if scheduled or run.step == config.steps:
-                values |= run.validate()
-            run.note(values, progress)
-            if scheduled:
-                run.save()
-        run.save()
-        if outcome == "finished" and run.step not in run.validations:
-            run.validate()  # resumed at its end
-    finished = outcome != "interrupted"
-    run.publish(finished)
-    return TrainingResult(run.best, run.step, outcome, run.validations, run.description(finished))
 
+    config: TrainingConfig
+    validate: Validate | None = None
+    folder: RunFolder | None = None
+    resume: bool = False
+    progress: Progress | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    result: TrainingResult | None = None
 
-def held_out_validation(batches: Batches) -> Validate:
-    """Validation without labels: the mean of the learner's own score over held-out sessions."""
+    def run(self, steps: Steps) -> RankingPolicy:
+        """Train, and give the policy to keep.
 
-    def validate(learner: Learner) -> float:
-        total = weight = 0.0
-        with torch.no_grad():
-            for batch in batches.in_order():
-                total += float((learner.held_out_score(batch) * batch.weight).sum())
-                weight += float(batch.weight.sum())
-        return total / weight
-
-    return validate
-
-
-def policy_validation(score: Callable[[RankingPolicy], float]) -> Validate:
-    """Validation by a score of the policy, such as its nDCG on labelled queries."""
-    return lambda learner: score(learner.policy())
+        Args:
+            steps: New; with `resume` it is brought to where the run was.
+        """
+        run = _Run(self, steps, self.folder if distributed.is_first() else None)
+        if self.resume:
+            assert self.folder is not None
+            run.load_state(distributed.from_first(self.folder.resume))
+            if run.step > self.config.steps:
+                raise InputError(
+                    f"{self.folder.path}: {run.step} steps have been made already; steps must be at least {run.step}"
+                )
+        run.save()  # so that a run can be resumed from its first moment on
+        with _interrupt_noticed() as interrupted:
+            outcome = run.train(interrupted)
+        self.result = run.end(outcome)
+        return steps.policy() if run.best is None else run.best.policy
 
 
 @dataclass
 class _Run:
     """A run under way."""
 
-    learner: Learner
-    validator: Validate
+    loop: Loop
+    steps: Steps
     folder: RunFolder | None
-    provenance: dict[str, Any]
-    keep: Literal["best", "last"]
     step: int = 0
     seconds: float = 0.0
     best: Best | None = None
     validations: dict[int, float] = field(default_factory=dict)
     saved_at: int | None = None
 
-    def outcome(self, config: TrainingConfig, interrupted: threading.Event) -> Outcome | None:
-        """Why to end now; None = go on."""
+    def train(self, interrupted: threading.Event) -> Outcome:
+        config = self.loop.config
+        while not (outcome := self._outcome(interrupted)):
+            values = self._step()
+            scheduled = self.step % config.validate_every == 0
+            if self.step == config.steps and not scheduled:
+                self.save()  # before the last validation: with more steps, a run that is resumed must not know of it
+            if scheduled or self.step == config.steps:
+                values |= self._validate()
+            self._log(values)
+            if scheduled:
+                self.save()
+        self.save()
+        if outcome == "finished" and self.step not in self.validations:
+            self._validate()  # resumed at its end
+        return outcome
+
+    def end(self, outcome: Outcome) -> TrainingResult:
+        finished = outcome != "interrupted"
+        self._publish(finished)
+        return TrainingResult(self.best, self.step, outcome, self.validations, self._description(finished))
+
+    def _outcome(self, interrupted: threading.Event) -> Outcome | None:
+        """Why to end now; None = continue."""
+        config = self.loop.config
         if self.step >= config.steps:
             return "finished"
-        if (
-            config.patience
-            and self.best
-            and len([s for s in self.validations if s > self.best.step]) >= config.patience
-        ):
-            return "patience"
+        if config.patience and self.best:
+            since_best = sum(step > self.best.step for step in self.validations)
+            if since_best >= config.patience:
+                return "patience"
         return "interrupted" if distributed.in_any(interrupted.is_set()) else None
 
-    def update(self, batches: Batches) -> dict[str, float]:
+    def _step(self) -> dict[str, float]:
         start = time.perf_counter()
-        part = distributed.part_of(batches.batch_size) if self.learner.learns_by_batch else NOTHING
-        batch = batches.at(self.step, part)
         self.step += 1
         try:
-            values = self.learner.update(batch)
+            values = self.steps.step()
         except NonFiniteLossError as error:
             raise self._diverged(error.term) from None
         self.seconds += time.perf_counter() - start
@@ -212,38 +161,43 @@ class _Run:
                 raise self._diverged(name)
         return values
 
-    def validate(self) -> dict[str, float]:
-        score = distributed.from_first(partial(self.validator, self.learner))
+    def _validate(self) -> dict[str, float]:
+        score = distributed.from_first(self._score)
         if not math.isfinite(score):
             raise self._diverged("validation")
         self.validations[self.step] = score
-        if self.best is None or score > self.best.score or self.keep == "last":
-            self.best = Best(self.learner.policy(), score, self.step)
+        if self.best is None or self.best.score is None or score > self.best.score or self.loop.config.keep == "last":
+            self.best = Best(self.steps.policy(), score, self.step)
+        assert self.best.score is not None
         return {"validation": score, "best": self.best.score}
 
-    def note(self, values: Mapping[str, float], progress: Progress | None) -> None:
+    def _score(self) -> float:
+        return self.steps.held_out_score() if self.loop.validate is None else self.loop.validate(self.steps.policy())
+
+    def _log(self, values: Mapping[str, float]) -> None:
         if self.folder is not None:
-            self.folder.note({"step": self.step, **values, "seconds": round(self.seconds, 3)})
-        if progress is not None:
-            progress(self.step, values)
+            self.folder.log({"step": self.step, **values, "seconds": round(self.seconds, 3)})
+        if self.loop.progress is not None:
+            self.loop.progress(self.step, values)
 
     def save(self) -> None:
+        """Write a checkpoint, unless there is one of this step."""
         if self.folder is None or self.saved_at == self.step:
             return
-        self.folder.save(self.state())
+        self.folder.save(self._state())
         self.saved_at = self.step
         if self.best is not None and self.best.step == self.step:
-            self.publish(finished=False)
+            self._publish(finished=False)
 
-    def publish(self, finished: bool) -> None:
+    def _publish(self, finished: bool) -> None:
         if self.folder is not None and self.best is not None:
-            self.folder.publish(self.best.policy, self.description(finished))
+            self.folder.publish(self.best.policy, self._description(finished))
 
-    def description(self, finished: bool) -> dict[str, Any]:
+    def _description(self, finished: bool) -> dict[str, Any]:
         best = {} if self.best is None else {"step": self.best.step, "validation": self.best.score}
-        return {**self.provenance, "training": {**best, "steps": self.step, "finished": finished}}
+        return {**self.loop.provenance, "training": {**best, "steps": self.step, "finished": finished}}
 
-    def state(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         best = self.best and {
             "arrays": self.best.policy.arrays(),
             "settings": self.best.policy.settings(),
@@ -255,16 +209,17 @@ class _Run:
             "seconds": self.seconds,
             "validations": self.validations,
             "best": best,
-            "learner": self.learner.state(),
+            "learner": self.steps.state(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continue from a checkpoint."""
         self.step, self.seconds, self.validations = state["step"], state["seconds"], state["validations"]
         self.saved_at = self.step
-        self.learner.load_state(state["learner"])
+        self.steps.load_state(state["learner"])
         if saved := state["best"]:
             arrays = {name: tensor.numpy() for name, tensor in saved["arrays"].items()}
-            policy = type(self.learner.policy()).from_parts(arrays, saved["settings"])
+            policy = type(self.steps.policy()).from_parts(arrays, saved["settings"])
             self.best = Best(policy, saved["score"], saved["step"])
 
     def _diverged(self, term: str) -> InputError:

@@ -65,7 +65,7 @@ class RunFolder:
         """Write a checkpoint, all or nothing."""
         save_checkpoint(self.path / CHECKPOINT_FILE, {"settings": self.settings, "state": state})
 
-    def note(self, values: Mapping[str, Any]) -> None:
+    def log(self, values: Mapping[str, Any]) -> None:
         """Append a line to the metrics."""
         with (self.path / METRICS_FILE).open("a", encoding="utf-8") as file:
             file.write(json.dumps(values) + "\n")

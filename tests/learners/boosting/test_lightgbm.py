@@ -12,7 +12,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate_splits
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
-from cuolr.learners.boosting.lightgbm import ClickLambdaMart
+from cuolr.learners.boosting.lightgbm import LightGBM
 from cuolr.learners.boosting.tree_learner import ShownDocuments, sample
 from cuolr.learners.counterfactual.listwise import softmax_loss
 from cuolr.logs.aggregate import aggregate
@@ -30,10 +30,10 @@ from tests.small_log import small_log
 SMALL: dict[str, Any] = {"leaves": 7, "min_documents_per_leaf": 5, "learning_rate": 0.1, "threads": 1}
 
 
-def grown(trees: int, log: ClickLog | None = None, **settings: Any) -> ClickLambdaMart:
+def grown(trees: int, log: ClickLog | None = None, **settings: Any) -> LightGBM:
     log = log or small_log(300)
     learner = build("lightgbm", n_features=4, k=5, **{**SMALL, **settings})
-    assert isinstance(learner, ClickLambdaMart)
+    assert isinstance(learner, LightGBM)
     learner.begin(Batches(log, no_scaling(), 32, seed=0))
     for _ in range(trees):
         learner.update(random_batch())
@@ -99,7 +99,7 @@ def test_a_policy_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
 def test_raw_features_are_scaled_as_in_training() -> None:
     log = small_log(300)
     normaliser = Normaliser.fit("query-min-max", log.candidates)
-    learner = ClickLambdaMart(ClickLambdaMart.Config(**SMALL), 4, 5, 0, normaliser)
+    learner = LightGBM(LightGBM.Config(**SMALL), 4, 5, 0, normaliser)
     learner.begin(Batches(log, normaliser, 32, seed=0))
     for _ in range(5):
         learner.update(random_batch())
@@ -135,12 +135,12 @@ def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
 def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     log, taken = small_log(300), []
 
-    def start(learner: ClickLambdaMart, documents: ShownDocuments) -> None:
+    def start(learner: LightGBM, documents: ShownDocuments) -> None:
         taken.append(len(documents.sizes))
         begin(learner, documents)
 
-    begin = ClickLambdaMart.start
-    monkeypatch.setattr(ClickLambdaMart, "start", start)
+    begin = LightGBM.start
+    monkeypatch.setattr(LightGBM, "start", start)
     config = configure("lightgbm", settings={"training.steps": 1, "training.held_out": 0.5, "learner.threads": 1})
     fit(log, config)
     to_learn_from, held_out = split_by_query(log, held_out_queries(log, 0.5, config.training.seed))

@@ -6,19 +6,19 @@ import pytest
 import torch
 
 from cuolr.clicks.pbm import EYE_TRACKING
-from cuolr.learners.counterfactual.dla import DualLearningAlgorithm, inverse_ratio
+from cuolr.learners.counterfactual.dla import DLA, inverse_ratio
 from cuolr.learners.counterfactual.listwise import softmax_loss
 from cuolr.training.batches import SessionBatch
 from tests.learners.lists import K, build, random_batch
 
 
-def built(**settings: Any) -> DualLearningAlgorithm:
+def built(**settings: Any) -> DLA:
     learner = build("dla", **settings)
-    assert isinstance(learner, DualLearningAlgorithm)
+    assert isinstance(learner, DLA)
     return learner
 
 
-def set_examination(learner: DualLearningAlgorithm, examination: list[float]) -> None:
+def set_examination(learner: DLA, examination: list[float]) -> None:
     with torch.no_grad():
         learner.examination.logits.copy_(torch.tensor(examination).log())  # type: ignore[operator]
 

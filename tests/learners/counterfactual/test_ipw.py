@@ -9,7 +9,7 @@ import pytest
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation, simulate
 from cuolr.errors import InputError
-from cuolr.learners.counterfactual.ipw import InversePropensityWeighting
+from cuolr.learners.counterfactual.ipw import IPW
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import concatenate
@@ -145,5 +145,5 @@ def test_weighted_clicks_are_the_clicks_of_users_who_look_everywhere(tmp_path: P
 
 def test_it_is_trained_as_naive_is() -> None:
     learner = build("ipw")
-    assert isinstance(learner, InversePropensityWeighting)
+    assert isinstance(learner, IPW)
     assert not learner.needs_sessions

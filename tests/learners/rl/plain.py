@@ -6,19 +6,19 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from cuolr.learners.rl.cql import ConservativeQLearning
-from cuolr.learners.rl.sac import SoftActorCritic
+from cuolr.learners.rl.cql import CQL
+from cuolr.learners.rl.sac import SAC
 from cuolr.networks.layers import PairNetwork
 from cuolr.training.batches import SessionBatch
 
 
-def plain_losses(learner: SoftActorCritic, batch: SessionBatch) -> dict[str, Tensor]:
+def plain_losses(learner: SAC, batch: SessionBatch) -> dict[str, Tensor]:
     """The losses of a batch by the learner's own networks, each by itself."""
     losses = {
         "critic_loss": mean_over_positions(batch, lambda t: squared_error(learner, batch, t)),
         "actor_loss": mean_over_positions(batch, lambda t: actor_loss(learner, batch, t)),
     }
-    if isinstance(learner, ConservativeQLearning):
+    if isinstance(learner, CQL):
         losses["conservative_loss"] = mean_over_positions(batch, lambda t: conservative_loss(learner, batch, t))
     return losses
 
@@ -32,7 +32,7 @@ def mean_over_positions(batch: SessionBatch, loss_at: Callable[[int], Tensor]) -
     return total / batch.where.sum()
 
 
-def squared_error(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:
+def squared_error(learner: SAC, batch: SessionBatch, t: int) -> Tensor:
     """[B] ½ (Q(s, a) − r − γ V(s′))², summed over the critics."""
     state = state_before(learner, batch, t)
     documents, _ = what_is_left(learner, batch, t)
@@ -41,7 +41,7 @@ def squared_error(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tens
     return 0.5 * (q_1 - target) ** 2 + 0.5 * (q_2 - target) ** 2
 
 
-def next_value(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:
+def next_value(learner: SAC, batch: SessionBatch, t: int) -> Tensor:
     """[B] V(s′) = Σ_a π(a | s′) [min_i Q′_i(s′, a) − w log π(a | s′)], 0 where the list ends with document t."""
     if t + 1 == batch.features.shape[1]:
         return torch.zeros(len(batch.weight))
@@ -54,7 +54,7 @@ def next_value(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:
         return torch.where(batch.where[:, t + 1], (policy * soft_q).sum(dim=1), 0.0)
 
 
-def actor_loss(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:
+def actor_loss(learner: SAC, batch: SessionBatch, t: int) -> Tensor:
     """[B] Σ_a π(a | s) [w log π(a | s) − min_i Q_i(s, a)]."""
     state = state_before(learner, batch, t)
     documents, left = what_is_left(learner, batch, t)
@@ -66,7 +66,7 @@ def actor_loss(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:
     return (policy * (learner.entropy.weight * log_policy - torch.minimum(q_1, q_2))).sum(dim=1)
 
 
-def conservative_loss(learner: ConservativeQLearning, batch: SessionBatch, t: int) -> Tensor:
+def conservative_loss(learner: CQL, batch: SessionBatch, t: int) -> Tensor:
     """[B] weight · (log Σ_a exp Q(s, a) − Q(s, a_logged)), or less the mean Q, summed over the critics."""
     state = state_before(learner, batch, t)
     documents, left = what_is_left(learner, batch, t)
@@ -79,12 +79,12 @@ def conservative_loss(learner: ConservativeQLearning, batch: SessionBatch, t: in
     return learner.config.conservative_weight * total
 
 
-def state_before(learner: SoftActorCritic, batch: SessionBatch, t: int) -> Tensor:
+def state_before(learner: SAC, batch: SessionBatch, t: int) -> Tensor:
     """[B, S] from the documents placed so far."""
     return cast(Tensor, learner.encoder(batch.features[:, :t])[:, -1])
 
 
-def what_is_left(learner: SoftActorCritic, batch: SessionBatch, t: int) -> tuple[Tensor, Tensor]:
+def what_is_left(learner: SAC, batch: SessionBatch, t: int) -> tuple[Tensor, Tensor]:
     """[B, n, F] the documents that are not placed yet, the logged one first, and [B, n] which are real."""
     documents, where = batch.features[:, t:], batch.where[:, t:]
     if learner.config.candidates == "all":

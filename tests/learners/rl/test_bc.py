@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 import torch
 
-from cuolr.learners.rl.bc import BehaviourCloning
+from cuolr.learners.rl.bc import BC
 from cuolr.types import Candidates
 from tests.learners.lists import N_FEATURES, K, build, random_batch
 
 
 def test_a_policy_that_knows_nothing_pays_the_entropy_of_a_uniform_choice() -> None:
     learner = build("bc")
-    assert isinstance(learner, BehaviourCloning)
+    assert isinstance(learner, BC)
     with torch.no_grad():
         learner.actor.output.weight.zero_()
     batch = replace(random_batch(lengths=(4, 2)), weight=torch.ones(2))

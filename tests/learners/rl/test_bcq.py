@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from cuolr.learners.rl.bcq import BatchConstrainedQLearning
+from cuolr.learners.rl.bcq import BCQ
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.types import Candidates
 from tests.learners.lists import N_FEATURES, K, build, random_batch
 
 
-def built(threshold: float) -> BatchConstrainedQLearning:
+def built(threshold: float) -> BCQ:
     learner = build("bcq", threshold=threshold, behaviour_learning_rate=1e-2)
-    assert isinstance(learner, BatchConstrainedQLearning)
+    assert isinstance(learner, BCQ)
     return learner
 
 

@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from cuolr.errors import InputError
-from cuolr.learners.rl.cql import ConservativeQLearning
+from cuolr.learners.rl.cql import CQL
 from cuolr.learners.rl.mdp import Episodes
 from tests.learners.lists import build, random_batch
 
 
-def built(**settings: Any) -> ConservativeQLearning:
+def built(**settings: Any) -> CQL:
     learner = build("cql", **settings)
-    assert isinstance(learner, ConservativeQLearning)
+    assert isinstance(learner, CQL)
     return learner
 
 

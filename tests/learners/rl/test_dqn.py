@@ -1,14 +1,14 @@
 import pytest
 import torch
 
-from cuolr.learners.rl.dqn import DoubleDqn
+from cuolr.learners.rl.dqn import DQN
 from cuolr.learners.rl.mdp import Episodes
 from tests.learners.lists import build, random_batch
 
 
-def built() -> DoubleDqn:
+def built() -> DQN:
     learner = build("dqn", discount=0.5)
-    assert isinstance(learner, DoubleDqn)
+    assert isinstance(learner, DQN)
     # a target that differs from the critic, as after many steps
     with torch.no_grad():
         for parameter in learner.targets[0].parameters():

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from cuolr.learners.rl.mdp import Episodes
-from cuolr.learners.rl.sac import SoftActorCritic
+from cuolr.learners.rl.sac import SAC
 from cuolr.networks.encoder import ENCODERS
 from tests.learners.lists import build, random_batch
 from tests.learners.rl.plain import plain_losses
@@ -13,7 +13,7 @@ from tests.learners.rl.plain import plain_losses
 FULL, PADDED = (4, 4, 4, 4, 4), (4, 1, 3, 2, 4)
 
 
-def gradients(learner: SoftActorCritic, losses: dict[str, Tensor]) -> dict[str, Tensor]:
+def gradients(learner: SAC, losses: dict[str, Tensor]) -> dict[str, Tensor]:
     learner.networks.zero_grad()
     torch.autograd.backward(list(losses.values()))
     return {
@@ -24,7 +24,7 @@ def gradients(learner: SoftActorCritic, losses: dict[str, Tensor]) -> dict[str, 
 
 def check(name: str, lengths: tuple[int, ...], **settings: Any) -> None:
     learner = build(name, entropy_weight=0.1, **settings)
-    assert isinstance(learner, SoftActorCritic)
+    assert isinstance(learner, SAC)
     with_unshown = settings.get("candidates") == "all"
     for seed in range(3):  # also after a step or two, where actor, critics and targets are no longer near 0
         batch = random_batch(seed, lengths, n_unshown=3 if with_unshown else 0)

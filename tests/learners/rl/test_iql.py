@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 import torch
 
-from cuolr.learners.rl.iql import ImplicitQLearning
+from cuolr.learners.rl.iql import IQL
 from cuolr.learners.rl.mdp import Episodes
 from tests.learners.lists import build, random_batch
 
 
-def built(**settings: Any) -> ImplicitQLearning:
+def built(**settings: Any) -> IQL:
     learner = build("iql", discount=0.5, **settings)
-    assert isinstance(learner, ImplicitQLearning)
+    assert isinstance(learner, IQL)
     return learner
 
 

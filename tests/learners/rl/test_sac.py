@@ -7,13 +7,13 @@ import torch
 
 from cuolr.errors import InputError
 from cuolr.learners.rl.mdp import Episodes
-from cuolr.learners.rl.sac import SoftActorCritic, share_of_uniform_entropy
+from cuolr.learners.rl.sac import SAC, share_of_uniform_entropy
 from tests.learners.lists import build, random_batch
 
 
-def built(**settings: Any) -> SoftActorCritic:
+def built(**settings: Any) -> SAC:
     learner = build("sac", **settings)
-    assert isinstance(learner, SoftActorCritic)
+    assert isinstance(learner, SAC)
     return learner
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from cuolr.learners.rl.dqn import DoubleDqn
+from cuolr.learners.rl.dqn import DQN
 from cuolr.learners.rl.sequential import SequentialLearner
 from cuolr.types import Candidates
 from tests.learners.lists import build
@@ -44,7 +44,7 @@ def test_it_learns_the_best_ranking(learners: dict[str, SequentialLearner], name
 
 def test_dqn_learns_the_values_within_two_percent(learners: dict[str, SequentialLearner]) -> None:
     learner = learners["dqn"]
-    assert isinstance(learner, DoubleDqn)
+    assert isinstance(learner, DQN)
     for (placed, document), value in BEST_VALUES.items():
         shown = torch.tensor([[FEATURES[above] for above in placed]]).view(1, len(placed), 3)
         with torch.no_grad():

@@ -1,14 +1,14 @@
 """`lightgbm`: LambdaMART on clicks, as a practitioner would take it from the shelf."""
 
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from cuolr.data.normalise import Normaliser
+from cuolr.config import Range
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
-from cuolr.learners.gradient import expect
 from cuolr.policies.lambdamart_policy import LambdaMartPolicy, load_lightgbm
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, SearchSpace
 from cuolr.types import Floats
 
 
@@ -21,16 +21,12 @@ class LightGbmConfig(TreeConfig):
         position_regularisation: How strongly the bias of a position is drawn to 0.
     """
 
-    min_documents_per_leaf: int = 50
-    position_regularisation: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, min_documents_per_leaf=(1, 1_000_000), position_regularisation=(0, float("inf")))
+    min_documents_per_leaf: Annotated[int, Range(1, 1_000_000)] = 50
+    position_regularisation: Annotated[float, Range(0)] = 0.0
 
 
 @LEARNERS.register("lightgbm")
-class ClickLambdaMart(TreeLearner):
+class LightGBM(TreeLearner):
     """LambdaMART with each session as a query and its clicks as grades (Burges 2010).
 
     With `position_bias`, LightGBM learns a number for each position, which it adds to the scores in training.
@@ -38,10 +34,16 @@ class ClickLambdaMart(TreeLearner):
 
     Config = LightGbmConfig
     config: LightGbmConfig
+    search_space: ClassVar[SearchSpace] = {
+        "learner.learning_rate": (0.02, 0.05, 0.1),
+        "learner.leaves": (7, 15, 31),
+        "learner.position_bias": (True, False),
+    }
 
-    def __init__(self, config: LightGbmConfig, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        super().__init__(config, n_features, k, seed, normaliser)
-        self._parameters = {
+    def start(self, documents: ShownDocuments, seed: int) -> None:
+        """Bin the features."""
+        config = self.config
+        parameters = {
             "objective": "lambdarank",
             "num_leaves": config.leaves,
             "learning_rate": config.learning_rate,
@@ -53,18 +55,12 @@ class ClickLambdaMart(TreeLearner):
             "num_threads": config.threads,
             "verbosity": -1,
         }
-        lgb = load_lightgbm()
-        nothing = lgb.Dataset(np.zeros((1, n_features), np.float32), [0], group=[1], params=self._parameters)
-        self._booster = lgb.Booster(self._parameters, nothing)
-
-    def start(self, documents: ShownDocuments) -> None:
-        """Bin the features."""
-        position = documents.position if self.config.position_bias else None
+        position = documents.position if config.position_bias else None
         lgb = load_lightgbm()
         dataset = lgb.Dataset(
-            documents.features, documents.clicks, group=documents.sizes, position=position, params=self._parameters
+            documents.features, documents.clicks, group=documents.sizes, position=position, params=parameters
         )
-        self._booster = lgb.Booster(self._parameters, dataset)
+        self._booster = lgb.Booster(parameters, dataset)
 
     def grow(self) -> None:
         """One step of boosting."""

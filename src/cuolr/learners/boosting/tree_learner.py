@@ -1,20 +1,22 @@
-"""What the learners share that grow trees on a sample of the sessions, all of which they need at once."""
+"""What the learners share that grow trees on a sample of the sessions."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from cuolr.data.normalise import Normaliser
+from cuolr.config import Range, check_ranges
+from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.learners.counterfactual.listwise import softmax_loss
-from cuolr.learners.gradient import expect
-from cuolr.training.base_learner import Learner
-from cuolr.training.batches import Batches, SessionBatch
+from cuolr.policies.policy import RankingPolicy
+from cuolr.training.base_learner import FitTask, Learner
+from cuolr.training.batches import Batches, SessionBatch, WeightedLists
+from cuolr.training.steps import Steps
 from cuolr.types import Floats, Ints
 
 
@@ -30,20 +32,14 @@ class TreeConfig:
         threads: How many to use.
     """
 
-    leaves: int = 31
-    learning_rate: float = 0.05
+    leaves: Annotated[int, Range(2, 100_000)] = 31
+    learning_rate: Annotated[float, Range(1e-9, 1)] = 0.05
     position_bias: bool = False
-    max_documents: int = 300_000
-    threads: int = 2
+    max_documents: Annotated[int, Range(1_000, 100_000_000)] = 300_000
+    threads: Annotated[int, Range(1, 1_000)] = 2
 
     def __post_init__(self) -> None:
-        expect(
-            self,
-            leaves=(2, 100_000),
-            learning_rate=(1e-9, 1),
-            max_documents=(1_000, 100_000_000),
-            threads=(1, 1_000),
-        )
+        check_ranges(self)
 
 
 @dataclass(frozen=True)
@@ -76,48 +72,46 @@ class ShownDocuments:
         )
 
 
-class TreeLearner(Learner):
-    """Takes a sample of the sessions at the start, and grows a tree on it in each step.
-
-    Without `begin`, the first batch is the sample.
-    """
+class TreeLearner(Learner, Steps):
+    """Draws a sample of the sessions, and grows a tree on it in each step."""
 
     config: TreeConfig
-    needs_sessions = True
-    learns_by_batch = False
+    role = "baseline"
+    log_form = "sessions"
+    trees: int = 0
+    normaliser: Normaliser = UNSCALED
 
-    def __init__(self, config: Any, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        self.config = config
-        self.n_features = n_features
-        self.seed = seed
-        self.normaliser = normaliser
-        self.trees = 0
-        self._started = False
+    def fit(self, task: FitTask) -> RankingPolicy:
+        """Draw the sample, and run the loop."""
+        batches, self._held_out = task.batches(WeightedLists.of(task.log))
+        self.normaliser = task.normaliser
+        self.start(ShownDocuments.of(sample(batches, self.config.max_documents)), task.config.seed)
+        return task.loop.run(self)
 
     @abstractmethod
-    def start(self, documents: ShownDocuments) -> None:
-        """Make ready to grow trees on these documents."""
+    def start(self, documents: ShownDocuments, seed: int) -> None:
+        """Prepare to grow trees on these documents."""
 
     @abstractmethod
     def grow(self) -> None:
-        """One more tree."""
+        """Add one tree."""
 
     @abstractmethod
     def scores(self, features: Floats) -> Floats:
         """[n] of scaled documents [n, F]."""
 
-    def begin(self, batches: Batches) -> None:
-        """Draw the sample."""
-        self._start(sample(batches, self.config.max_documents))
-
-    def update(self, batch: SessionBatch) -> dict[str, float]:
-        """Grow one more tree on the sample; the batch does not matter."""
-        self._start([batch])
+    def step(self) -> dict[str, float]:
+        """Add one tree."""
         self.grow()
         self.trees += 1
         return {"trees": self.trees}
 
-    def held_out_score(self, batch: SessionBatch) -> Tensor:
+    def held_out_score(self) -> float:
+        """The mean of Σ_k c_k log softmax(s)_k over the held-out sessions."""
+        assert self._held_out is not None, "nothing was held out"
+        return self._held_out.mean(self.held_out_scores)
+
+    def held_out_scores(self, batch: SessionBatch) -> Tensor:
         """[B] Σ_k c_k log softmax(s)_k."""
         scores = torch.zeros(batch.where.shape)
         scores[batch.where] = torch.from_numpy(self.scores(batch.features[batch.where].numpy()))
@@ -128,15 +122,10 @@ class TreeLearner(Learner):
         return {"trees": self.trees}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Grow the trees anew, on the sample that was drawn in `begin`."""
+        """Grow the trees again, on the same sample."""
         for _ in range(state["trees"] - self.trees):
             self.grow()
         self.trees = state["trees"]
-
-    def _start(self, batches: Iterable[SessionBatch]) -> None:
-        if not self._started:
-            self.start(ShownDocuments.of(batches))
-            self._started = True
 
 
 def sample(batches: Batches, max_documents: int) -> Iterator[SessionBatch]:

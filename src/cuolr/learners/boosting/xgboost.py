@@ -1,12 +1,10 @@
 """`xgboost`: LambdaMART on clicks by XGBoost; needs the extra `cuolr[xgboost]`."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from cuolr.data.normalise import Normaliser
+from cuolr.config import Range
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
-from cuolr.learners.gradient import expect
 from cuolr.policies.xgboost_policy import XGBoostPolicy, load_xgboost
 from cuolr.training.base_learner import LEARNERS
 from cuolr.types import Floats
@@ -21,15 +19,11 @@ class XGBoostConfig(TreeConfig):
     """
 
     position_bias: bool = True
-    min_leaf_weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, min_leaf_weight=(0, float("inf")))
+    min_leaf_weight: Annotated[float, Range(0)] = 1.0
 
 
 @LEARNERS.register("xgboost")
-class XGBoostLambdaMart(TreeLearner):
+class XGBoost(TreeLearner):
     """LambdaMART with each session as a query and its clicks as grades.
 
     With `position_bias`, the weights of pairs are divided by the bias of both positions, learned as it goes
@@ -39,10 +33,11 @@ class XGBoostLambdaMart(TreeLearner):
     Config = XGBoostConfig
     config: XGBoostConfig
 
-    def __init__(self, config: XGBoostConfig, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        super().__init__(config, n_features, k, seed, normaliser)
+    def start(self, documents: ShownDocuments, seed: int) -> None:
+        """Bin the features. XGBoost takes positions from the order of the documents."""
+        config = self.config
         self._xgboost = load_xgboost()
-        self._parameters = {
+        parameters = {
             "objective": "rank:ndcg",
             "lambdarank_unbiased": config.position_bias,
             "lambdarank_pair_method": "topk",
@@ -56,17 +51,10 @@ class XGBoostLambdaMart(TreeLearner):
             "nthread": config.threads,
             "verbosity": 0,
         }
-        nothing = ShownDocuments(
-            np.zeros((1, n_features), np.float32), np.zeros(1, np.int8), np.zeros(1, np.int32), np.ones(1, np.int64)
-        )
-        self.start(nothing)
-
-    def start(self, documents: ShownDocuments) -> None:
-        """Bin the features. Positions are told by the order of the documents."""
         self._sample = self._xgboost.DMatrix(
-            documents.features, documents.clicks, group=documents.sizes, nthread=self.config.threads
+            documents.features, documents.clicks, group=documents.sizes, nthread=config.threads
         )
-        self._booster = self._xgboost.Booster(self._parameters, [self._sample])
+        self._booster = self._xgboost.Booster(parameters, [self._sample])
 
     def grow(self) -> None:
         """One step of boosting."""

@@ -1,21 +1,19 @@
 """`cm-ipw`: inverse propensity weighting for users who read from the top and may leave after a click."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.config import Range
 from cuolr.errors import InputError
-from cuolr.examination.propensities import known_values, read_propensities
+from cuolr.examination.propensities import Propensities, known_values
 from cuolr.learners.counterfactual.listwise import ListwiseConfig
 from cuolr.learners.counterfactual.naive import Naive
-from cuolr.learners.gradient import expect
 from cuolr.logs.aggregate import aggregate
-from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_folder import require_sessions
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
+from cuolr.training.batches import WeightedLists
 from cuolr.types import Doubles
 
 
@@ -24,22 +22,16 @@ class CmIpwConfig(ListwiseConfig):
     """Settings of CM-IPW, on top of those of `ListwiseConfig`.
 
     Attributes:
-        propensities: The file with the chance to go on after a click, by position.
         estimate: Which of the file's estimates to take, where it has several; see `cuolr.examination.randomised`.
         max_weight: No click counts more than this.
     """
 
-    propensities: str | None = None
     estimate: Literal["mle", "paper"] = "mle"
-    max_weight: float = 100.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, max_weight=(1, float("inf")))
+    max_weight: Annotated[float, Range(1)] = 100.0
 
 
 @LEARNERS.register("cm-ipw")
-class CascadeModelWeighting(Naive):
+class CMIPW(Naive):
     """The softmax list loss with each click weighted by 1 / P(E_k = 1 | C_<k), P = Π_{i<k} (1 − C_i (1 − λ_i)).
 
     Appendix A; Vardasbi et al. 2020, "Cascade model-based propensity estimation for counterfactual learning to rank".
@@ -48,29 +40,30 @@ class CascadeModelWeighting(Naive):
 
     Config = CmIpwConfig
     config: CmIpwConfig
-    needs_sessions = True
+    takes_propensities = True
+    search_space: ClassVar[SearchSpace] = {**Naive.search_space, "learner.max_weight": (10.0, 100.0)}
+    log_form = "sessions"
 
-    def prepare(self, log: ClickLog) -> ClickLog:
-        """The log, aggregated once each session's clicks have their weights."""
-        require_sessions(log, "cm-ipw")
-        continuation = self.continuation(log.k)
-        return aggregate(log, lambda clicks: click_weights(clicks, continuation, self.config.max_weight))
+    def weighted_lists(self, task: FitTask) -> WeightedLists:
+        """The lists, aggregated once each session's clicks have their weights."""
+        continuation = self.continuation(task.propensities, task.log.k)
+        weighted = aggregate(task.log, lambda clicks: click_weights(clicks, continuation, self.config.max_weight))
+        return WeightedLists.of(weighted)
 
-    def continuation(self, k: int) -> Doubles:
+    def continuation(self, propensities: Propensities | None, k: int) -> Doubles:
         """[K − 1] λ; that of the last position has nothing to act on."""
-        file = self.config.propensities
-        if file is None:
+        if propensities is None:
             raise InputError(
-                "cm-ipw needs to know how often users go on after a click: simulate the log with --randomised-lists, "
-                "or give a file with --propensities (in Python, settings={'learner.propensities': FILE}); "
-                "`cuolr propensity` makes one from a log in random order"
+                "cm-ipw needs the probability to continue after a click: give propensities. `cuolr propensity` "
+                "estimates them from a log in random order, `cuolr simulate --randomised-lists` writes them beside a "
+                "simulated log"
             )
-        estimates = read_propensities(Path(file)).continuation
+        estimates = propensities.continuation
         estimate = estimates.get(self.config.estimate) or estimates.get("given")
         if estimate is None:
-            found = ", ".join(estimates) or "none"
-            raise InputError(f"{file}: expected 'continuation' by '{self.config.estimate}', found {found}")
-        return known_values(estimate, k - 1, f"{file}: continuation")
+            known = ", ".join(estimates) or "none"
+            raise InputError(f"propensities: expected 'continuation' by '{self.config.estimate}', found {known}")
+        return known_values(estimate, k - 1, "propensities: continuation")
 
 
 def click_weights(clicks: npt.NDArray[Any], continuation: Doubles, max_weight: float) -> Doubles:

@@ -1,16 +1,16 @@
 """`dla`: learns the ranker and the examination of positions together, from clicks alone."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
+from cuolr.config import Range
 from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner, softmax_loss
-from cuolr.learners.gradient import expect
 from cuolr.networks.layers import DocumentNetwork
 from cuolr.networks.masked import log_softmax
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, SearchSpace
 from cuolr.training.batches import SessionBatch
 
 
@@ -26,16 +26,12 @@ class DlaConfig(ListwiseConfig):
     """
 
     examination_model: Literal["free", "network"] = "free"
-    examination_learning_rate: float = 1e-2
-    max_weight: float = 100.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, examination_learning_rate=(0, 1), max_weight=(1, float("inf")))
+    examination_learning_rate: Annotated[float, Range(0, 1)] = 1e-2
+    max_weight: Annotated[float, Range(1)] = 100.0
 
 
 @LEARNERS.register("dla")
-class DualLearningAlgorithm(ListwiseLearner):
+class DLA(ListwiseLearner):
     """Two softmax list losses, each weighted by what the other network says, relative to position 1.
 
     With s the scores of the documents and e the logits of the positions: −Σ_k c_k·exp(e_1 − e_k)·log softmax(s)_k for
@@ -46,6 +42,12 @@ class DualLearningAlgorithm(ListwiseLearner):
 
     Config = DlaConfig
     config: DlaConfig
+    role = "baseline"
+    search_space: ClassVar[SearchSpace] = {
+        "learner.learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+        "learner.examination_learning_rate": (1e-3, 1e-2, 3e-2),
+        "training.batch_size": (64, 256),
+    }
 
     def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
         """The model of examination."""
@@ -64,7 +66,7 @@ class DualLearningAlgorithm(ListwiseLearner):
         }
 
     @torch.no_grad()
-    def held_out_score(self, batch: SessionBatch) -> Tensor:
+    def held_out_scores(self, batch: SessionBatch) -> Tensor:
         """[B] Σ_k c_k log softmax(s + e)_k: how well both together explain where the clicks are."""
         both = self.ranker(batch.features) + self._logits(batch)
         return (batch.clicks * log_softmax(both, batch.where)).sum(dim=1)

@@ -1,17 +1,18 @@
 """`ipw`: inverse propensity weighting, for users who look at a position whatever is shown there."""
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 
+from cuolr.config import Range
 from cuolr.errors import InputError
-from cuolr.examination.propensities import known_values, read_propensities
+from cuolr.examination.propensities import Propensities, known_values
 from cuolr.learners.counterfactual.listwise import ListwiseConfig
 from cuolr.learners.counterfactual.naive import Naive
-from cuolr.learners.gradient import expect
 from cuolr.logs.clicklog import ClickLog
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
+from cuolr.training.batches import WeightedLists
 from cuolr.types import Doubles
 
 
@@ -20,23 +21,17 @@ class IpwConfig(ListwiseConfig):
     """Settings of IPW, on top of those of `ListwiseConfig`.
 
     Attributes:
-        propensities: The file with the examination of each position; none = the log's own column `examination`.
         policy_aware: Weight by a document's examination over all positions that the logger showed it at; for logs
             whose rankings were drawn at random.
         max_weight: No click counts more than this.
     """
 
-    propensities: str | None = None
     policy_aware: bool = False
-    max_weight: float = 100.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, max_weight=(1, float("inf")))
+    max_weight: Annotated[float, Range(1)] = 100.0
 
 
 @LEARNERS.register("ipw")
-class InversePropensityWeighting(Naive):
+class IPW(Naive):
     """The softmax list loss with each click weighted by w_k = 1 / θ_k, θ_k the examination relative to position 1.
 
     Appendix A; Joachims et al. 2017, "Unbiased learning-to-rank with biased feedback". Policy-aware, the weight is
@@ -45,35 +40,40 @@ class InversePropensityWeighting(Naive):
 
     Config = IpwConfig
     config: IpwConfig
+    takes_propensities = True
+    search_space: ClassVar[SearchSpace] = {**Naive.search_space, "learner.max_weight": (10.0, 100.0)}
 
-    def prepare(self, log: ClickLog) -> ClickLog:
-        """The log, aggregated, with weighted clicks."""
-        lists = super().prepare(log)
-        examination = self.examination(lists)
-        looked_at = _mean_examination(lists, examination) if self.config.policy_aware else examination
-        return replace(lists, clicks=lists.clicks / np.maximum(looked_at, 1 / self.config.max_weight))
+    def weighted_lists(self, task: FitTask) -> WeightedLists:
+        """The aggregated lists, each click divided by its examination probability."""
+        log = task.log
+        examination = relative_examination(log, task.propensities)
+        examined = _mean_examination(log, examination) if self.config.policy_aware else examination
+        return WeightedLists.of(log, log.clicks / np.maximum(examined, 1 / self.config.max_weight))
 
-    def examination(self, log: ClickLog) -> Doubles:
-        """[K] θ, the examination of each position relative to the first."""
-        if self.config.propensities is not None:
-            estimate = read_propensities(Path(self.config.propensities)).examination
-            if estimate is None:
-                raise InputError(f"{self.config.propensities}: expected 'examination', found none; ipw needs it")
-            values = known_values(estimate, log.k, f"{self.config.propensities}: examination")
-        elif log.examination is not None:
-            shown = log.where * log.count[:, None]
-            values = (log.examination * shown).sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
-        else:
-            raise InputError(
-                "ipw needs to know how often users look at each position: simulate the log with --randomised-lists, "
-                "or give a file with --propensities (in Python, settings={'learner.propensities': FILE}); "
-                "`cuolr propensity` makes one from a log in random order"
-            )
-        if not values[0]:
-            where = self.config.propensities or "the log"
-            raise InputError(f"{where}: examination of position 1: ipw takes the others relative to it, found 0")
-        relative: Doubles = values / values[0]
-        return relative
+
+def relative_examination(log: ClickLog, propensities: Propensities | None) -> Doubles:
+    """[K] θ, the examination of each position relative to the first.
+
+    Args:
+        log: With the column `examination`, where no propensities are given.
+        propensities: Examination by position.
+    """
+    if propensities is not None:
+        if propensities.examination is None:
+            raise InputError("propensities: expected 'examination', found none; ipw needs it")
+        values = known_values(propensities.examination, log.k, "propensities: examination")
+    elif log.examination is not None:
+        shown = log.where * log.count[:, None]
+        values = (log.examination * shown).sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
+    else:
+        raise InputError(
+            "ipw needs the examination probability of each position: give propensities. `cuolr propensity` estimates "
+            "them from a log in random order, `cuolr simulate --randomised-lists` writes them beside a simulated log"
+        )
+    if not values[0]:
+        raise InputError("propensities: examination of position 1 is 0, but ipw takes the others relative to it")
+    relative: Doubles = values / values[0]
+    return relative
 
 
 def _mean_examination(log: ClickLog, examination: Doubles) -> Doubles:

@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
+from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.gradient import LEAST_NORM, GradientLearner, expect, expect_layers
+from cuolr.learners.gradient import LEAST_NORM, GradientLearner
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.networks.masked import log_softmax
 from cuolr.policies.network_policy import ScorerPolicy
@@ -25,13 +26,12 @@ class ListwiseConfig:
         max_gradient_norm: The gradient of each network is clipped to this norm; none = as it is.
     """
 
-    hidden: tuple[int, ...] = (256, 256)
-    learning_rate: float = 1e-4
-    max_gradient_norm: float | None = 1.0
+    hidden: tuple[Annotated[int, Range(1)], ...] = (256, 256)
+    learning_rate: Annotated[float, Range(0, 1)] = 1e-4
+    max_gradient_norm: Annotated[float, Range(LEAST_NORM)] | None = 1.0
 
     def __post_init__(self) -> None:
-        expect(self, learning_rate=(0, 1), max_gradient_norm=(LEAST_NORM, float("inf")))
-        expect_layers(self.hidden)
+        check_ranges(self)
 
 
 class ListwiseLearner(GradientLearner):
@@ -39,13 +39,13 @@ class ListwiseLearner(GradientLearner):
 
     config: ListwiseConfig
 
-    def __init__(self, config: Any, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        self.config = config
+    def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
+        """A new ranker, and what a subclass has beside it."""
         self._normaliser = normaliser
         with seeded(seed):
-            self.ranker = DocumentNetwork(n_features, config.hidden)
-            networks = {"ranker": (self.ranker, config.learning_rate), **self.build_networks(k)}
-        self.learn_with(networks, config.max_gradient_norm)
+            self.ranker = DocumentNetwork(n_features, self.config.hidden)
+            networks = {"ranker": (self.ranker, self.config.learning_rate), **self.build_networks(k)}
+        self.learn_with(networks, self.config.max_gradient_norm)
 
     def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
         """Make the networks beside the ranker, for lists of `k` positions; each by name, with its learning rate."""
@@ -61,7 +61,7 @@ class ListwiseLearner(GradientLearner):
         return self.descend(losses, torch.tensor(len(batch.weight)))
 
     @torch.no_grad()
-    def held_out_score(self, batch: SessionBatch) -> Tensor:
+    def held_out_scores(self, batch: SessionBatch) -> Tensor:
         """[B] less the losses."""
         return -torch.stack(list(self.losses(batch).values())).sum(dim=0)
 

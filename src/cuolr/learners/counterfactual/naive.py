@@ -1,23 +1,28 @@
 """`naive`: takes clicks for relevance."""
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner, softmax_loss
-from cuolr.logs.aggregate import aggregate
-from cuolr.logs.clicklog import ClickLog
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, LogForm, SearchSpace
 from cuolr.training.batches import SessionBatch
 
 
 @LEARNERS.register("naive")
 class Naive(ListwiseLearner):
-    """The softmax list loss on clicks as they are: −Σ_k c_k log softmax(s)_k."""
+    """The softmax list loss on clicks as they are: −Σ_k c_k log softmax(s)_k.
+
+    The loss is linear in clicks, so learning from aggregated lists changes nothing but the cost and the noise.
+    """
 
     Config = ListwiseConfig
-
-    def prepare(self, log: ClickLog) -> ClickLog:
-        """The log, aggregated: the loss is linear in clicks, so this changes nothing but the cost and the noise."""
-        return log if log.aggregated else aggregate(log)
+    role = "baseline"
+    log_form: ClassVar[LogForm] = "lists"
+    search_space: ClassVar[SearchSpace] = {
+        "learner.learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+        "training.batch_size": (64, 256),
+    }
 
     def losses(self, batch: SessionBatch) -> dict[str, Tensor]:
         """The list loss."""

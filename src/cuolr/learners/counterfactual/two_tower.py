@@ -1,14 +1,15 @@
 """`two-tower`: the logit of a click is a number for the document plus a number for the position."""
 
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from cuolr.config import Range
 from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner
-from cuolr.learners.gradient import expect
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, SearchSpace
 from cuolr.training.batches import SessionBatch
 
 
@@ -20,11 +21,7 @@ class TwoTowerConfig(ListwiseConfig):
         position_learning_rate: Of the positions' numbers.
     """
 
-    position_learning_rate: float = 1e-2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, position_learning_rate=(0, 1))
+    position_learning_rate: Annotated[float, Range(0, 1)] = 1e-2
 
 
 @LEARNERS.register("two-tower")
@@ -37,6 +34,12 @@ class TwoTower(ListwiseLearner):
 
     Config = TwoTowerConfig
     config: TwoTowerConfig
+    role = "baseline"
+    search_space: ClassVar[SearchSpace] = {
+        "learner.learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+        "learner.position_learning_rate": (1e-3, 1e-2, 3e-2),
+        "training.batch_size": (64, 256),
+    }
 
     def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
         """A number for each position, 0 at first."""

@@ -3,27 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import everything, fit_examination
 from cuolr.learners.counterfactual.listwise import ListwiseConfig, softmax_loss
-from cuolr.learners.factored.click_rates import Evidence, Looks, ShownLists, pooled
+from cuolr.learners.factored.click_rates import Evidence, ShownLists, pooled
 from cuolr.learners.factored.prior import fit_attractiveness
 from cuolr.learners.factored.stacking import least_trust, weigh
-from cuolr.learners.gradient import expect
 from cuolr.learners.rankers.rankers_ import FittedRanker, NetworkRanker, TreeRanker
 from cuolr.logs.clicklog import ClickLog
 from cuolr.networks.layers import seeded
 from cuolr.policies.ensemble_policy import BlendPolicy
 from cuolr.policies.logging_policy import Imitation, LoggedOrder, imitate_logger
-from cuolr.training.base_learner import LEARNERS, Learner
-from cuolr.training.batches import Batches, SessionBatch
+from cuolr.policies.policy import RankingPolicy
+from cuolr.training.base_learner import LEARNERS, FitTask, Learner, SearchSpace
+from cuolr.training.batches import SessionBatch, WeightedLists
+from cuolr.training.steps import Steps
 from cuolr.types import Ints
 
 RankerKind = Literal["network", "linear", "trees"]
@@ -76,29 +76,12 @@ class FactoredConfig(ListwiseConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expect(
-            self,
-            attractiveness_steps=(0, 1_000_000),
-            attractiveness_learning_rate=(0, 1),
-            prior_looks=(0, 1e9),
-            parts=(2, 100),
-            linear_learning_rate=(0, 1),
-            lists_per_step=(1, 1_000_000),
-            leaves=(2, 100_000),
-            tree_learning_rate=(1e-9, 1),
-            min_documents_per_leaf=(1, 1_000_000),
-            feature_share=(0.01, 1),
-            trust_steps=(0, 1e9),
-            trust_clicks=(0, 1e9),
-            max_documents=(1_000, 100_000_000),
-            threads=(1, 1_000),
-        )
         if not self.rankers or len(set(self.rankers)) < len(self.rankers):
             raise InputError(f"setting 'learner.rankers': expected some, each once, found {list(self.rankers)}")
 
 
 @LEARNERS.register("factored")
-class Factored(Learner):
+class Factored(Learner, Steps):
     """Ranks by attractiveness, with examination learned from the log and no click model named.
 
     In every click model of definition 3.1 the value of an action is Q(s, a) = χ(s)·α(a) + γ·V(s′). Where the order by α
@@ -125,39 +108,47 @@ class Factored(Learner):
 
     Config = FactoredConfig
     config: FactoredConfig
-    needs_sessions = True
-    learns_by_batch = False
+    log_form = "sessions"
+    search_space: ClassVar[SearchSpace] = {
+        "learner.prior_looks": (3.0, 10.0, 30.0),
+        "learner.leaves": (7, 15),
+        "learner.learning_rate": (1e-4, 3e-4),
+        "learner.trust_steps": (0.0, 25.0),
+    }
 
-    def __init__(self, config: FactoredConfig, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        self.config = config
-        self._seed = seed
-        self._normaliser = normaliser
-        with seeded(seed):
+    def fit(self, task: FitTask) -> RankingPolicy:
+        """Learn how people look, then what they like, then run the loop."""
+        config = self.config
+        self._seed = task.config.seed
+        self._normaliser = task.normaliser
+        n_features = task.log.candidates.n_features
+        with seeded(self._seed):
             of_kind = {
                 "network": (config.hidden, config.learning_rate),
                 "linear": ((), config.linear_learning_rate),
             }
             self.networks = [
                 [
-                    NetworkRanker(n_features, *of_kind[kind], config.max_gradient_norm, normaliser)
+                    NetworkRanker(n_features, *of_kind[kind], config.max_gradient_norm, task.normaliser)
                     for _ in range(config.parts)
                 ]
                 for kind in config.rankers
                 if kind != "trees"
             ]
-        self._held_out_queries: Ints = np.empty(0, np.int64)
+        self._held_out_queries = task.held_out
         self.trees: list[TreeRanker] = []
         self.logged_order = LoggedOrder()
-        self._looks: Looks | None = None
-        self._evidence: Evidence | None = None
         self._step = 0
         self._weighed: tuple[int, list[tuple[FittedRanker, float]]] | None = None
+        prepared = self._prepare(task.log)
+        batches, self._held_out_batches = task.batches(WeightedLists.of(prepared))
+        rows = affordable(prepared, batches.rows.astype(np.int64), config.max_documents, self._seed)
+        evidence = Evidence.of_log(prepared, rows, self._looks, self._normaliser)
+        part = self.logged_order.part
+        self._start(evidence, None if part is None else part[prepared.query[rows]])
+        return task.loop.run(self)
 
-    def hold_out(self, queries: Ints) -> None:
-        """How people look, and what they like, is learned without these queries."""
-        self._held_out_queries = queries
-
-    def prepare(self, log: ClickLog) -> ClickLog:
+    def _prepare(self, log: ClickLog) -> ClickLog:
         """A row for each query, with all documents that it was shown with, and α̂ for clicks."""
         config = self.config
         shown = ShownLists.of(log, self._normaliser)
@@ -187,18 +178,8 @@ class Factored(Learner):
         prepared, self._looks = pooled(counted, examination.looked(counted), prior, config.prior_looks)
         return prepared
 
-    def begin(self, batches: Batches) -> None:
-        """Take what there is to learn from, and split the queries."""
-        rows = affordable(batches, self.config.max_documents, self._seed)
-        evidence = Evidence.of_log(batches.log, rows, self._looks, self._normaliser)
-        part = self.logged_order.part
-        self._start(evidence, None if part is None else part[batches.log.query[rows]])
-
-    def update(self, batch: SessionBatch) -> dict[str, float]:
-        """A step of each network and linear ranker, and one more tree beside them; the batch does not matter."""
-        if self._evidence is None:
-            self._start(Evidence.of_batch(batch))
-        assert self._evidence is not None
+    def step(self) -> dict[str, float]:
+        """A step of each network and linear ranker, and one more tree beside them."""
         losses = []
         for number, rows in enumerate(self._learned):
             rng = np.random.default_rng((self._seed, self._step, number))
@@ -209,7 +190,12 @@ class Factored(Learner):
         self._step += 1
         return {"loss": float(np.mean(losses)) if losses else 0.0, "trees": len(self.trees) * self._step}
 
-    def held_out_score(self, batch: SessionBatch) -> Tensor:
+    def held_out_score(self) -> float:
+        """The mean over held-out queries."""
+        assert self._held_out_batches is not None
+        return self._held_out_batches.mean(self.held_out_scores)
+
+    def held_out_scores(self, batch: SessionBatch) -> Tensor:
         """[B] Σ_d α̂_d log softmax(s)_d."""
         documents = batch.features[batch.where]
         scores = torch.zeros(batch.where.shape, dtype=torch.float64)
@@ -264,8 +250,6 @@ class Factored(Learner):
 
     def _rankers(self) -> list[tuple[FittedRanker, float]]:
         """Every ranker with its weight; the networks alone, and all alike, while there is nothing to weigh by."""
-        if self._evidence is None:
-            return [(network, 1.0) for kind in self.networks for network in kind]
         if self._weighed is None or self._weighed[0] != self._step:
             self._weighed = self._step, self._weigh(self._evidence)
         return self._weighed[1]
@@ -279,10 +263,9 @@ class Factored(Learner):
         return weigh(learned, self.logged_order.imitations, trust, evidence, self._held_out, self._seed)
 
 
-def affordable(batches: Batches, max_documents: int, seed: int) -> Ints:
+def affordable(log: ClickLog, rows: Ints, max_documents: int, seed: int) -> Ints:
     """The rows of the log to learn from: all, or a random sample with so many documents together at most."""
-    rows = batches.rows.astype(np.int64)
-    documents = batches.log.where[rows].sum(axis=1)
+    documents = log.where[rows].sum(axis=1)
     if documents.sum() <= max_documents:
         return rows
     order = np.random.default_rng(seed).permutation(len(rows))

@@ -14,7 +14,7 @@ from cuolr.networks.layers import DocumentNetwork
 from cuolr.policies.lambdamart_policy import RANKING_TREES, LambdaMartPolicy, load_lightgbm
 from cuolr.policies.network_policy import ScorerPolicy
 from cuolr.policies.policy import ScaledScoringPolicy
-from cuolr.training.base_learner import NonFiniteLossError
+from cuolr.training.steps import NonFiniteLossError
 from cuolr.types import Doubles, Ints
 
 # Attractiveness as LightGBM wants grades: whole numbers from 0.

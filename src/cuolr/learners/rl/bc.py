@@ -1,10 +1,11 @@
 """`bc`: imitates the log."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import nn
 
-from cuolr.learners.gradient import expect
+from cuolr.config import Range
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sequential import Losses, SequentialConfig, SequentialLearner
 from cuolr.networks.masked import log_softmax
@@ -20,15 +21,11 @@ class BcConfig(SequentialConfig):
         actor_learning_rate: Of the policy.
     """
 
-    actor_learning_rate: float = 1e-4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, actor_learning_rate=(0, 1))
+    actor_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
 
 
 @LEARNERS.register("bc")
-class BehaviourCloning(SequentialLearner):
+class BC(SequentialLearner):
     """Learns which document the logger placed, among those that were left; does not look at clicks."""
 
     Config = BcConfig

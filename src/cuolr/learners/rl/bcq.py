@@ -1,11 +1,12 @@
 """`bcq`: Q-learning among the documents that the logger might have shown."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor, nn
 
-from cuolr.learners.gradient import expect
-from cuolr.learners.rl.dqn import DoubleDqn, DqnConfig
+from cuolr.config import Range
+from cuolr.learners.rl.dqn import DQN, DqnConfig
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.networks.masked import log_softmax
 from cuolr.policies.sequential_policy import SequentialPolicy, likely
@@ -22,16 +23,12 @@ class BcqConfig(DqnConfig):
             0 = DQN, 1 = imitation.
     """
 
-    behaviour_learning_rate: float = 1e-4
-    threshold: float = 0.3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, behaviour_learning_rate=(0, 1), threshold=(0, 1))
+    behaviour_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
+    threshold: Annotated[float, Range(0, 1)] = 0.3
 
 
 @LEARNERS.register("bcq")
-class BatchConstrainedQLearning(DoubleDqn):
+class BCQ(DQN):
     """Double DQN whose choice is among a with G(a | s) ≥ threshold · max_a′ G(a′ | s), Fujimoto et al. 2019b.
 
     G, the model of the logger, learns by cross-entropy from the log's actions.

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from cuolr.learners.gradient import expect
+from cuolr.config import Range
 from cuolr.learners.rl.mdp import Episodes
-from cuolr.learners.rl.sac import SacConfig, SoftActorCritic
+from cuolr.learners.rl.sac import SAC, SacConfig
 from cuolr.networks.masked import logsumexp
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, SearchSpace
 
 
 @dataclass(frozen=True)
@@ -24,16 +24,12 @@ class CqlConfig(SacConfig):
             Q of the actions that are left, as in the code published with the paper.
     """
 
-    conservative_weight: float = 0.1
+    conservative_weight: Annotated[float, Range(0)] = 0.1
     conservative_term: Literal["logged", "mean"] = "logged"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, conservative_weight=(0, float("inf")))
 
 
 @LEARNERS.register("cql")
-class ConservativeQLearning(SoftActorCritic):
+class CQL(SAC):
     """Algorithm 1: SAC with E[log Σ_a exp Q(s, a) − Q(s, a_logged)] added for each critic, equation 5.
 
     Kumar et al. 2020.
@@ -41,6 +37,12 @@ class ConservativeQLearning(SoftActorCritic):
 
     Config = CqlConfig
     config: CqlConfig
+    search_space: ClassVar[SearchSpace] = {
+        "learner.actor_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+        "learner.critic_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+        "learner.encoder_learning_rate": (1e-6, 1e-4),
+        "learner.conservative_weight": (1e-3, 1e-2, 1e-1),
+    }
 
     def q_values(self, episodes: Episodes, states: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """[K, B] Q(s, a) of the log's actions and [K, N, B] of all actions: here all of them are learned from."""

@@ -3,12 +3,12 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from cuolr.learners.gradient import expect
+from cuolr.config import Range
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sequential import Losses, SequentialConfig, SequentialLearner
 from cuolr.networks.layers import PairNetwork, follow
@@ -27,13 +27,9 @@ class CriticConfig(SequentialConfig):
         target_rate: τ, how far the target networks follow in a step.
     """
 
-    critic_learning_rate: float = 1e-4
-    discount: float = 0.8
-    target_rate: float = 5e-3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, critic_learning_rate=(0, 1), discount=(0, 1), target_rate=(0, 1))
+    critic_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
+    discount: Annotated[float, Range(0, 1)] = 0.8
+    target_rate: Annotated[float, Range(0, 1)] = 5e-3
 
 
 class CriticLearner(SequentialLearner):

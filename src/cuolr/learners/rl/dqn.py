@@ -18,7 +18,7 @@ class DqnConfig(CriticConfig):
 
 
 @LEARNERS.register("dqn")
-class DoubleDqn(CriticLearner):
+class DQN(CriticLearner):
     """Q-learning with V(s) = Q′(s, argmax_a Q(s, a)), van Hasselt et al. 2016; ranks by Q."""
 
     Config = DqnConfig

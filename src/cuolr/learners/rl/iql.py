@@ -1,11 +1,12 @@
 """`iql`: learns values from the log's own actions alone, and imitates the good ones."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from cuolr.learners.gradient import expect
+from cuolr.config import Range
 from cuolr.learners.rl.critics import CriticConfig, CriticLearner
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sequential import Losses
@@ -28,19 +29,14 @@ class IqlConfig(CriticConfig):
         advantage_weight: How strongly the actor prefers actions that are better than V.
     """
 
-    actor_learning_rate: float = 1e-4
-    value_learning_rate: float = 1e-4
-    expectile: float = 0.7
-    advantage_weight: float = 3.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, actor_learning_rate=(0, 1), value_learning_rate=(0, 1), expectile=(0, 1))
-        expect(self, advantage_weight=(0, float("inf")))
+    actor_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
+    value_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
+    expectile: Annotated[float, Range(0, 1)] = 0.7
+    advantage_weight: Annotated[float, Range(0)] = 3.0
 
 
 @LEARNERS.register("iql")
-class ImplicitQLearning(CriticLearner):
+class IQL(CriticLearner):
     """Expectile regression for V, and a policy by advantage-weighted regression; Kostrikov et al. 2022.
 
     Deviation: what a state is worth depends on what is left to place, which differs from query to query, so V reads

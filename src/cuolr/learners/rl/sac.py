@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
-from cuolr.learners.gradient import expect
+from cuolr.config import Range
 from cuolr.learners.rl.critics import CriticConfig, CriticLearner
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sequential import Losses
 from cuolr.networks.masked import log_softmax
 from cuolr.policies.sequential_policy import SequentialPolicy
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, SearchSpace
 
 # Where the automatic entropy weight starts: of the size of a click.
 FIRST_ENTROPY_WEIGHT = 0.1
@@ -31,21 +31,15 @@ class SacConfig(CriticConfig):
         encoder_learns_from: Whose losses train the encoder.
     """
 
-    actor_learning_rate: float = 1e-4
-    entropy_weight: float | Literal["automatic"] = 1e-10
-    target_entropy: float = 0.5
-    entropy_learning_rate: float = 1e-2
+    actor_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
+    entropy_weight: Annotated[float, Range(0)] | Literal["automatic"] = 1e-10
+    target_entropy: Annotated[float, Range(0, 1)] = 0.5
+    entropy_learning_rate: Annotated[float, Range(0, 1)] = 1e-2
     encoder_learns_from: Literal["critics and actor", "critics"] = "critics and actor"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(self, actor_learning_rate=(0, 1), target_entropy=(0, 1), entropy_learning_rate=(0, 1))
-        if self.entropy_weight != "automatic":
-            expect(self, entropy_weight=(0, float("inf")))
 
 
 @LEARNERS.register("sac")
-class SoftActorCritic(CriticLearner):
+class SAC(CriticLearner):
     """Algorithm 1 without the conservative term; Haarnoja et al. 2018, for discrete actions Christodoulou 2019.
 
     Expectations over the policy are sums over the documents that are left, so nothing is drawn.
@@ -57,6 +51,12 @@ class SoftActorCritic(CriticLearner):
 
     Config = SacConfig
     config: SacConfig
+    search_space: ClassVar[SearchSpace] = {
+        "learner.actor_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+        "learner.critic_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+        "learner.encoder_learning_rate": (1e-6, 1e-4),
+        "learner.encoder_settings.residual": (True, False),
+    }
     n_critics = 2
 
     def build_networks(self) -> dict[str, tuple[nn.Module, float]]:

@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.gradient import LEAST_NORM, GradientLearner, expect, expect_layers
+from cuolr.learners.gradient import LEAST_NORM, GradientLearner
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.networks.encoder import build_encoder, encoder_config
 from cuolr.networks.layers import PairNetwork, seeded
@@ -35,17 +36,15 @@ class SequentialConfig:
 
     encoder: str = "attention"
     encoder_settings: dict[str, bool | int | float | str] = field(default_factory=dict)
-    encoder_learning_rate: float = 1e-6
-    hidden: tuple[int, int] = (256, 256)
+    encoder_learning_rate: Annotated[float, Range(0, 1)] = 1e-6
+    hidden: tuple[Annotated[int, Range(1)], Annotated[int, Range(1)]] = (256, 256)
     candidates: Literal["shown", "all"] = "shown"
-    max_unshown: int = 10
-    max_gradient_norm: float | None = None
+    max_unshown: Annotated[int, Range(1, 10_000)] = 10
+    max_gradient_norm: Annotated[float, Range(LEAST_NORM)] | None = None
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
-        expect(self, encoder_learning_rate=(0, 1), max_unshown=(1, 10_000))
-        expect(self, max_gradient_norm=(LEAST_NORM, float("inf")))
-        expect_layers(self.hidden)
+        check_ranges(self)
         encoder_config(self.encoder, self.encoder_settings)  # raises where they are unknown
 
 
@@ -71,8 +70,9 @@ class SequentialLearner(GradientLearner):
 
     config: SequentialConfig
 
-    def __init__(self, config: Any, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        self.config = config
+    def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
+        """A new state encoder, and the networks of the subclass."""
+        config = self.config
         self.max_unshown = config.max_unshown if config.candidates == "all" else 0
         self._n_features = n_features
         self._normaliser = normaliser
@@ -105,7 +105,7 @@ class SequentialLearner(GradientLearner):
         return plotted | {name: value.item() for name, value in losses.watched.items()}
 
     @torch.no_grad()
-    def held_out_score(self, batch: SessionBatch) -> Tensor:
+    def held_out_scores(self, batch: SessionBatch) -> Tensor:
         """[B] the mean log-likelihood of what the log shows, over the positions of each list."""
         return self._episodes(batch).mean_per_list(self._losses(batch).log_likelihood)
 

@@ -15,7 +15,7 @@ from cuolr.config import from_dict, read_toml, to_dict
 from cuolr.errors import InputError
 from cuolr.registry import unknown_name
 from cuolr.training.base_learner import LEARNERS, Learner
-from cuolr.training.loop import TrainingConfig
+from cuolr.training.training_config import TrainingConfig
 
 PRESETS: Mapping[str, Path] = {path.stem: path for path in Path(__file__).parent.glob("*.toml")}
 
@@ -50,39 +50,52 @@ def usual_learner(preset: str) -> str:
     return "cql" if preset == "paper" else "factored"
 
 
-def configure(learner: str, preset: str = "default", settings: Mapping[str, Any] | None = None) -> RunConfig:
+def configure(learner: Any, preset: str = "default", settings: Mapping[str, Any] | None = None) -> RunConfig:
     """The settings of a run: those of a preset, changed one by one.
 
     Args:
-        learner: A registered name.
+        learner: A registered name, or an instance of a learner's `Config`, which is taken as it is.
         preset: A name in `PRESETS`.
         settings: By name, such as `learner.conservative_weight`, `learner.encoder_settings.heads` or
             `training.steps`; an unknown name raises with the known ones listed.
     """
     if preset not in PRESETS:
         raise unknown_name("preset", preset, PRESETS)
-    config_class = LEARNERS.get(learner).Config
-    table = read_toml(PRESETS[preset])
-    known = {field.name for field in dataclasses.fields(config_class)}
-    for_all = {name: value for name, value in table.get("learners", {}).items() if name in known}
-    sections: dict[str, dict[str, Any]] = {
-        "learner": for_all | table.get("learner", {}).get(learner, {}),
-        "training": table.get("training", {}),
-    }
-    settings = settings or {}
-    if settings.get("learner.encoder", sections["learner"].get("encoder")) != sections["learner"].get("encoder"):
-        # What the preset sets is for its own encoder.
-        sections["learner"].pop("encoder_settings", None)
+    table, settings = read_toml(PRESETS[preset]), settings or {}
+    if isinstance(learner, str):
+        sections = {"learner": _of_learner(learner, table, settings), "training": table.get("training", {})}
+    else:
+        sections = {"training": table.get("training", {})}
     for name, value in settings.items():
         section, *path = name.split(".")
+        if section == "learner" and path and section not in sections:
+            raise InputError(f"setting '{name}': the learner is given as a config; set it there")
         if section not in sections or not path:
             raise InputError(f"setting '{name}': expected a name that starts with 'learner.' or 'training.'")
         _put(sections[section], path, value)
-    return RunConfig(
-        learner,
-        from_dict(config_class, sections["learner"], "learner"),
-        from_dict(TrainingConfig, sections["training"], "training"),
-    )
+    training = from_dict(TrainingConfig, sections["training"], "training")
+    if not isinstance(learner, str):
+        return RunConfig(_name_of_config(learner), learner, training)
+    return RunConfig(learner, from_dict(LEARNERS.get(learner).Config, sections["learner"], "learner"), training)
+
+
+def _of_learner(learner: str, table: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a preset sets of a learner."""
+    known = {field.name for field in dataclasses.fields(LEARNERS.get(learner).Config)}
+    for_all = {name: value for name, value in table.get("learners", {}).items() if name in known}
+    of_learner: dict[str, Any] = for_all | table.get("learner", {}).get(learner, {})
+    if settings.get("learner.encoder", of_learner.get("encoder")) != of_learner.get("encoder"):
+        # What the preset sets is for its own encoder.
+        of_learner.pop("encoder_settings", None)
+    return of_learner
+
+
+def _name_of_config(config: Any) -> str:
+    """The learner that a config belongs to."""
+    names = [name for name in LEARNERS.names() if LEARNERS.get(name).Config is type(config)]
+    if not names:
+        raise InputError(f"learner: expected a name or an instance of a learner's Config, found {config!r}")
+    return names[0]
 
 
 def parse_settings(assignments: Iterable[str]) -> dict[str, Any]:
