@@ -8,7 +8,7 @@ from torch import Tensor
 
 from benchmarks.table import Row, torch_threads
 from cuolr.data.normalise import Normaliser
-from cuolr.training.base_learner import LEARNERS
+from cuolr.learners.rl.sac import SAC
 from cuolr.types import Candidates
 
 QUERIES, DOCUMENTS, TOP = 2_000, 125, 10
@@ -27,8 +27,9 @@ def _measure() -> list[Row]:
     features = np.random.default_rng(1).uniform(-1, 1, (QUERIES * DOCUMENTS, FEATURES)).astype(np.float32)
     query_ids = np.arange(QUERIES).astype(str)
     candidates = Candidates(features, DOCUMENTS * np.arange(QUERIES + 1), query_ids)
-    learner = LEARNERS.get("sac")
-    policy = learner(learner.Config(), FEATURES, TOP, 0, Normaliser.fit("min-max", candidates)).policy()
+    learner = SAC(SAC.Config())
+    learner.build(FEATURES, TOP, 0, Normaliser.fit("min-max", candidates))
+    policy = learner.policy()
     products = _products()
     seconds, product_seconds = float("inf"), float("inf")
     for _ in range(REPEATS):

@@ -65,9 +65,10 @@ def _batch() -> SessionBatch:
 def _learner(name: str, precision: str) -> SAC:
     learner = LEARNERS.get(name)
     config = replace(learner.Config(), precision=precision)
-    built = learner(config, FEATURES, K, 0, Normaliser("none", np.empty(0), np.empty(0)))
-    assert isinstance(built, SAC)
-    return built
+    new = learner(config)
+    assert isinstance(new, SAC)
+    new.build(FEATURES, K, 0, Normaliser("none", np.empty(0), np.empty(0)))
+    return new
 
 
 def _plain_update(learner: SAC, batch: SessionBatch) -> None:

@@ -21,12 +21,14 @@ from cuolr.clicks.simulate import simulate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate_splits
 from cuolr.evaluation.evaluate import score_on
+from cuolr.learners.gradient import GradientLearner
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.training.base_learner import Learner
-from cuolr.training.batches import Batches, held_out_queries, split_by_query
-from cuolr.training.loop import held_out_validation, train
+from cuolr.training.base_learner import FitTask
+from cuolr.training.hold_out import held_out_queries
+from cuolr.training.loop import Loop
 from cuolr.training.presets.configure import RunConfig, configure
 from cuolr.types import RankingDataset
 
@@ -56,22 +58,19 @@ def watch(log: ClickLog, config: RunConfig, validation: RankingDataset, test: Ra
     """Train, and measure every checkpoint in three ways."""
     training = config.training
     normaliser = Normaliser.fit(training.normalising, log.candidates)
-    learner = config.learner_class(config.learner_config, log.candidates.n_features, log.k, training.seed, normaliser)
-    parts = split_by_query(log, held_out_queries(log, training.held_out, training.seed))
-    batches, held_out = (
-        Batches(log, normaliser, training.batch_size, training.seed, learner.max_unshown, rows) for rows in parts
-    )
-    score, on_validation, on_test = held_out_validation(held_out), score_on(validation), score_on(test)
+    learner = config.learner_class(config.learner_config)
+    assert isinstance(learner, GradientLearner)
+    on_validation, on_test = score_on(validation), score_on(test)
     seen = Checkpoints([], [], [])
 
-    def measure(learner: Learner) -> float:
-        policy = learner.policy()
-        seen.held_out.append(score(learner))
+    def measure(policy: RankingPolicy) -> float:
+        seen.held_out.append(learner.held_out_score())
         seen.validation.append(on_validation(policy))
         seen.test.append(on_test(policy))
         return seen.held_out[-1]
 
-    train(learner, batches, measure, training)
+    held_out = held_out_queries(log, training.held_out, training.seed)
+    learner.fit(FitTask(log, normaliser, held_out, training, Loop(training, measure)))
     return seen
 
 

@@ -19,7 +19,7 @@ from cuolr.cli.data_options import DataOptions
 from cuolr.cli.terminal import show_table
 from cuolr.off_policy.assess import Readiness
 from cuolr.policies.policy import RankingPolicy
-from cuolr.supervised.oracle import only_shown
+from cuolr.supervised.skyline import only_shown
 from cuolr.types import RankingDataset
 
 

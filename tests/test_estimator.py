@@ -4,11 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import cuolr
 from cuolr.clicks.click_model import click_model_from
 from cuolr.data.synthetic import generate_splits
 from cuolr.errors import InputError
+from cuolr.examination.propensities import Estimate, Propensities, save_propensities
+from cuolr.learners.rl.cql import CQL
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.random_policy import RandomPolicy
@@ -127,7 +130,7 @@ def test_settings_are_checked_at_once() -> None:
         cuolr.Ranker("cqll")
     with pytest.raises(InputError, match="unknown setting"):
         cuolr.Ranker(settings={"learner.wieght": 1})
-    with pytest.raises(InputError, match="factored does not learn by batches"):
+    with pytest.raises(InputError, match="factored does not learn in batches"):
         cuolr.Ranker(batch_size=64)
 
 
@@ -137,13 +140,13 @@ def test_the_preset_of_the_paper_is_of_its_learner() -> None:
 
 
 def test_ranking_before_fitting_says_what_to_do(log: ClickLog) -> None:
-    with pytest.raises(InputError, match=r"nothing is learned yet; call fit\(log\) first"):
+    with pytest.raises(InputError, match=r"this Ranker is not fitted yet; call fit\(log\) first"):
         cuolr.Ranker().rank(log.candidates)
 
 
 @pytest.mark.parametrize("learner", ["ipw", "cm-ipw"])
 def test_a_learner_that_needs_propensities_says_how_to_give_them(log: ClickLog, learner: str) -> None:
-    with pytest.raises(InputError, match=r"in Python, settings=\{'learner.propensities': FILE\}"):
+    with pytest.raises(InputError, match=r"give propensities"):
         cuolr.Ranker(learner, steps=2).fit(log)
 
 
@@ -157,3 +160,74 @@ def test_it_says_whether_it_is_ready_and_knows_the_log_that_it_was_fitted_on(log
     assert ranker.assess(log.select(np.random.default_rng(0).permutation(len(log)))).queries == own.queries
     other = ranker.assess(replace(log, clicks=1 - log.clicks))
     assert other.queries == every_query
+
+
+def test_scikit_learn_clones_an_unfitted_copy(log: ClickLog) -> None:
+    ranker = cuolr.Ranker("sac", steps=2, batch_size=8, settings=QUICK).fit(log)
+    copy = clone(ranker)
+    assert copy.get_params() == ranker.get_params()
+    assert copy.config == ranker.config
+    assert not hasattr(copy, "result_")
+    np.testing.assert_array_equal(copy.fit(log).rank(log.candidates), ranker.rank(log.candidates))
+
+
+def test_parameters_are_changed_all_or_none() -> None:
+    ranker = cuolr.Ranker("sac", steps=2)
+    assert ranker.set_params(steps=5, seed=4) is ranker
+    assert (ranker.config.training.steps, ranker.config.training.seed) == (5, 4)
+    with pytest.raises(InputError, match="unknown parameter 'step'; known: learner, preset, steps"):
+        ranker.set_params(step=3)
+    with pytest.raises(InputError, match="unknown learner"):
+        ranker.set_params(steps=7, learner="sacc")
+    assert ranker.get_params()["steps"] == ranker.config.training.steps == 5
+    assert repr(ranker) == "Ranker(learner='sac', steps=5, seed=4)"
+
+
+def test_a_learner_can_be_given_as_its_config(log: ClickLog) -> None:
+    config = CQL.Config(conservative_weight=0.5, hidden=(8, 8), encoder="position")
+    ranker = cuolr.Ranker(learner=config, steps=2, batch_size=8).fit(log)
+    assert ranker.config.learner == "cql"
+    assert ranker.config.learner_config is config
+    assert ranker.result_.provenance["settings"]["learner"]["conservative_weight"] == 0.5
+    with pytest.raises(InputError, match=r"setting 'learner.hidden': the learner is given as a config; set it there"):
+        cuolr.Ranker(learner=config, settings={"learner.hidden": [4, 4]})
+    with pytest.raises(InputError, match="learner: expected a name or an instance of a learner's Config"):
+        cuolr.Ranker(learner=7)
+
+
+def test_a_loaded_ranker_knows_its_settings_its_score_and_its_log(log: ClickLog, tmp_path: Path) -> None:
+    ranker = cuolr.Ranker("sac", steps=6, batch_size=8, settings=QUICK).fit(log)
+    ranker.save(tmp_path / "model")
+    loaded = cuolr.Ranker.load(tmp_path / "model")
+    assert loaded.config == ranker.config
+    assert loaded.best_score_ == ranker.best_score_ == max(ranker.result_.validations.values())
+    np.testing.assert_array_equal(loaded.rank(log.candidates), ranker.rank(log.candidates))
+    assert loaded.assess(log) == ranker.assess(log)
+    assert loaded.assess(log).queries < log.candidates.n_queries  # the held-out ones alone
+
+
+def test_a_policy_without_provenance_can_be_loaded(log: ClickLog, tmp_path: Path) -> None:
+    cuolr.save_policy(RandomPolicy(3), tmp_path / "model")
+    loaded = cuolr.Ranker.load(tmp_path / "model")
+    assert loaded.best_score_ is None
+    np.testing.assert_array_equal(loaded.rank(log.candidates, 4), RandomPolicy(3).rank(log.candidates, 4))
+
+
+def test_documents_are_ranked_by_their_ids(log: ClickLog) -> None:
+    sizes = log.candidates.sizes
+    ids = np.concatenate([[f"q{query}d{i}" for i in range(size)] for query, size in enumerate(sizes)])
+    candidates = replace(log.candidates, document_ids=ids)
+    ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
+    indices, named = ranker.rank(candidates, 12), ranker.rank_ids(candidates, 12)
+    for query, (row, names) in enumerate(zip(indices, named, strict=True)):
+        assert names.tolist() == [f"q{query}d{index}" if index >= 0 else "" for index in row]
+
+
+def test_propensities_are_given_as_an_object_or_as_a_file(log: ClickLog, tmp_path: Path) -> None:
+    propensities = Propensities(Estimate((1.0, 0.7, 0.5, 0.4, 0.3)))
+    save_propensities(propensities, tmp_path / "own.json")
+    ranker = cuolr.Ranker("ipw", steps=2, settings={"learner.hidden": [8]})
+    of_object = ranker.fit(log, propensities=propensities).rank(log.candidates)
+    np.testing.assert_array_equal(ranker.fit(log, propensities=tmp_path / "own.json").rank(log.candidates), of_object)
+    with pytest.raises(InputError, match="propensities: naive does not take any"):
+        cuolr.Ranker("naive").fit(log, propensities=propensities)

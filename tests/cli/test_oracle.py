@@ -5,8 +5,9 @@ import pytest
 
 from cuolr.policies.lambdamart_policy import LambdaMartPolicy
 from cuolr.policies.store import load_policy
-from cuolr.supervised import oracle
+from cuolr.supervised import oracle_best
 from cuolr.supervised.oracle import LambdaMartSettings
+from cuolr.training.training_config import TrainingConfig
 from tests.cli.conftest import Run
 
 QUICK = LambdaMartSettings(trees=10, leaves=4, learning_rate=0.1, min_documents_per_leaf=10, threads=1)
@@ -30,8 +31,8 @@ def test_it_writes_a_model_that_can_be_evaluated(run: Run, tiny: Path, tmp_path:
 
 
 def test_the_best_says_what_was_tried(run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oracle, "TUNED_LAMBDAMART", (QUICK,))
-    monkeypatch.setattr(oracle, "NETWORK_SETTINGS", {"learner.hidden": [8], "training.steps": 2})
+    monkeypatch.setattr(oracle_best, "TUNED_LAMBDAMART", (QUICK,))
+    monkeypatch.setattr(oracle_best, "NETWORK_TRAINING", TrainingConfig(steps=2))
     result = run("oracle", "--data", tiny, "--out", tmp_path / "model", "--best", "--threads", 1)
     assert result.status == 0, result.err
     described = provenance(tmp_path / "model")

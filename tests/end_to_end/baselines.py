@@ -13,13 +13,11 @@ from cuolr.clicks.simulate import simulate
 from cuolr.data.letor.reader import read_letor
 from cuolr.data.synthetic import generate_splits
 from cuolr.evaluation.evaluate import evaluate, score_on
-from cuolr.examination.propensities import save_propensities
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.training.fit import fit
-from cuolr.training.loop import policy_validation
 from cuolr.training.presets.configure import configure
 from cuolr.types import Doubles, RankingDataset
+from tests.training.tasks import fit_log
 
 # Half of what the lists of a fold need to be seen often enough for their clicks to be nearly without noise.
 SESSIONS, RANDOM_LISTS = 300_000, 500_000
@@ -58,18 +56,15 @@ def train_all(splits: Splits, clicks: str, learners: dict[str, dict[str, Any]], 
         clicks: Name of the click model.
         learners: Settings by the learner's name.
         seed: Of the logging policy, the log and the training.
-        folder: Where the propensities are stored.
     """
     train, validation, test = splits
     model, logger = click_model(clicks), fit_ranksvm(train, 0.01, seed)
     log = simulate(train, logger, model, SESSIONS, seed=seed)
-    file = folder / f"{clicks}-{seed}.json"
-    save_propensities(randomise(train, model, RANDOM_LISTS, seed=seed), file)
+    propensities = randomise(train, model, RANDOM_LISTS, seed=seed)
     per_query = {"logging": ndcg(logger, test)}
     for name, settings in learners.items():
-        given = {"learner.propensities": str(file)} if name in ("ipw", "cm-ipw") else {}
-        config = configure(name, settings={"training.seed": seed, **TRAINING, **given, **settings})
-        best = fit(log, config, policy_validation(score_on(validation))).best
+        config = configure(name, settings={"training.seed": seed, **TRAINING, **settings})
+        best = fit_log(log, config, score_on(validation), propensities).best
         assert best is not None
         per_query[name] = ndcg(best.policy, test)
     return Trained(per_query)

@@ -10,14 +10,14 @@ from cuolr.clicks.simulate import simulate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate_splits
 from cuolr.evaluation.evaluate import score_on
+from cuolr.learners.gradient import GradientLearner
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.training.fit import fit
-from cuolr.training.loop import policy_validation
 from cuolr.training.presets.configure import RunConfig, configure
 from cuolr.types import RankingDataset
+from tests.training.tasks import fit_log
 
 # For speed: smaller networks, batches and steps than the paper's, and ten times its learning rates to make up for it.
 SMALL: Mapping[str, Any] = {
@@ -74,8 +74,9 @@ def small_config(learner: str, seed: int, **settings: Any) -> RunConfig:
 def learn(learner: str, seed: int, click_model: str, **settings: Any) -> Learned:
     """Train on clicks; the best checkpoint on validation is measured on test."""
     here, config = world(seed), small_config(learner, seed, **settings)
-    result = fit(click_log(seed, click_model), config, policy_validation(score_on(here.validation)))
+    result = fit_log(click_log(seed, click_model), config, score_on(here.validation))
     assert result.best is not None
+    assert result.best.score is not None
     return Learned(result.best.score, score_on(here.test)(result.best.policy))
 
 
@@ -84,7 +85,9 @@ def untrained(learner: str, seed: int) -> float:
     here, config = world(seed), small_config(learner, seed)
     normaliser = Normaliser.fit(config.training.normalising, here.train.candidates)
     n_features = here.train.candidates.n_features
-    fresh = config.learner_class(config.learner_config, n_features, 10, seed, normaliser)
+    fresh = config.learner_class(config.learner_config)
+    assert isinstance(fresh, GradientLearner)
+    fresh.build(n_features, 10, seed, normaliser)
     return score_on(here.test)(fresh.policy())
 
 

@@ -59,7 +59,6 @@ def a_method(learner: str, **table: Any) -> dict[str, Any]:
         (a_method("logging", settings={"fraction": 1.0}), "logging has no settings, found fraction"),
         (a_method("naive", propensities="pbm"), "expected a learner that takes them, found naive"),
         (a_method("naive", settings={"training.seed": 3}), "'training.seed': comes from first_seed"),
-        (a_method("ipw", settings={"learner.propensities": "p.json"}), "comes from the method's propensities"),
         (a_method("cql", sweep={"learner.conservative_weight": []}), "method 'A': sweep: .* found none"),
         (a_method("cql", sweep={"learner.conservative_weight": [1, 1.0]}), "method 'A': sweep: expected each value of"),
         (a_method("cql", swept_from="B"), "method 'A': sweep: .* found none"),

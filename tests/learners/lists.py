@@ -1,4 +1,4 @@
-"""Small learners and random lists for them."""
+"""Small learners, and random lists and logs for them."""
 
 from dataclasses import fields
 from typing import Any
@@ -8,19 +8,28 @@ import torch
 
 from cuolr.config import from_dict
 from cuolr.data.normalise import Normaliser
+from cuolr.learners.gradient import GradientLearner
 from cuolr.training.base_learner import LEARNERS, Learner
 from cuolr.training.batches import SessionBatch
 
 N_FEATURES, K = 6, 4
 
 
-def build(name: str, seed: int = 0, n_features: int = N_FEATURES, k: int = K, **settings: Any) -> Learner:
-    """A registered learner with small networks."""
+def new(name: str, **settings: Any) -> Learner:
+    """A registered learner with small networks, which has not seen anything."""
     learner = LEARNERS.get(name)
     small = {"hidden": [16, 12], "encoder_learning_rate": 1e-3} if is_sequential(name) else {}
     if settings.get("encoder", "attention") == "attention" and is_sequential(name):
         small["encoder_settings"] = {"heads": 2}
-    return learner(from_dict(learner.Config, small | settings), n_features, k, seed, no_scaling())
+    return learner(from_dict(learner.Config, small | settings, "learner"))
+
+
+def build(name: str, seed: int = 0, n_features: int = N_FEATURES, k: int = K, **settings: Any) -> GradientLearner:
+    """A learner that follows a gradient, with its networks built."""
+    learner = new(name, **settings)
+    assert isinstance(learner, GradientLearner)
+    learner.build(n_features, k, seed, no_scaling())
+    return learner
 
 
 def is_sequential(name: str) -> bool:

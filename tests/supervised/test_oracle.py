@@ -8,18 +8,15 @@ import pytest
 from cuolr.data.letor.reader import read_letor
 from cuolr.data.synthetic import generate, generate_splits
 from cuolr.evaluation.measures import mean_over_queries, measure_ranking
+from cuolr.learners.counterfactual.listwise import ListwiseConfig
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.supervised import oracle
-from cuolr.supervised.oracle import (
-    LambdaMartSettings,
-    _gains_as_clicks,
-    fit_best,
-    fit_lambdamart,
-    fit_network,
-    only_shown,
-)
+from cuolr.supervised import oracle_best
+from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
+from cuolr.supervised.oracle_best import _gain_targets, fit_best, fit_network
 from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.supervised.skyline import only_shown
+from cuolr.training.training_config import TrainingConfig
 from cuolr.types import RankingDataset
 from tests.data.small_data import candidates_of
 
@@ -90,16 +87,16 @@ def test_nothing_is_printed(splits: Splits, capfd: pytest.CaptureFixture[str]) -
 def test_the_gains_of_a_query_are_shared_among_its_documents() -> None:
     # Grades 0, 1, 2 have gains 0, 1 and 3; the second query has none.
     grades = np.array([2, 0, 1, 0, 0, 2], np.int8)
-    log = _gains_as_clicks(RankingDataset(candidates_of(3, 2, 1), grades, max_grade=2))
-    assert log.query.tolist() == [0, 2]
-    assert log.ranking.tolist() == [[0, 1, 2], [0, -1, -1]]
-    np.testing.assert_allclose(log.clicks, [[3 / 4, 0, 1 / 4], [3 / 3, 0, 0]])
+    lists = _gain_targets(RankingDataset(candidates_of(3, 2, 1), grades, max_grade=2))
+    assert lists.query.tolist() == [0, 2]
+    assert lists.ranking.tolist() == [[0, 1, 2], [0, -1, -1]]
+    np.testing.assert_allclose(lists.targets, [[3 / 4, 0, 1 / 4], [3 / 3, 0, 0]])
 
 
 def test_a_network_learns_from_all_labels(splits: Splits) -> None:
     train, validation, test = splits
-    settings = {"learner.hidden": [32, 32], "training.steps": 60, "training.validate_every": 20}
-    policy = fit_network(train, validation, seed=1, settings={**settings, "learner.learning_rate": 1e-2})
+    config = ListwiseConfig(hidden=(32, 32), learning_rate=1e-2)
+    policy = fit_network(train, validation, config, TrainingConfig(steps=60, validate_every=20, seed=1))
     assert ndcg(policy, test) > ndcg(RandomPolicy(0), test) + 0.15
 
 
@@ -107,9 +104,9 @@ def test_the_best_is_chosen_on_validation_among_trees_a_network_and_a_linear_ran
     splits: Splits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train, validation, _ = splits
-    monkeypatch.setattr(oracle, "LambdaMartSettings", lambda: QUICK)
-    monkeypatch.setattr(oracle, "TUNED_LAMBDAMART", (replace(QUICK, leaves=3),))
-    monkeypatch.setattr(oracle, "NETWORK_SETTINGS", {"learner.hidden": [8], "training.steps": 5})
+    monkeypatch.setattr(oracle_best, "LambdaMartSettings", lambda: QUICK)
+    monkeypatch.setattr(oracle_best, "TUNED_LAMBDAMART", (replace(QUICK, leaves=3),))
+    monkeypatch.setattr(oracle_best, "NETWORK_TRAINING", TrainingConfig(steps=5))
     told: dict[str, float] = {}
     best = fit_best(train, validation, threads=1, progress=told.__setitem__)
     assert told == best.validation

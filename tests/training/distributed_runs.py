@@ -13,22 +13,23 @@ import numpy as np
 
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.policy import RankingPolicy
 from cuolr.training import distributed
-from cuolr.training.base_learner import LEARNERS, Learner
-from cuolr.training.fit import fit
+from cuolr.training.base_learner import LEARNERS
 from cuolr.training.loop import TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure
 from tests.small_log import counted_log, small_log
+from tests.training.tasks import fit_log
 
-# Those that take parts of batches; cm-ipw is ipw's loss with other weights, and needs a file.
-LEARNERS_IN_PARTS = [name for name in LEARNERS.names() if LEARNERS.get(name).learns_by_batch and name != "cm-ipw"]
+# cm-ipw is ipw's loss with other weights, and needs propensities.
+LEARNERS_IN_PARTS = [name for name in LEARNERS.names() if LEARNERS.get(name).data_parallel and name != "cm-ipw"]
 STEPS = 12
 Step = Callable[[int, Mapping[str, float]], None]
 
 
 def log_for(name: str) -> ClickLog:
     """Lists of different length that stand for different numbers of sessions."""
-    log = small_log(rows=60) if LEARNERS.get(name).needs_sessions else counted_log(rows=60)
+    log = small_log(rows=60) if LEARNERS.get(name).log_form == "sessions" else counted_log(rows=60)
     return dataclasses.replace(log, examination=np.ones(log.ranking.shape) / np.arange(1, 6))
 
 
@@ -46,18 +47,18 @@ def config_for(name: str, **training: Any) -> RunConfig:
 
 
 def train(name: str, folder: Path, resume: bool = False, progress: Step | None = None) -> TrainingResult:
-    return fit(log_for(name), config_for(name), folder=folder, resume=resume, progress=progress)
+    return fit_log(log_for(name), config_for(name), folder=folder, resume=resume, progress=progress)
 
 
 def stopped_early() -> TrainingResult:
     """A run whose validation, which only the first process may ask for, says that it gets worse."""
     scores = [0.5, 0.4, 0.3, 0.2]
 
-    def validate(_: Learner) -> float:
+    def validate(_: RankingPolicy) -> float:
         assert distributed.is_first()
         return scores.pop(0)
 
-    return fit(log_for("naive"), config_for("naive", validate_every=2, patience=2), validate)
+    return fit_log(log_for("naive"), config_for("naive", validate_every=2, patience=2), validate)
 
 
 def interrupt_last_process(step: int, _: Mapping[str, float]) -> None:
@@ -68,8 +69,8 @@ def interrupt_last_process(step: int, _: Mapping[str, float]) -> None:
 def refusals(out: Path) -> list[str]:
     """What is said where it cannot be done."""
     runs: list[Callable[[], Any]] = [
-        lambda: fit(small_log(), configure("lightgbm")),
-        lambda: fit(log_for("naive"), config_for("naive", batch_size=1)),
+        lambda: fit_log(small_log(), configure("lightgbm")),
+        lambda: fit_log(log_for("naive"), config_for("naive", batch_size=1)),
         lambda: train("naive", out / "naive"),
     ]
     problems = []

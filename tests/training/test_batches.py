@@ -11,12 +11,14 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
-from cuolr.training.batches import Batches, SessionBatch, fingerprint, held_out_queries, split_by_query
+from cuolr.logs.identity import fingerprint
+from cuolr.training.batches import Batches, SessionBatch, WeightedLists
+from cuolr.training.hold_out import held_out_queries, split_by_query
 from tests.small_log import counted_log, small_log
 
 
 def make(log: ClickLog, batch_size: int = 7, seed: int = 1, unshown: int = 0, kind: str = "min-max") -> Batches:
-    return Batches(log, Normaliser.fit(kind, log.candidates), batch_size, seed, unshown)
+    return Batches(WeightedLists.of(log), Normaliser.fit(kind, log.candidates), batch_size, seed, unshown)
 
 
 def assert_same(left: SessionBatch, right: SessionBatch) -> None:
@@ -139,8 +141,8 @@ def test_batches_of_some_rows_are_batches_of_a_log_of_these_rows() -> None:
     log = small_log()
     rows = np.array([3, 8, 9, 20, 31])
     normaliser = Normaliser.fit("min-max", log.candidates)
-    some = Batches(log, normaliser, 2, seed=4, rows=rows)
-    alone = Batches(log.select(rows), normaliser, 2, seed=4)
+    some = Batches(WeightedLists.of(log), normaliser, 2, seed=4, rows=rows)
+    alone = Batches(WeightedLists.of(log.select(rows)), normaliser, 2, seed=4)
     for step in range(6):
         assert_same(some.at(step), alone.at(step))
 
@@ -186,6 +188,6 @@ def test_the_split_leaves_at_least_a_query_on_each_side() -> None:
 def test_all_bad_numbers_are_named_together() -> None:
     log = small_log()
     with pytest.raises(InputError) as error:
-        Batches(log, Normaliser.fit("none", log.candidates), 0, -1, -2, rows=np.array([], np.int64))
+        Batches(WeightedLists.of(log), Normaliser.fit("none", log.candidates), 0, -1, -2, rows=np.array([], np.int64))
     assert [problem.split(":")[0] for problem in error.value.problems[:3]] == ["batch size", "seed", "unshown"]
-    assert "at least one row" in error.value.problems[3]
+    assert "at least one list" in error.value.problems[3]

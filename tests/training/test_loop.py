@@ -13,12 +13,13 @@ import torch
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.store import load_policy
-from cuolr.training.base_learner import Learner
-from cuolr.training.batches import Batches
+from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.checkpoints import load_checkpoint
-from cuolr.training.loop import TrainingConfig, TrainingResult, held_out_validation, train
+from cuolr.training.loop import Loop, TrainingResult, Validate
 from cuolr.training.run_folder import RunFolder
+from cuolr.training.training_config import TrainingConfig
 from tests.small_log import counted_log, small_log
 from tests.training.toy_learner import ToyConfig, ToyLearner
 
@@ -27,11 +28,33 @@ NORMALISER = Normaliser.fit("min-max", LOG.candidates)
 
 
 def toy(seed: int = 0, **settings: Any) -> ToyLearner:
-    return ToyLearner(ToyConfig(**settings), LOG.candidates.n_features, LOG.k, seed, NORMALISER)
+    return built(ToyLearner(ToyConfig(**settings)), seed)
+
+
+def built(learner: ToyLearner, seed: int = 0, unshown: int = 0) -> ToyLearner:
+    """With batches of the log, by all of which it is validated where nothing else is said."""
+    learner.build(LOG.candidates.n_features, LOG.k, seed, NORMALISER)
+    learner.learn_from(batches(unshown), batches())
+    return learner
 
 
 def batches(unshown: int = 0) -> Batches:
-    return Batches(LOG, NORMALISER, batch_size=8, seed=1, unshown=unshown)
+    return Batches(WeightedLists.of(LOG), NORMALISER, batch_size=8, seed=1, unshown=unshown)
+
+
+def train(
+    learner: ToyLearner,
+    validate: Validate | None,
+    config: TrainingConfig,
+    folder: RunFolder | None = None,
+    resume: bool = False,
+    **options: Any,
+) -> TrainingResult:
+    loop = Loop(config, validate, folder, resume, **options)
+    policy = loop.run(learner)
+    assert loop.result is not None
+    assert loop.result.best is None or loop.result.best.policy is policy
+    return loop.result
 
 
 def run_folder(path: Path, **settings: Any) -> RunFolder:
@@ -44,14 +67,10 @@ def started(path: Path) -> RunFolder:
     return folder
 
 
-def scores_in_turn(*scores: float) -> Callable[[Learner], float]:
+def scores_in_turn(*scores: float) -> Validate:
     """A validation that gives these scores one after the other."""
     left = list(scores)
     return lambda _: left.pop(0)
-
-
-def by_own_score(learner: Learner) -> float:
-    return held_out_validation(batches())(learner)
 
 
 def stop_after(step: int) -> Callable[[int, Mapping[str, float]], None]:
@@ -82,11 +101,12 @@ def weights_of(policy: object) -> list[float]:
 
 def test_training_lowers_the_loss_and_ranks_the_clicked_documents_first() -> None:
     learner = toy()
-    before = by_own_score(learner)
-    result = train(learner, batches(), by_own_score, TrainingConfig(steps=200, validate_every=50))
+    before = learner.held_out_score()
+    result = train(learner, None, TrainingConfig(steps=200, validate_every=50))
     assert result.outcome == "finished"
     assert result.steps == 200
     assert result.best is not None
+    assert result.best.score is not None
     assert result.best.score > before
     assert np.argmax(np.abs(weights_of(result.best.policy))) == 0  # the feature that clicks depend on
 
@@ -94,11 +114,11 @@ def test_training_lowers_the_loss_and_ranks_the_clicked_documents_first() -> Non
 def test_the_policy_of_the_best_validation_is_kept() -> None:
     learner, policies = toy(), list[list[float]]()
 
-    def validate(learner: Learner) -> float:
-        policies.append(weights_of(learner.policy()))
+    def validate(policy: RankingPolicy) -> float:
+        policies.append(weights_of(policy))
         return [0.1, 0.7, 0.7, 0.3][len(policies) - 1]
 
-    result = train(learner, batches(), validate, TrainingConfig(steps=20, validate_every=5))
+    result = train(learner, validate, TrainingConfig(steps=20, validate_every=5))
     assert result.validations == {5: 0.1, 10: 0.7, 15: 0.7, 20: 0.3}
     assert result.best is not None
     assert (result.best.score, result.best.step) == (0.7, 10)
@@ -106,7 +126,7 @@ def test_the_policy_of_the_best_validation_is_kept() -> None:
 
 
 def test_the_last_step_is_validated_even_off_the_schedule() -> None:
-    result = train(toy(), batches(), scores_in_turn(0.1, 0.2, 0.3), TrainingConfig(steps=12, validate_every=5))
+    result = train(toy(), scores_in_turn(0.1, 0.2, 0.3), TrainingConfig(steps=12, validate_every=5))
     assert result.validations == {5: 0.1, 10: 0.2, 12: 0.3}
     assert result.best is not None
     assert result.best.step == 12
@@ -120,22 +140,30 @@ def test_the_last_validation_is_noted_even_off_the_schedule(tmp_path: Path) -> N
     assert lines[-1]["validation"] == heard[12]["validation"] == result.validations[12]
 
 
-def interrupting_at(number: int, presses: int) -> Callable[[Learner], float]:
+def score_of(policy: RankingPolicy) -> float:
+    """The held-out score of the toy learner that gave a policy."""
+    learner = toy()
+    with torch.no_grad():
+        learner.weights.copy_(torch.tensor(weights_of(policy)))
+    return learner.held_out_score()
+
+
+def interrupting_at(number: int, presses: int) -> Validate:
     """A validation in which Ctrl-C is pressed so often, when it is called for the n-th time."""
     calls = []
 
-    def validate(learner: Learner) -> float:
-        calls.append(learner)
+    def validate(policy: RankingPolicy) -> float:
+        calls.append(policy)
         for _ in range(presses if len(calls) == number else 0):
             os.kill(os.getpid(), signal.SIGINT)
-        return by_own_score(learner)
+        return score_of(policy)
 
     return validate
 
 
 def test_ctrl_c_in_the_last_validation_lets_the_run_finish(tmp_path: Path) -> None:
     config, validate = TrainingConfig(steps=12, validate_every=5), interrupting_at(3, presses=1)
-    result = train(toy(), batches(), validate, config, started(tmp_path / "run"))
+    result = train(toy(), validate, config, started(tmp_path / "run"))
     assert (result.outcome, set(result.validations)) == ("finished", {5, 10, 12})
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -143,9 +171,9 @@ def test_ctrl_c_in_the_last_validation_lets_the_run_finish(tmp_path: Path) -> No
 def test_ctrl_c_twice_in_the_last_validation_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
     config, validate = TrainingConfig(steps=12, validate_every=5), interrupting_at(3, presses=2)
     with pytest.raises(KeyboardInterrupt):
-        train(toy(), batches(), validate, config, started(tmp_path / "run"))
-    resumed = train(toy(9), batches(), by_own_score, config, run_folder(tmp_path / "run"), resume=True)
-    whole = train(toy(), batches(), by_own_score, config)
+        train(toy(), validate, config, started(tmp_path / "run"))
+    resumed = train(toy(9), None, config, run_folder(tmp_path / "run"), resume=True)
+    whole = train(toy(), None, config)
     assert resumed.validations == whole.validations
     assert resumed.best is not None
     assert whole.best is not None
@@ -154,14 +182,14 @@ def test_ctrl_c_twice_in_the_last_validation_leaves_a_checkpoint_of_the_last_ste
 
 def test_fewer_steps_than_were_made_are_refused(tmp_path: Path) -> None:
     finish(tmp_path / "run", steps=25)
-    with pytest.raises(InputError, match=r"run: 25 steps are made already; give --steps 25 or more"):
+    with pytest.raises(InputError, match=r"run: 25 steps have been made already; steps must be at least 25"):
         finish(tmp_path / "run", steps=24, resume=True)
     assert finish(tmp_path / "run", steps=25, resume=True).validations.keys() == {10, 20, 25}
 
 
 def test_the_last_policy_is_kept_where_that_is_asked_for_whatever_validation_says() -> None:
     config = TrainingConfig(steps=50, validate_every=10, patience=1, keep="last")
-    result = train(toy(), batches(), scores_in_turn(0.5, 0.4, 0.3, 0.2, 0.1), config)
+    result = train(toy(), scores_in_turn(0.5, 0.4, 0.3, 0.2, 0.1), config)
     assert result.outcome == "finished"
     assert result.best is not None
     assert (result.best.step, result.best.score) == (50, 0.1)
@@ -169,7 +197,7 @@ def test_the_last_policy_is_kept_where_that_is_asked_for_whatever_validation_say
 
 def test_training_stops_when_patience_runs_out() -> None:
     scores = scores_in_turn(0.5, 0.4, 0.6, 0.5, 0.6, 0.7)
-    result = train(toy(), batches(), scores, TrainingConfig(steps=60, validate_every=10, patience=2))
+    result = train(toy(), scores, TrainingConfig(steps=60, validate_every=10, patience=2))
     assert result.outcome == "patience"
     assert result.steps == 50
     assert result.best is not None
@@ -178,9 +206,9 @@ def test_training_stops_when_patience_runs_out() -> None:
 
 def finish(path: Path, steps: int = 47, resume: bool = False, **arguments: Any) -> TrainingResult:
     folder = run_folder(path) if resume else started(path)
-    learner = arguments.pop("learner", toy(seed=99 if resume else 3))
+    learner = arguments.pop("learner", built(ToyLearner(ToyConfig()), 99 if resume else 3, unshown=2))
     config = TrainingConfig(steps=steps, validate_every=10)
-    return train(learner, batches(unshown=2), by_own_score, config, folder, resume, **arguments)
+    return train(learner, None, config, folder, resume, **arguments)
 
 
 @pytest.mark.parametrize("step", [4, 20, 33])
@@ -231,11 +259,11 @@ def metrics_until_damage(folder: Path) -> list[dict[str, float]]:
 
 def test_the_best_score_after_resuming_is_the_best_validation_before(tmp_path: Path) -> None:
     config = TrainingConfig(steps=40, validate_every=10)
-    train(toy(), batches(), scores_in_turn(0.2, 0.9), TrainingConfig(20, validate_every=10), started(tmp_path / "run"))
+    train(toy(), scores_in_turn(0.2, 0.9), TrainingConfig(20, validate_every=10), started(tmp_path / "run"))
     best = weights_of(load_policy(tmp_path / "run"))
     # A score that lies about, such as one on the test split, is not looked at.
     (tmp_path / "test_score.json").write_text("1.0")
-    result = train(toy(), batches(), scores_in_turn(0.3, 0.4), config, run_folder(tmp_path / "run"), resume=True)
+    result = train(toy(), scores_in_turn(0.3, 0.4), config, run_folder(tmp_path / "run"), resume=True)
     assert result.best is not None
     assert (result.best.score, result.best.step) == (0.9, 20)
     assert weights_of(result.best.policy) == best == weights_of(load_policy(tmp_path / "run"))
@@ -256,13 +284,13 @@ def test_a_second_interrupt_ends_at_once() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        train(toy(), batches(), by_own_score, TrainingConfig(steps=5), progress=press_twice)
+        train(toy(), None, TrainingConfig(steps=5), progress=press_twice)
 
 
 def test_training_works_in_a_thread() -> None:
     results: list[TrainingResult] = []
     config = TrainingConfig(steps=5)
-    thread = threading.Thread(target=lambda: results.append(train(toy(), batches(), by_own_score, config)))
+    thread = threading.Thread(target=lambda: results.append(train(toy(), None, config)))
     thread.start()
     thread.join()
     assert results[0].outcome == "finished"
@@ -279,17 +307,17 @@ def test_a_value_that_is_not_finite_stops_too() -> None:
         def update(self, batch: Any) -> dict[str, float]:
             return super().update(batch) | {"q": float("nan") if self.steps == 3 else 1.0}
 
-    learner = Diverging(ToyConfig(), LOG.candidates.n_features, LOG.k, 0, NORMALISER)
+    learner = built(Diverging(ToyConfig()))
     with pytest.raises(InputError, match=r"^step 3: 'q' is not finite"):
-        train(learner, batches(), by_own_score, TrainingConfig(steps=5))
+        train(learner, None, TrainingConfig(steps=5))
     with pytest.raises(InputError, match=r"^step 2: 'validation' is not finite"):
-        train(toy(), batches(), scores_in_turn(float("nan")), TrainingConfig(steps=5, validate_every=2))
+        train(toy(), scores_in_turn(float("nan")), TrainingConfig(steps=5, validate_every=2))
 
 
 def test_other_settings_are_not_resumed(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run", weight=0.1, rate=1e-4, name="cql")
     folder.start()
-    train(toy(), batches(), by_own_score, TrainingConfig(steps=5), folder)
+    train(toy(), None, TrainingConfig(steps=5), folder)
     with pytest.raises(InputError) as error:
         run_folder(tmp_path / "run", weight=0.5, rate=1e-4, extra=1).resume()
     assert [problem.partition("other settings: ")[2] for problem in error.value.problems] == [
@@ -337,25 +365,26 @@ def test_the_folder_holds_the_model_a_checkpoint_and_a_line_for_each_step(tmp_pa
 def test_progress_hears_of_every_step() -> None:
     heard: list[tuple[int, list[str]]] = []
     config = TrainingConfig(steps=4, validate_every=2)
-    train(toy(), batches(), by_own_score, config, progress=lambda step, values: heard.append((step, list(values))))
+    train(toy(), None, config, progress=lambda step, values: heard.append((step, list(values))))
     plain, validated = ["ranking_loss"], ["ranking_loss", "validation", "best"]
     assert heard == [(1, plain), (2, validated), (3, plain), (4, validated)]
 
 
 def test_held_out_sessions_count_by_their_weight() -> None:
     learner, log = toy(), counted_log()
-    some = Batches(log, NORMALISER, batch_size=8, seed=1)
+    held_out = Batches(WeightedLists.of(log), NORMALISER, batch_size=8, seed=1)
     with torch.no_grad():
-        scores = torch.cat([learner.held_out_score(batch) for batch in some.in_order()]).numpy()
-    assert held_out_validation(some)(learner) == pytest.approx(np.average(scores, weights=log.count), rel=1e-5)
+        scores = torch.cat([learner.held_out_scores(batch) for batch in held_out.in_order()]).numpy()
+    learner.learn_from(batches(), held_out)
+    assert learner.held_out_score() == pytest.approx(np.average(scores, weights=log.count), rel=1e-5)
 
 
 def test_all_bad_settings_are_named_together() -> None:
     with pytest.raises(InputError) as error:
         TrainingConfig(steps=0, batch_size=-1, seed=99999999999999999999, held_out=1.0)
     assert [problem.split(":")[0] for problem in error.value.problems] == [
-        "setting 'training.steps'",
-        "setting 'training.batch_size'",
-        "setting 'training.seed'",
-        "setting 'training.held_out'",
+        "setting 'steps'",
+        "setting 'batch_size'",
+        "setting 'seed'",
+        "setting 'held_out'",
     ]

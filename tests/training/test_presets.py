@@ -5,8 +5,8 @@ import pytest
 from cuolr.config import read_toml
 from cuolr.errors import InputError
 from cuolr.training.base_learner import LEARNERS
-from cuolr.training.loop import TrainingConfig
 from cuolr.training.presets.configure import PRESETS, configure, parse_settings
+from cuolr.training.training_config import TrainingConfig
 
 
 def test_the_paper_preset_is_as_in_the_paper() -> None:
@@ -161,7 +161,7 @@ def test_values_are_written_as_in_toml_or_as_plain_text() -> None:
         ),
         ({"training.normalising": "max"}, "setting 'training.normalising': expected one of 'min-max', 'log-min-max'"),
         ({"training.held_out": 1.5}, "setting 'training.held_out': expected above 0 and below 1, found 1.5"),
-        ({"training.seed": 10**20}, "setting 'training.seed': expected at most 2147483647, found 1000000"),
+        ({"training.seed": 10**20}, "setting 'training.seed': expected 0 to 2147483647, found 1000000"),
     ],
 )
 def test_settings_are_checked_before_anything_starts(settings: dict[str, object], message: str) -> None:

@@ -14,7 +14,7 @@ def run_of_three_steps(path: Path) -> RunFolder:
     folder = RunFolder(path, {"learner": "toy"})
     folder.start()
     for step in (1, 2, 3):
-        folder.note({"step": step})
+        folder.log({"step": step})
     folder.save({"step": 3})
     folder.publish(RandomPolicy(1), {})
     return folder

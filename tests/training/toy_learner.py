@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from cuolr.data.normalise import Normaliser
+from cuolr.learners.gradient import GradientLearner
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.training.base_learner import Learner, NonFiniteLossError
 from cuolr.training.batches import SessionBatch
+from cuolr.training.steps import NonFiniteLossError
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,16 @@ class ToyConfig:
     """The step at which the loss is not finite; 0 = none."""
 
 
-class ToyLearner(Learner):
+class ToyLearner(GradientLearner):
     """A linear ranker by the softmax loss on clicks, with noise on the features."""
 
     Config: ClassVar[type[Any]] = ToyConfig
 
-    def __init__(self, config: ToyConfig, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        self.config = config
+    def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
         self.normaliser = normaliser
         self.random = torch.Generator().manual_seed(seed)
         self.weights = torch.randn(n_features, generator=self.random).requires_grad_()
-        self.optimiser = torch.optim.Adam([self.weights], config.learning_rate)
+        self.optimiser = torch.optim.Adam([self.weights], self.config.learning_rate)
         self.steps = 0
 
     def update(self, batch: SessionBatch) -> dict[str, float]:
@@ -46,7 +46,7 @@ class ToyLearner(Learner):
         self.optimiser.step()
         return {"ranking_loss": float(loss.detach())}
 
-    def held_out_score(self, batch: SessionBatch) -> Tensor:
+    def held_out_scores(self, batch: SessionBatch) -> Tensor:
         return -self._losses(batch, batch.features)
 
     def _losses(self, batch: SessionBatch, features: Tensor) -> Tensor:
@@ -62,6 +62,7 @@ class ToyLearner(Learner):
             "optimiser": self.optimiser.state_dict(),
             "random": self.random.get_state(),
             "steps": self.steps,
+            "batch": self._step,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -70,3 +71,4 @@ class ToyLearner(Learner):
         self.optimiser.load_state_dict(state["optimiser"])
         self.random.set_state(state["random"])
         self.steps = state["steps"]
+        self._step = state["batch"]

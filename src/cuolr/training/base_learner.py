@@ -55,7 +55,7 @@ class FitTask:
         """
         rows, held_out = None, None
         if len(self.held_out):
-            rows, held_out = split_by_query(lists.query, lists.candidates.n_queries, self.held_out)
+            rows, held_out = split_by_query(lists, self.held_out)
             held_out = sample_rows(held_out, self.config.max_held_out, self.config.seed)
 
         def of(rows: Ints | None) -> Batches:

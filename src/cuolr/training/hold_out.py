@@ -4,7 +4,8 @@ import numpy as np
 
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.types import IntegerArray, Ints
+from cuolr.training.batches import WeightedLists
+from cuolr.types import Ints
 
 # Rows of the log that are read together, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
@@ -30,17 +31,11 @@ def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
     return np.random.default_rng(seed).permutation(queries)[:n_held_out]
 
 
-def split_by_query(query: IntegerArray, n_queries: int, held_out: Ints) -> tuple[Ints, Ints]:
-    """The rows of all queries but the held-out ones, and the rows of these.
-
-    Args:
-        query: [M] the query of each row.
-        n_queries: How many queries there are.
-        held_out: The queries to hold out.
-    """
-    is_held_out = np.zeros(n_queries, np.bool_)
+def split_by_query(log: ClickLog | WeightedLists, held_out: Ints) -> tuple[Ints, Ints]:
+    """The rows of all queries but the held-out ones, and the rows of these."""
+    is_held_out = np.zeros(log.candidates.n_queries, np.bool_)
     is_held_out[held_out] = True
-    of_row = is_held_out[query]
+    of_row = is_held_out[log.query]
     return np.flatnonzero(~of_row), np.flatnonzero(of_row)
 
 

@@ -62,13 +62,15 @@ class TrainingLog:
         if learner.log_form == "sessions":
             require_sessions(self.example, name)
             if aggregation == "yes":
-                raise InputError(f"aggregate='yes': {name} needs the clicks of each session; use 'auto' or 'no'")
+                raise InputError(f"aggregate: {name} needs the clicks of each session; expected auto or no, found yes")
             return self.sessions()
         if self.example.aggregated:
             return self.sessions()
         if learner.log_form == "lists":
             if aggregation == "no":
-                raise InputError(f"aggregate='no': {name} always learns from aggregated lists; use 'auto' or 'yes'")
+                raise InputError(
+                    f"aggregate: {name} always learns from aggregated lists; expected auto or yes, found no"
+                )
             return self.lists()
         drawn_at_random = self.example.logging_propensity is not None
         return self.sessions() if aggregation == "no" or (aggregation == "auto" and drawn_at_random) else self.lists()

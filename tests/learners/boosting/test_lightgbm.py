@@ -20,33 +20,32 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy, save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.training.batches import Batches, held_out_queries, split_by_query
-from cuolr.training.fit import fit
-from cuolr.training.loop import policy_validation
+from cuolr.training.batches import Batches, WeightedLists
+from cuolr.training.hold_out import held_out_queries, split_by_query
 from cuolr.training.presets.configure import configure
-from tests.learners.lists import build, no_scaling, random_batch
+from tests.learners.lists import no_scaling, random_batch
 from tests.small_log import small_log
+from tests.training.tasks import fit_log, task_of
 
 SMALL: dict[str, Any] = {"leaves": 7, "min_documents_per_leaf": 5, "learning_rate": 0.1, "threads": 1}
 
 
 def grown(trees: int, log: ClickLog | None = None, **settings: Any) -> LightGBM:
     log = log or small_log(300)
-    learner = build("lightgbm", n_features=4, k=5, **{**SMALL, **settings})
-    assert isinstance(learner, LightGBM)
-    learner.begin(Batches(log, no_scaling(), 32, seed=0))
-    for _ in range(trees):
-        learner.update(random_batch())
+    learner = LightGBM(LightGBM.Config(**{**SMALL, **settings}))
+    task = task_of(log, normaliser=no_scaling(), steps=max(trees, 1), batch_size=32, seed=0)
+    if trees:
+        learner.fit(task)
+    else:
+        learner.start(ShownDocuments.of(sample(task.batches(WeightedLists.of(log))[0], 10**9)), 0)
     return learner
 
 
-def test_a_step_is_one_more_tree_whatever_the_batch() -> None:
+def test_a_step_is_one_more_tree() -> None:
     learner = grown(3)
     assert learner.policy().model.count("Tree=") == 3
-    assert learner.update(random_batch(seed=9)) == {"trees": 4}
-    other = grown(3)
-    other.update(random_batch(seed=5))
-    assert learner.policy().model == other.policy().model
+    assert learner.step() == {"trees": 4}
+    assert learner.policy().model == grown(4).policy().model
 
 
 def test_each_session_is_a_query_and_its_clicks_are_the_grades() -> None:
@@ -65,7 +64,7 @@ def rows_of(parts: list[torch.Tensor]) -> set[tuple[float, ...]]:
 
 def test_the_sample_has_no_more_documents_than_asked_for_and_no_session_twice() -> None:
     log = small_log(301)
-    batches = Batches(log, no_scaling(), 32, seed=0)
+    batches = Batches(WeightedLists.of(log), no_scaling(), 32, seed=0)
     everything = list(sample(batches, 10**9))
     assert sum(len(batch.where) for batch in everything) == 301
     shown = int((log.ranking >= 0).sum())
@@ -79,7 +78,9 @@ def test_the_sample_has_no_more_documents_than_asked_for_and_no_session_twice() 
 
 def test_the_sample_is_drawn_with_the_seed_of_the_batches() -> None:
     def drawn(seed: int) -> torch.Tensor:
-        return torch.cat([b.features for b in sample(Batches(small_log(300), no_scaling(), 32, seed=seed), 100)])
+        return torch.cat(
+            [b.features for b in sample(Batches(WeightedLists.of(small_log(300)), no_scaling(), 32, seed=seed), 100)]
+        )
 
     assert torch.equal(drawn(1), drawn(1))
     assert not torch.equal(drawn(1)[:5], drawn(2)[:5])
@@ -87,7 +88,7 @@ def test_the_sample_is_drawn_with_the_seed_of_the_batches() -> None:
 
 def test_an_aggregated_log_is_refused() -> None:
     with pytest.raises(InputError, match="lightgbm needs the clicks of each session"):
-        fit(aggregate(small_log()), configure("lightgbm"))
+        fit_log(aggregate(small_log()), configure("lightgbm"))
 
 
 def test_a_policy_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
@@ -99,17 +100,14 @@ def test_a_policy_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
 def test_raw_features_are_scaled_as_in_training() -> None:
     log = small_log(300)
     normaliser = Normaliser.fit("query-min-max", log.candidates)
-    learner = LightGBM(LightGBM.Config(**SMALL), 4, 5, 0, normaliser)
-    learner.begin(Batches(log, normaliser, 32, seed=0))
-    for _ in range(5):
-        learner.update(random_batch())
+    learner = LightGBM(LightGBM.Config(**SMALL))
+    learner.fit(task_of(log, normaliser=normaliser, steps=5))
     scaled = normaliser.transform(log.candidates.features, log.candidates.offsets)
     np.testing.assert_array_equal(learner.policy().score(log.candidates), learner.scores(scaled))
 
 
 def test_before_the_first_tree_all_documents_are_equal() -> None:
-    learner = build("lightgbm", n_features=4, **SMALL)
-    assert not learner.policy().score(small_log().candidates).any()  # type: ignore[attr-defined]
+    assert not grown(0).policy().score(small_log().candidates).any()
 
 
 def test_resuming_equals_not_stopping() -> None:
@@ -117,7 +115,7 @@ def test_resuming_equals_not_stopping() -> None:
     resumed = grown(0)
     resumed.load_state(stopped.state())
     for _ in range(3):
-        resumed.update(random_batch())
+        resumed.step()
     assert resumed.policy().model == unbroken.policy().model
 
 
@@ -128,21 +126,21 @@ def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
         for position in range(int(batch.where[row].sum())):
             scores[row, position] = float(learner.scores(batch.features[row, position][None].numpy())[0])
     torch.testing.assert_close(
-        learner.held_out_score(batch), -softmax_loss(scores, batch.clicks, batch.where), rtol=1e-4, atol=1e-5
+        learner.held_out_scores(batch), -softmax_loss(scores, batch.clicks, batch.where), rtol=1e-4, atol=1e-5
     )
 
 
 def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     log, taken = small_log(300), []
 
-    def start(learner: LightGBM, documents: ShownDocuments) -> None:
+    def start(learner: LightGBM, documents: ShownDocuments, seed: int) -> None:
         taken.append(len(documents.sizes))
-        begin(learner, documents)
+        original(learner, documents, seed)
 
-    begin = LightGBM.start
+    original = LightGBM.start
     monkeypatch.setattr(LightGBM, "start", start)
     config = configure("lightgbm", settings={"training.steps": 1, "training.held_out": 0.5, "learner.threads": 1})
-    fit(log, config)
+    fit_log(log, config)
     to_learn_from, held_out = split_by_query(log, held_out_queries(log, 0.5, config.training.seed))
     assert taken == [len(to_learn_from)]
     assert len(held_out) > 50
@@ -155,7 +153,6 @@ def test_position_bias_makes_a_difference_only_where_positions_differ() -> None:
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     grown(2, position_bias=True).policy().rank(small_log().candidates, 3)
-    build("lightgbm", **SMALL).update(random_batch())
     assert capfd.readouterr() == ("", "")
 
 
@@ -167,7 +164,7 @@ def test_correcting_for_positions_helps_where_positions_are_biased() -> None:
     measured = {}
     for position_bias in (False, True):
         settings = {"learner.position_bias": position_bias, "training.steps": 40, "training.validate_every": 10}
-        result = fit(log, configure("lightgbm", settings=settings), policy_validation(score_on(validation)))
+        result = fit_log(log, configure("lightgbm", settings=settings), score_on(validation))
         assert result.best is not None
         measured[position_bias] = score_on(test)(result.best.policy)
     assert measured[True] > measured[False]

@@ -5,42 +5,40 @@ import numpy as np
 import pytest
 
 from cuolr.errors import InputError
+from cuolr.learners.boosting.xgboost import XGBoost
 from cuolr.policies import xgboost_policy
 from cuolr.policies.store import load_policy, save_policy
-from cuolr.training.batches import Batches
 from cuolr.training.presets.configure import configure
-from tests.learners.lists import build, no_scaling, random_batch
+from tests.learners.lists import no_scaling, random_batch
 from tests.small_log import small_log
+from tests.training.tasks import fit_log, task_of
 
 
 def test_without_xgboost_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(InputError, match=r"XGBoost is not installed; install it with: pip install 'cuolr\[xgboost\]'"):
-        build("xgboost")
+        fit_log(small_log(), configure("xgboost"))
 
 
 @pytest.mark.parametrize("position_bias", [False, True])
 def test_it_learns_saves_and_resumes(tmp_path: Path, position_bias: bool) -> None:
     log = small_log(300)
-    learners = [build("xgboost", n_features=4, k=5, threads=1, position_bias=position_bias) for _ in range(2)]
-    for learner in learners:
-        learner.begin(Batches(log, no_scaling(), 32, seed=0))
-    learner, resumed = learners
-    for _ in range(6):
-        learner.update(random_batch())
+    learner, resumed = (XGBoost(XGBoost.Config(threads=1, position_bias=position_bias)) for _ in range(2))
+    learner.fit(task_of(log, normaliser=no_scaling(), steps=6, batch_size=32, seed=0))
+    resumed.fit(task_of(log, normaliser=no_scaling(), steps=1, batch_size=32, seed=0))
     resumed.load_state({"trees": 4})
     for _ in range(2):
-        resumed.update(random_batch())
+        resumed.step()
     policy = learner.policy()
     assert isinstance(policy, xgboost_policy.XGBoostPolicy)
     scores = policy.score(log.candidates)
     assert np.corrcoef(scores, log.candidates.features[:, 0])[0, 1] > 0.5
-    np.testing.assert_array_equal(resumed.policy().score(log.candidates), scores)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(resumed.policy().score(log.candidates), scores)
     save_policy(policy, tmp_path / "model")
     np.testing.assert_array_equal(
         load_policy(tmp_path / "model").rank(log.candidates, 5), policy.rank(log.candidates, 5)
     )
-    assert learner.held_out_score(random_batch(lengths=(4, 0), n_features=4)).isfinite().all()
+    assert learner.held_out_scores(random_batch(lengths=(4, 0), n_features=4)).isfinite().all()
 
 
 def test_position_bias_is_corrected_by_default_and_in_lightgbm_when_asked_for() -> None:

@@ -97,7 +97,7 @@ def test_held_out_clicks_are_explained_best_by_the_true_examination() -> None:
     values = []
     for examination in ([0.68, 0.61, 0.48, 0.34], [1.0, 1.0, 1.0, 1.0], [0.34, 0.48, 0.61, 0.68]):
         set_examination(learner, examination)
-        values.append(float(learner.held_out_score(batch).mean()))
+        values.append(float(learner.held_out_scores(batch).mean()))
     assert values == sorted(values, reverse=True)
 
 

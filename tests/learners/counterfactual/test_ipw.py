@@ -1,6 +1,4 @@
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,51 +7,66 @@ import pytest
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation, simulate
 from cuolr.errors import InputError
+from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.learners.counterfactual.ipw import IPW
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import concatenate
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
+from cuolr.training.batches import WeightedLists
+from cuolr.training.training_log import TrainingLog
 from tests.data.small_data import assert_same_log, candidates_of, dataset_of, full_log, log_of, random_log
-from tests.learners.lists import build
+from tests.training.tasks import task_of
 
 
 @pytest.fixture
-def propensities(tmp_path: Path) -> str:
-    """The positions of lists of four are looked at half as often each; not relative to the first."""
-    file = tmp_path / "own.json"
-    file.write_text(json.dumps({"examination": [0.8, 0.4, 0.2, 0.1]}))
-    return str(file)
+def propensities() -> Propensities:
+    """Each of four positions is examined half as often as the one above; not relative to the first."""
+    return examined(0.8, 0.4, 0.2, 0.1)
 
 
-def prepare(log: ClickLog, **settings: Any) -> ClickLog:
-    return build("ipw", n_features=3, **settings).prepare(log)
+def examined(*values: float | None) -> Propensities:
+    return Propensities(Estimate(values))
 
 
-def test_a_click_is_weighted_by_how_seldom_its_position_is_looked_at(propensities: str) -> None:
+def prepare(log: ClickLog, propensities: Propensities | None = None, **settings: Any) -> WeightedLists:
+    """The lists of a log with weighted clicks."""
+    learner = IPW(IPW.Config(**settings))
+    return learner.weighted_lists(task_of(TrainingLog.of(log).read_for(IPW, "ipw"), propensities))
+
+
+def as_log(lists: WeightedLists, log: ClickLog) -> ClickLog:
+    """The lists as a log, with the other columns of an aggregated one."""
+    return replace(
+        log, query=lists.query.astype(np.int32), ranking=lists.ranking, clicks=lists.targets, count=lists.count
+    )
+
+
+def test_a_click_is_weighted_by_how_seldom_its_position_is_looked_at(propensities: Propensities) -> None:
     log = random_log(candidates_of(4, 2, 7), sessions=60, k=4)
     prepared = prepare(log, propensities=propensities)
     expected = aggregate(log)
-    np.testing.assert_array_equal(prepared.clicks, expected.clicks * [1, 2, 4, 8])
-    assert_same_log(replace(prepared, clicks=expected.clicks), expected)
+    np.testing.assert_array_equal(prepared.targets, expected.clicks * [1, 2, 4, 8])
+    assert_same_log(replace(as_log(prepared, expected), clicks=expected.clicks), expected)
 
 
-def test_an_aggregated_log_does_as_well(propensities: str) -> None:
+def test_an_aggregated_log_does_as_well(propensities: Propensities) -> None:
     log = random_log(candidates_of(4, 2, 7), sessions=60, k=4)
-    assert_same_log(prepare(aggregate(log), propensities=propensities), prepare(log, propensities=propensities))
+    lists = aggregate(log)
+    one, other = (as_log(prepare(each, propensities), lists) for each in (lists, log))
+    assert_same_log(one, other)
 
 
 @pytest.mark.parametrize("max_weight", [1, 3, 5])
-def test_no_weight_is_larger_than_the_bound(propensities: str, max_weight: float) -> None:
+def test_no_weight_is_larger_than_the_bound(propensities: Propensities, max_weight: float) -> None:
     log = aggregate(random_log(candidates_of(4, 2, 7), sessions=60, k=4))
     weighted = prepare(log, propensities=propensities, max_weight=max_weight)
-    np.testing.assert_allclose(weighted.clicks, log.clicks * np.minimum([1, 2, 4, 8], max_weight))
+    np.testing.assert_allclose(weighted.targets, log.clicks * np.minimum([1, 2, 4, 8], max_weight))
 
 
-def test_a_position_that_is_never_looked_at_has_the_largest_weight(tmp_path: Path) -> None:
-    (tmp_path / "own.json").write_text(json.dumps({"examination": [1, 0]}))
+def test_a_position_that_is_never_examined_has_the_largest_weight() -> None:
     log = log_of(candidates_of(2), [0], [[0, 1]], [[1, 1]])
-    assert prepare(log, propensities=str(tmp_path / "own.json"), max_weight=7).clicks.tolist() == [[1, 7]]
+    assert prepare(log, examined(1, 0), max_weight=7).targets.tolist() == [[1, 7]]
 
 
 def test_examination_in_the_log_is_used_where_there_is_no_file() -> None:
@@ -62,19 +75,17 @@ def test_examination_in_the_log_is_used_where_there_is_no_file() -> None:
     log = replace(log, examination=np.array([[1, 0], [1, 1], [1, 0], [1, 0]], np.uint8))
     # All look at position 1; of the three who are shown something at position 2, one looks.
     expected = aggregate(log).clicks * [1, 3]
-    np.testing.assert_allclose(prepare(log).clicks, expected)
-    np.testing.assert_allclose(prepare(aggregate(log)).clicks, expected)
+    np.testing.assert_allclose(prepare(log).targets, expected)
+    np.testing.assert_allclose(prepare(aggregate(log)).targets, expected)
 
 
 def test_a_log_in_which_nobody_looks_at_the_first_position_is_refused() -> None:
     log = replace(random_log(candidates_of(4), sessions=5, k=4), examination=np.zeros((5, 4), np.uint8))
-    with pytest.raises(
-        InputError, match="the log: examination of position 1: ipw takes the others relative to it, found 0"
-    ):
+    with pytest.raises(InputError, match="examination of position 1 is 0, but ipw takes the others relative to it"):
         prepare(log)
 
 
-def test_logging_propensity_is_not_taken_for_examination(propensities: str) -> None:
+def test_logging_propensity_is_not_taken_for_examination(propensities: Propensities) -> None:
     log = full_log()
     assert log.logging_propensity is not None
     without = replace(log, logging_propensity=None, examination=None)
@@ -82,8 +93,8 @@ def test_logging_propensity_is_not_taken_for_examination(propensities: str) -> N
         prepare(replace(log, examination=None))
     weighted = prepare(log, propensities=propensities)
     plain = prepare(without, propensities=propensities)
-    assert (weighted.clicks * weighted.count[:, None]).sum(axis=0) == pytest.approx(
-        (plain.clicks * plain.count[:, None]).sum(axis=0)
+    assert (weighted.targets * weighted.count[:, None]).sum(axis=0) == pytest.approx(
+        (plain.targets * plain.count[:, None]).sum(axis=0)
     )
 
 
@@ -91,59 +102,47 @@ def test_without_a_file_and_without_examination_it_says_how_to_get_one() -> None
     with pytest.raises(InputError) as raised:
         prepare(random_log(candidates_of(4), sessions=5, k=4))
     (problem,) = raised.value.problems
-    assert "--randomised-lists" in problem
-    assert "--propensities" in problem
-    assert "settings={'learner.propensities': FILE}" in problem
+    assert "give propensities" in problem
+    assert "`cuolr propensity`" in problem
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"),
+    ("propensities", "problem"),
     [
-        ({"continuation": [0.5, 0.5]}, "expected 'examination', found none; ipw needs it"),
-        ({"examination": [1, 0.5]}, "examination is needed for 4 positions, but not known for position 3, 4"),
-        ({"examination": [1, 0.5, None, 0.1]}, "not known for position 3"),
-        ({"examination": [None, 0.5, 0.2, 0.1]}, "not known for position 1"),
-        (
-            {"examination": [0, 0.5, 0.2, 0.1]},
-            "own.json: examination of position 1: ipw takes the others relative to it",
-        ),
+        (Propensities(continuation={"given": Estimate((0.5, 0.5))}), "expected 'examination', found none"),
+        (examined(1, 0.5), "examination is needed for 4 positions, but not known for position 3, 4"),
+        (examined(1, 0.5, None, 0.1), "not known for position 3"),
+        (examined(None, 0.5, 0.2, 0.1), "not known for position 1"),
+        (examined(0, 0.5, 0.2, 0.1), "examination of position 1 is 0, but ipw takes the others relative to it"),
     ],
 )
-def test_a_file_that_does_not_say_enough_is_refused(tmp_path: Path, content: object, problem: str) -> None:
-    (tmp_path / "own.json").write_text(json.dumps(content))
+def test_propensities_that_do_not_say_enough_are_refused(propensities: Propensities, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        prepare(random_log(candidates_of(4), sessions=5, k=4), propensities=str(tmp_path / "own.json"))
+        prepare(random_log(candidates_of(4), sessions=5, k=4), propensities)
 
 
-def test_the_policy_aware_weight_is_one_over_the_mean_examination_of_the_document(propensities: str) -> None:
+def test_the_policy_aware_weight_is_one_over_the_mean_examination_of_the_document(propensities: Propensities) -> None:
     # Document 0 is shown at position 1 twice and at position 2 once; 1 the other way round; 2 once, at position 2.
     rankings = [[0, 1], [0, 1], [1, 0], [0, 2]]
     log = log_of(candidates_of(3), [0] * 4, rankings, [[1, 1]] * 4)
     weighted = prepare(log, propensities=propensities, policy_aware=True)
     mean = {0: (3 * 1 + 1 * 0.5) / 4, 1: (1 * 1 + 2 * 0.5) / 4, 2: 1 * 0.5 / 4}
-    for ranking, clicks in zip(weighted.ranking.tolist(), weighted.clicks.tolist(), strict=True):
+    for ranking, clicks in zip(weighted.ranking.tolist(), weighted.targets.tolist(), strict=True):
         assert clicks == pytest.approx([1 / mean[slot] for slot in ranking])
 
 
-def test_policy_aware_weights_are_those_of_the_positions_where_lists_never_change(propensities: str) -> None:
+def test_policy_aware_weights_are_those_of_the_positions_where_lists_never_change(propensities: Propensities) -> None:
     log = simulate(dataset_of(6, 3), RandomPolicy(), PositionBasedModel(), 100, k=4)
     plain, aware = (prepare(log, propensities=propensities, policy_aware=aware) for aware in (False, True))
-    np.testing.assert_allclose(plain.clicks, aware.clicks)
+    np.testing.assert_allclose(plain.targets, aware.targets)
 
 
 @pytest.mark.parametrize("policy_aware", [False, True])
-def test_weighted_clicks_are_the_clicks_of_users_who_look_everywhere(tmp_path: Path, policy_aware: bool) -> None:
+def test_weighted_clicks_are_the_clicks_of_users_who_examine_everything(policy_aware: bool) -> None:
     """Summed over sessions, the weighted clicks of a document are in the ratio of its attractiveness."""
     dataset, model = dataset_of(4, max_grade=2), PositionBasedModel()
-    (tmp_path / "own.json").write_text(json.dumps({"examination": model.examination}))
     log = concatenate(Simulation(dataset, UniformLogger(), model, 300_000, k=4).blocks(), 300_000)
-    prepared = prepare(log, propensities=str(tmp_path / "own.json"), policy_aware=policy_aware)
-    clicks = np.bincount(prepared.ranking.ravel(), (prepared.clicks * prepared.count[:, None]).ravel())
+    prepared = prepare(log, examined(*model.examination), policy_aware=policy_aware)
+    clicks = np.bincount(prepared.ranking.ravel(), (prepared.targets * prepared.count[:, None]).ravel())
     attractiveness = 0.1 + 0.9 * (2.0**dataset.relevance - 1) / (2**2 - 1)
     np.testing.assert_allclose(clicks / clicks.sum(), attractiveness / attractiveness.sum(), rtol=0.03)
-
-
-def test_it_is_trained_as_naive_is() -> None:
-    learner = build("ipw")
-    assert isinstance(learner, IPW)
-    assert not learner.needs_sessions

@@ -1,17 +1,15 @@
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.data.normalise import Normaliser
 from cuolr.learners.counterfactual.listwise import ListwiseLearner, softmax_loss
 from cuolr.learners.counterfactual.naive import Naive
 from cuolr.logs.aggregate import aggregate
 from cuolr.training.base_learner import LEARNERS
-from cuolr.training.batches import Batches
+from cuolr.training.batches import Batches, WeightedLists
 from tests.data.small_data import candidates_of, random_log
 from tests.learners.lists import build, no_scaling, random_batch
 
@@ -51,7 +49,7 @@ def test_an_aggregated_log_gives_the_gradient_of_its_sessions(name: str) -> None
     steps = []
     for rows in (log, aggregate(log)):
         learner = build(name, n_features=3, max_gradient_norm=None)
-        batch = Batches(rows, no_scaling(), len(rows), seed=0).at(0)
+        batch = Batches(WeightedLists.of(rows), no_scaling(), len(rows), seed=0).at(0)
         learner.update(batch)
         # Adam's first moment after one step is a tenth of the gradient.
         steps.append(learner.state()["optimiser"]["state"])
@@ -71,8 +69,7 @@ def test_adam_keeps_its_moments_from_step_to_step(name: str) -> None:
 
 @pytest.mark.parametrize("name", LISTWISE)
 def test_the_ranker_has_the_papers_size(name: str) -> None:
-    learner = LEARNERS.get(name)
-    built = learner(learner.Config(), 7, 10, 0, no_scaling())
+    built = build(name, n_features=7, k=10)
     assert isinstance(built, ListwiseLearner)
     shapes = [tuple(values.shape) for name, values in built.ranker.state_dict().items() if name.endswith("weight")]
     assert shapes == [(256, 7), (256, 256), (1, 256)]
@@ -94,7 +91,7 @@ def test_a_document_that_is_clicked_more_is_ranked_higher(name: str) -> None:
 
 
 def test_validation_without_labels_is_the_loss_turned_round() -> None:
-    learner = Naive(Naive.Config(), 6, 4, 0, Normaliser("none", np.empty(0), np.empty(0)))
-    batch = random_batch()
+    learner, batch = build("naive"), random_batch()
+    assert isinstance(learner, Naive)
     expected = -softmax_loss(learner.ranker(batch.features), batch.clicks, batch.where)
-    torch.testing.assert_close(learner.held_out_score(batch), expected.detach())
+    torch.testing.assert_close(learner.held_out_scores(batch), expected.detach())

@@ -1,9 +1,11 @@
 import pytest
 import torch
 
+from cuolr.errors import InputError
 from cuolr.learners.counterfactual.listwise import softmax_loss
 from cuolr.learners.counterfactual.naive import Naive
 from cuolr.logs.aggregate import aggregate
+from cuolr.training.training_log import TrainingLog
 from tests.data.small_data import assert_same_log, candidates_of, random_log
 from tests.learners.lists import build, random_batch
 
@@ -16,11 +18,11 @@ def test_the_loss_is_the_softmax_loss_on_clicks_weighted_by_sessions() -> None:
     assert learner.update(batch)["ranking_loss"] == pytest.approx(expected)
 
 
-def test_the_log_is_aggregated_once() -> None:
+def test_it_learns_from_aggregated_lists() -> None:
     log = random_log(candidates_of(4, 2, 7), sessions=20, k=4)
-    prepared = build("naive").prepare(log)
-    assert_same_log(prepared, aggregate(log))
-    assert build("naive").prepare(prepared) is prepared
+    assert_same_log(TrainingLog.of(log).read_for(Naive, "naive"), aggregate(log))
+    with pytest.raises(InputError, match="aggregate: naive always learns from aggregated lists"):
+        TrainingLog.of(log).read_for(Naive, "naive", "no")
 
 
 def test_the_learned_scores_are_the_logarithm_of_clicks() -> None:

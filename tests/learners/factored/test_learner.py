@@ -127,7 +127,7 @@ def test_lists_without_clicks_leave_finite_numbers(lengths: tuple[int, ...]) -> 
     learner = build("factored", threads=1)
     for _ in range(2):
         assert all(np.isfinite(value) for value in learner.update(batch).values())
-    assert learner.held_out_score(batch).isfinite().all()
+    assert learner.held_out_scores(batch).isfinite().all()
 
 
 def test_a_log_without_a_click_is_ranked_by_something_finite() -> None:

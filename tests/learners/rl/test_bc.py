@@ -17,7 +17,7 @@ def test_a_policy_that_knows_nothing_pays_the_entropy_of_a_uniform_choice() -> N
         learner.actor.output.weight.zero_()
     batch = replace(random_batch(lengths=(4, 2)), weight=torch.ones(2))
     long, short = log(4) + log(3) + log(2) + log(1), log(2) + log(1)
-    assert learner.held_out_score(batch).tolist() == pytest.approx([-long / 4, -short / 2])
+    assert learner.held_out_scores(batch).tolist() == pytest.approx([-long / 4, -short / 2])
     assert learner.update(batch)["actor_loss"] == pytest.approx((long + short) / 6)
 
 

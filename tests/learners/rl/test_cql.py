@@ -22,7 +22,7 @@ def test_with_weight_zero_it_is_sac_to_the_bit(candidates: str) -> None:
     for seed in range(5):
         batch = random_batch(seed, lengths=(4, 2, 3, 4), n_unshown=3)
         assert cql.update(batch) == sac.update(batch)
-        assert torch.equal(cql.held_out_score(batch), sac.held_out_score(batch))
+        assert torch.equal(cql.held_out_scores(batch), sac.held_out_scores(batch))
     ours, theirs = cql.state()["networks"], sac.state()["networks"]
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)

@@ -1,0 +1,59 @@
+"""A package of somebody else: a learner, a click model, an encoder and a measure that `cuolr` finds by entry points."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuolr.clicks.click_model import CLICK_MODELS
+from cuolr.clicks.pbm import PositionBasedModel
+from cuolr.evaluation.measures import GradedLists
+from cuolr.networks.encoder import ENCODERS
+from cuolr.networks.mean import PreviousEncoder
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.training.base_learner import LEARNERS, FitTask, Learner
+from cuolr.types import Doubles
+
+
+@dataclass(frozen=True)
+class PopularityConfig:
+    """Settings of the popularity learner.
+
+    Attributes:
+        smoothing: Clicks that every document has before the first session.
+    """
+
+    smoothing: float = 1.0
+
+
+@LEARNERS.register("popularity")
+class Popularity(Learner):
+    """Ranks by the features that documents with many clicks have: a linear regression of click counts."""
+
+    Config = PopularityConfig
+    role = "baseline"
+    search_space = {"learner.smoothing": (0.5, 1.0)}  # noqa: RUF012
+
+    def fit(self, task: FitTask) -> LinearPolicy:
+        """No steps, so nothing for the loop to do."""
+        log = task.log
+        clicks = np.full(log.candidates.n_documents, self.config.smoothing)
+        weighted = log.clicks * log.count[:, None]
+        np.add.at(clicks, log.documents[log.where], weighted[log.where])
+        scaled = task.normaliser.apply(log.candidates).features
+        weights, *_ = np.linalg.lstsq(scaled, np.log(clicks), rcond=None)
+        return LinearPolicy(weights.astype(np.float32), task.normaliser)
+
+
+@CLICK_MODELS.register("half-blind")
+class HalfBlind(PositionBasedModel):
+    """A position-based user under another name."""
+
+
+@ENCODERS.register("foreign-mean")
+class ForeignMean(PreviousEncoder):
+    """The mean encoder under another name."""
+
+
+def top_grade(lists: GradedLists) -> Doubles:
+    """The grade of the first document."""
+    return lists.shown[:, 0].astype(np.float64)
