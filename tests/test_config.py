@@ -1,10 +1,11 @@
 from dataclasses import dataclass, field
+from math import inf, nan
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
-from cuolr.config import from_dict, read_toml, to_dict, to_toml
+from cuolr.config import Range, SettingError, check_ranges, from_dict, ranges_of, read_toml, to_dict, to_toml
 from cuolr.errors import InputError
 
 
@@ -79,3 +80,90 @@ def test_a_file_that_is_not_toml_is_one_line(tmp_path: Path) -> None:
         read_toml(tmp_path / "bad.toml")
     with pytest.raises(InputError, match=r"absent.toml: cannot be read \(No such file"):
         read_toml(tmp_path / "absent.toml")
+
+
+@dataclass(frozen=True)
+class Bounded:
+    rate: Annotated[float, Range(0, 1)] = 0.5
+    weight: Annotated[float, Range(1)] = 1.0
+    norm: Annotated[float, Range(above=0)] | None = None
+    held_out: Annotated[float, Range(above=0, below=1)] = 0.1
+    count: Annotated[int, Range(1)] = 1
+    sizes: tuple[Annotated[int, Range(1)], ...] = (1,)
+    pair: tuple[int, Annotated[int, Range(at_most=3)]] = (9, 3)
+    automatic: Annotated[float, Range(0)] | Literal["automatic"] = "automatic"
+    by_name: dict[str, Annotated[float, Range(0, 1)]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+
+@dataclass(frozen=True)
+class Holder:
+    bounded: Bounded = field(default_factory=Bounded)
+    plain: Literal["a", "b"] = "a"
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"rate": 2}, "setting 'rate': expected 0 to 1, found 2"),
+        ({"rate": nan}, "setting 'rate': expected 0 to 1, found nan"),
+        ({"weight": 0.5}, "setting 'weight': expected a finite number from 1 up, found 0.5"),
+        ({"weight": inf}, "setting 'weight': expected a finite number from 1 up, found inf"),
+        ({"norm": 0.0}, "setting 'norm': expected a finite number above 0, found 0.0"),
+        ({"held_out": 1.0}, "setting 'held_out': expected above 0 and below 1, found 1.0"),
+        ({"count": 0}, "setting 'count': expected a whole number from 1 up, found 0"),
+        ({"sizes": (4, 0)}, "setting 'sizes[1]': expected a whole number from 1 up, found 0"),
+        ({"pair": (9, 4)}, "setting 'pair[1]': expected a whole number at most 3, found 4"),
+        ({"automatic": -1}, "setting 'automatic': expected a finite number from 0 up, found -1"),
+        ({"by_name": {"x": 2}}, "setting 'by_name.x': expected 0 to 1, found 2"),
+    ],
+)
+def test_a_number_out_of_its_range_is_named(values: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        Bounded(**values)
+    assert caught.value.problems == [problem]
+
+
+def test_the_ends_of_a_range_are_in_it_and_none_is_no_number() -> None:
+    assert Bounded(rate=0, weight=1, norm=None, count=1, pair=(9, 3)) == Bounded(rate=0)
+    assert Bounded(rate=1, norm=1e-12, automatic=0, by_name={"x": 1})
+
+
+def test_every_setting_out_of_range_is_reported_with_the_table_it_is_in() -> None:
+    with pytest.raises(InputError) as caught:
+        from_dict(Holder, {"bounded": {"rate": 2, "sizes": [0]}, "plain": "c"}, "learner")
+    assert caught.value.problems == [
+        "setting 'learner.bounded.rate': expected 0 to 1, found 2.0",
+        "setting 'learner.bounded.sizes[0]': expected a whole number from 1 up, found 0",
+        "setting 'learner.plain': expected one of 'a', 'b', found 'c'",
+    ]
+
+
+def test_a_config_checks_the_ranges_of_the_configs_in_it() -> None:
+    @dataclass(frozen=True)
+    class Unchecked:
+        rate: Annotated[float, Range(0, 1)] = 0.5
+
+    @dataclass(frozen=True)
+    class Checked:
+        inner: Unchecked = field(default_factory=Unchecked)
+
+    with pytest.raises(SettingError, match=r"setting 'inner\.rate': expected 0 to 1, found 2"):
+        check_ranges(Checked(Unchecked(rate=2)))
+
+
+def test_ranges_are_told_in_words() -> None:
+    assert ranges_of(Holder) == {
+        "bounded.rate": "0 to 1",
+        "bounded.weight": "a finite number from 1 up",
+        "bounded.norm": "a finite number above 0 or none",
+        "bounded.held_out": "above 0 and below 1",
+        "bounded.count": "a whole number from 1 up",
+        "bounded.sizes": "a list of a whole number from 1 up",
+        "bounded.pair": "a list of a whole number, a whole number at most 3",
+        "bounded.automatic": "a finite number from 0 up or 'automatic'",
+        "bounded.by_name": "a table with 0 to 1 for each key",
+        "plain": "one of 'a', 'b'",
+    }

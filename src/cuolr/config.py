@@ -1,15 +1,16 @@
-"""Frozen dataclasses to and from plain dictionaries and TOML, with strict keys and types.
+"""Settings: frozen dataclasses whose types say what a value may be, to and from dictionaries and TOML.
 
-A misspelt key or a value of the wrong type is an error that names it; nothing is ignored and nothing is guessed.
+A misspelt name, a value of the wrong type or one out of range is an error that names the setting.
 """
 
 import dataclasses
+import math
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import tomli_w
 
@@ -17,6 +18,85 @@ from cuolr.errors import InputError
 from cuolr.registry import unknown_name
 
 C = TypeVar("C")
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The values that a number may have, as an annotation of its type. NaN and the infinities are in no range.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Config:
+    ...     learning_rate: Annotated[float, Range(0, 1)] = 1e-4
+    ...     max_norm: Annotated[float, Range(above=0)] | None = 1.0
+    ...     hidden: tuple[Annotated[int, Range(1)], ...] = (256, 256)
+    ...
+    ...     def __post_init__(self) -> None:
+    ...         check_ranges(self)
+    >>> Config(learning_rate=2)
+    Traceback (most recent call last):
+        ...
+    cuolr.config.SettingError: setting 'learning_rate': expected 0 to 1, found 2
+    >>> ranges_of(Config)["max_norm"]
+    'a finite number above 0 or none'
+
+    Attributes:
+        at_least: The lowest value.
+        at_most: The highest value.
+        above: All values are above it.
+        below: All values are below it.
+    """
+
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
+
+    def __contains__(self, value: float) -> bool:
+        return math.isfinite(value) and self.at_least <= value <= self.at_most and self.above < value < self.below
+
+    def describe(self, kind: Any = float) -> str:
+        """The range in words, for numbers of the type `kind`.
+
+        >>> Range(0, 1).describe(), Range(1).describe(int), Range(above=0, at_most=1).describe()
+        ('0 to 1', 'a whole number from 1 up', 'above 0 and at most 1')
+        """
+        number = "a whole number" if kind is int else "a finite number"
+        if math.isfinite(self.at_least) and math.isfinite(self.at_most):
+            return f"{self.at_least:.12g} to {self.at_most:.12g}"
+        if math.isfinite(self.at_least) and self.below == math.inf:
+            return f"{number} from {self.at_least:.12g} up"
+        limits = {"above": self.above, "at least": self.at_least, "below": self.below, "at most": self.at_most}
+        words = [f"{word} {limit:.12g}" for word, limit in limits.items() if math.isfinite(limit)]
+        return " and ".join(words) if len(words) > 1 else " ".join([number, *words])
+
+
+class SettingError(InputError):
+    """Settings with values that they cannot have; raised by a config's `__post_init__`.
+
+    Attributes:
+        of_settings: What is wrong, by name within the config. `from_dict` adds the table that the config is in.
+    """
+
+    def __init__(self, of_settings: Mapping[str, str]) -> None:
+        self.of_settings = of_settings
+        super().__init__([f"setting '{name}': {problem}" for name, problem in of_settings.items()])
+
+
+def check_ranges(config: Any) -> None:
+    """Refuse a config that has numbers outside of their `Range`, also in lists and in nested configs."""
+    if problems := dict(_out_of_range(type(config), config, "")):
+        raise SettingError(problems)
+
+
+def ranges_of(config_class: type) -> dict[str, str]:
+    """What each setting may be, in words; the settings of nested configs as `outer.inner`."""
+    ranges: dict[str, str] = {}
+    for name, hint in _annotated_hints(config_class).items():
+        if dataclasses.is_dataclass(hint):
+            ranges |= {f"{name}.{inner}": words for inner, words in ranges_of(typing.cast("type", hint)).items()}
+        else:
+            ranges[name] = _describe(hint)
+    return ranges
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -57,7 +137,7 @@ def from_dict(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
     Args:
         cls: The dataclass.
         values: A value per field; fields with a default may be missing.
-        where: Prefix for error messages, such as a file name or the path of a nested table.
+        where: Prefix of the names in error messages: the path of the table, such as `learner.encoder_settings`.
     """
     hints = typing.get_type_hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
@@ -69,7 +149,18 @@ def from_dict(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and name not in values:
             raise InputError(f"setting '{prefix}{name}' is missing; expected {_describe(hints[name])}")
-    return cls(**{key: _convert(hints[key], value, f"{prefix}{key}") for key, value in values.items()})
+    converted, problems = {}, []
+    for key, value in values.items():
+        try:
+            converted[key] = _convert(hints[key], value, f"{prefix}{key}")
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    try:
+        return cls(**converted)
+    except SettingError as error:
+        raise InputError([f"setting '{prefix}{name}': {text}" for name, text in error.of_settings.items()]) from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -122,12 +213,44 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
     raise InputError(f"setting '{name}': expected {_describe(hint)}, found {value!r}")
 
 
+def _annotated_hints(config_class: type) -> dict[str, Any]:
+    """The types of the fields of a dataclass, with their ranges."""
+    hints = typing.get_type_hints(config_class, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(config_class)}
+
+
+def _out_of_range(hint: Any, value: Any, name: str) -> Iterator[tuple[str, str]]:
+    """The name of each number in `value` that is outside of its range, with the problem."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        yield from _out_of_range(arguments[0], value, name)
+        if isinstance(value, int | float):
+            ranges = (extra for extra in arguments[1:] if isinstance(extra, Range))
+            yield from ((name, f"expected {r.describe(arguments[0])}, found {value}") for r in ranges if value not in r)
+    elif origin in (typing.Union, types.UnionType):
+        for option in arguments:
+            yield from _out_of_range(option, value, name)
+    elif origin is tuple and isinstance(value, list | tuple):
+        of_items = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+        for number, (of_item, item) in enumerate(zip(of_items, value, strict=False)):
+            yield from _out_of_range(of_item, item, f"{name}[{number}]")
+    elif origin is dict and isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _out_of_range(arguments[1], item, f"{name}.{key}")
+    elif dataclasses.is_dataclass(hint) and dataclasses.is_dataclass(value):
+        for key, of_item in _annotated_hints(type(value)).items():
+            yield from _out_of_range(of_item, getattr(value, key), f"{name}.{key}" if name else key)
+
+
 def _describe(hint: Any) -> str:
-    """A type as a user would say it."""
+    """A type, and the range of its values, in words."""
     words = {float: "a number", int: "a whole number", str: "a text", bool: "true or false", type(None): "none"}
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        ranges = [extra.describe(arguments[0]) for extra in arguments[1:] if isinstance(extra, Range)]
+        return " and ".join(ranges) or _describe(arguments[0])
     if origin is typing.Literal:
-        return "one of " + ", ".join(repr(option) for option in arguments)
+        return ("one of " if len(arguments) > 1 else "") + ", ".join(repr(option) for option in arguments)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_describe(option) for option in arguments)
     if origin is dict:
