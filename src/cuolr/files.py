@@ -1,17 +1,28 @@
-"""Files and folders that are either there and whole, or not there at all."""
+"""Files and folders that are either complete or absent, and what is recorded with them: hashes and versions."""
 
 import hashlib
+import json
 import os
+import platform
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+import cuolr
 from cuolr.errors import InputError
 
-# The names of what is being written, or of what a kill has left of it.
+# The names of files that are being written, or that a killed process left unfinished.
 UNFINISHED = ".*.unfinished"
+# Packages that numbers depend on.
+DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "polars")
+# Rows of an array, and bytes of a file, that are hashed at a time: memory is bounded however large they are.
+ROWS_AT_A_TIME, BYTES_AT_A_TIME = 1 << 16, 1 << 20
 
 
 @contextmanager
@@ -112,7 +123,53 @@ def _beside(path: Path) -> Path:
     return path.with_name(UNFINISHED.replace("*", f"{path.name}.{uuid.uuid4().hex[:12]}"))
 
 
-def content_hash(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def content_hash(*parts: Any) -> str:
+    """SHA-256 of all parts together, in hexadecimal digits.
+
+    >>> content_hash({"b": 2, "a": (1,)}) == content_hash('{"a": [1], "b": 2}')
+    True
+
+    Args:
+        parts: Bytes; a text; a path, for the content of the file; an array, for its shape, type and values; anything
+            else as JSON, whatever the order of its keys.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        for data in _bytes_of(part):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """What numbers depend on, to be recorded with them: the versions of cuolr, packages and Python, and the machine."""
+    return {
+        "cuolr": cuolr.__version__,
+        **{name: version for name in DECIDING if (version := _version(name)) is not None},
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
+
+
+def _bytes_of(part: Any) -> Iterator[Any]:
+    if isinstance(part, Path):
+        with part.open("rb") as file:
+            while data := file.read(BYTES_AT_A_TIME):
+                yield data
+    elif isinstance(part, np.ndarray):
+        yield str((part.shape, part.dtype.str)).encode()
+        for start in range(0, len(part), ROWS_AT_A_TIME):
+            yield np.ascontiguousarray(part[start : start + ROWS_AT_A_TIME]).data
+    elif isinstance(part, bytes | memoryview):
+        yield part
+    elif isinstance(part, str):
+        yield part.encode()
+    else:
+        # Read back once: JSON has lists where Python may have tuples, and texts as keys.
+        yield json.dumps(json.loads(json.dumps(part)), sort_keys=True).encode()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -10,7 +10,6 @@ No relevance label is in any of them.
 
 import itertools
 import json
-import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,11 +20,10 @@ import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
-import cuolr
 from cuolr.data.candidate_store import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError
-from cuolr.files import atomic_folder
+from cuolr.files import atomic_folder, versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import check_rows, expected_types, to_numpy
 from cuolr.types import Ints
@@ -77,12 +75,7 @@ def write_click_log(
             "k": first.k,
             "rows": rows,
             "sessions": sessions,
-            "versions": {
-                "cuolr": cuolr.__version__,
-                "numpy": np.__version__,
-                "polars": pl.__version__,
-                "python": platform.python_version(),
-            },
+            "versions": versions(),
             "source": dict(source or {}),
         }
         if more is not None:
