@@ -38,7 +38,10 @@ def test_a_folder_is_replaced_only_when_told(tmp_path: Path) -> None:
     target = tmp_path / "folder"
     target.mkdir()
     (target / "old").write_text("")
-    with pytest.raises(InputError, match=r"exists already; give another path, or --overwrite"), atomic_folder(target):
+    with (
+        pytest.raises(InputError, match=r"exists already; choose another path"),
+        atomic_folder(target),
+    ):
         pass
     with pytest.raises(InputError, match="has no mark, so it is not replaced"), atomic_folder(target, True, "mark"):
         pass
@@ -65,10 +68,10 @@ def test_several_files_are_checked_before_any_is_written(tmp_path: Path) -> None
     folder.mkdir()
     check_files((tmp_path / "a", None, tmp_path / "new" / "b"), overwrite=False)
     for files, overwrite, problem in (
-        ((tmp_path / "a", tmp_path / "folder" / ".." / "a"), True, "found the same one twice"),
+        ((tmp_path / "a", tmp_path / "folder" / ".." / "a"), True, "a: given for two outputs"),
         ((tmp_path / "a", there), False, "there: exists already"),
-        ((tmp_path / "a", folder), True, "folder: expected the name of a file, found a folder"),
-        ((tmp_path / "a", there / "new" / "b"), True, "expected a folder to write it to, found the file"),
+        ((tmp_path / "a", folder), True, "folder: is a folder; choose the name of a file"),
+        ((tmp_path / "a", there / "new" / "b"), True, "cannot be written, because .*there is a file"),
     ):
         with pytest.raises(InputError, match=problem):
             check_files(files, overwrite)
