@@ -12,7 +12,7 @@ from benchmarks.table import Row, peak_memory
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.logs.aggregate import aggregate_folder
-from cuolr.logs.importing.table import import_log
+from cuolr.logs.importing.table import read_log_table
 from cuolr.logs.log_folder import SESSIONS_FILE
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.random_policy import RandomPolicy
@@ -48,7 +48,7 @@ def _aggregate(folder: Path) -> tuple[int, int]:
 
 
 def _import(table: Path) -> tuple[int, int]:
-    return len(import_log(table, _dataset().candidates)), peak_memory()
+    return len(read_log_table(table, _dataset().candidates)), peak_memory()
 
 
 def _write_table(log: Path, table: Path) -> None:

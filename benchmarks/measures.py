@@ -7,14 +7,15 @@ import numpy as np
 from sklearn.metrics import ndcg_score
 
 from benchmarks.table import Row
-from cuolr.evaluation.measures import MEASURES, GradedLists, Measure
+from cuolr.evaluation.measures import GradedLists, Measure, measure_names
 from cuolr.policies.policy import rank_by_score
 from cuolr.types import Candidates, Doubles, Floats, RankingDataset
 
 QUERIES, DOCUMENTS, TOP = 10_000, 125, 10
 GRADES = (0.52, 0.32, 0.13, 0.02, 0.01)  # about as often as in MSLR-WEB10K
 CLICK_MODELS = ("pbm", "cascade", "dcm", "ccm", "ubm")
-ALL = [f"{name}@{k}" for name in MEASURES.names() for k in (3, 5, 10)] + [f"clicks:{name}@10" for name in CLICK_MODELS]
+OF_RELEVANCE = [name for name in measure_names() if ":" not in name]
+ALL = [f"{name}@{k}" for name in OF_RELEVANCE for k in (3, 5, 10)] + [f"clicks:{name}@10" for name in CLICK_MODELS]
 PEER_QUERIES, PEER_MEASURES = 500, ("ndcg@3", "ndcg@5", "ndcg@10")
 REPEATS = 3
 

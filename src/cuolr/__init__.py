@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cuolr.errors import InputError as InputError
     from cuolr.estimator import Ranker as Ranker
     from cuolr.evaluation.evaluate import evaluate as evaluate
+    from cuolr.log_import import import_log as import_log
     from cuolr.logs.aggregate import aggregate as aggregate
     from cuolr.logs.clicklog import ClickLog as ClickLog
     from cuolr.logs.log_folder import load_click_log as load_click_log
@@ -44,6 +45,7 @@ _HOMES = {
     "evaluate": "cuolr.evaluation.evaluate",
     "fit_ranksvm": "cuolr.supervised.ranksvm",
     "generate_splits": "cuolr.data.synthetic",
+    "import_log": "cuolr.log_import",
     "load_click_log": "cuolr.logs.log_folder",
     "load_policy": "cuolr.policies.store",
     "read_candidates": "cuolr.data.candidate_reader",

@@ -81,6 +81,9 @@ class SettingError(InputError):
         self.of_settings = of_settings
         super().__init__([f"setting '{name}': {problem}" for name, problem in of_settings.items()])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.of_settings,)
+
 
 def check_ranges(config: Any) -> None:
     """Refuse a config that has numbers outside of their `Range`, also in lists and in nested configs."""

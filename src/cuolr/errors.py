@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 
-class InputError(Exception):
-    """Bad input from outside: a file, a flag, a name.
+class InputError(ValueError):
+    """Bad input from outside: a file, a parameter, a name.
 
     The command line prints one line per problem on stderr and exits with status 2; a user never sees a traceback.
 
@@ -16,6 +17,9 @@ class InputError(Exception):
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)
         super().__init__("\n".join(self.problems))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
 
 
 def check_at_least(name: str, value: int, least: int) -> None:

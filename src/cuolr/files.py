@@ -1,22 +1,33 @@
-"""Files and folders that are either there and whole, or not there at all."""
+"""Files and folders that are either complete or absent, and what is recorded with them: hashes and versions."""
 
 import hashlib
+import json
 import os
+import platform
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+import cuolr
 from cuolr.errors import InputError
 
-# The names of what is being written, or of what a kill has left of it.
+# The names of files that are being written, or that a killed process left unfinished.
 UNFINISHED = ".*.unfinished"
+# Packages that numbers depend on.
+DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "polars")
+# Rows of an array, and bytes of a file, that are hashed at a time: memory is bounded however large they are.
+ROWS_AT_A_TIME, BYTES_AT_A_TIME = 1 << 16, 1 << 20
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes the name `path` when the block ends well, and goes when it does not.
+    """A temporary path beside `path` to write to; renamed to `path` if the block succeeds, removed if it fails.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "answer.txt"
@@ -35,11 +46,11 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path, overwrite: bool = False, ours: str | None = None) -> Iterator[Path]:
-    """An empty folder beside `path` to fill; it takes the name `path` when the block ends well.
+    """An empty temporary folder beside `path` to fill; renamed to `path` if the block succeeds, removed if it fails.
 
     Args:
-        path: Where the folder is to be; its parents are made.
-        overwrite: Whether a folder that is there already is replaced; otherwise it is an error, before any work.
+        path: The folder to create; its parents are created, too.
+        overwrite: Whether an existing folder is replaced; otherwise it is an error, before any work.
         ours: See `refuse_existing`.
     """
     refuse_existing(path, overwrite, ours)
@@ -54,48 +65,56 @@ def atomic_folder(path: Path, overwrite: bool = False, ours: str | None = None) 
 
 
 def refuse_existing(path: Path, overwrite: bool, ours: str | None = None) -> None:
-    """Stop before any work where the result could not be put.
+    """Raise before any work if the output path is taken.
 
     Args:
-        path: Where it is to be.
-        overwrite: Whether what is there may be replaced.
-        ours: A file that every folder of this kind has; one without it is somebody's and is never replaced.
+        path: The output path.
+        overwrite: Whether an existing output may be replaced.
+        ours: A file that every output folder of this kind contains; a folder without it is never replaced.
     """
     if not path.exists():
         return
     if not overwrite:
-        raise InputError(f"{path}: exists already; give another path, or --overwrite to replace it")
+        raise InputError(
+            f"{path}: exists already; choose another path or allow overwriting (overwrite=True, --overwrite)"
+        )
     if ours is not None and not (path / ours).is_file():
-        raise InputError(f"{path}: has no {ours}, so it is not replaced; give another path, or remove it yourself")
+        raise InputError(f"{path}: has no {ours}, so it is not replaced; choose another path or remove it first")
 
 
 def check_files(paths: Iterable[Path | None], overwrite: bool) -> None:
-    """Stop before any work where one of several files could not be written, or two are the same.
+    """Raise before any work if one of several output files could not be written, or if two are the same.
 
     Args:
-        paths: Where they are to be; None = not asked for.
-        overwrite: Whether files that are there may be replaced.
+        paths: The output paths; None = not requested.
+        overwrite: Whether existing files may be replaced.
     """
     files = [path for path in paths if path is not None]
     for number, file in enumerate(files):
         if file.resolve() in [other.resolve() for other in files[:number]]:
-            raise InputError(f"{file}: expected a file of its own for each output, found the same one twice")
+            raise InputError(f"{file}: given for two outputs; choose a file of its own for each")
         refuse_existing(file, overwrite)
         if file.is_dir():
-            raise InputError(f"{file}: expected the name of a file, found a folder")
+            raise InputError(f"{file}: is a folder; choose the name of a file")
         there = next(folder for folder in file.absolute().parents if folder.exists())
         if not there.is_dir():
-            raise InputError(f"{file}: expected a folder to write it to, found the file {there}")
+            raise InputError(f"{file}: cannot be written, because {there} is a file, not a folder")
 
 
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a name that does not say what the file is to be."""
+    """Raise if the name of a file does not say its format."""
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{path}: expected a name that ends in {', '.join(suffixes)}, found '{path.suffix}'")
 
 
+def require_file(path: Path) -> None:
+    """Raise if there is no such file."""
+    if not path.is_file():
+        raise InputError(f"{path}: is a folder; expected a file" if path.exists() else f"{path}: file not found")
+
+
 def _put_in_place(unfinished: Path, path: Path, overwrite: bool) -> None:
-    """Give a folder its name; where that fails, what had the name before has it again."""
+    """Rename a folder to `path`; on failure the previous folder is put back."""
     replaced = _beside(path)
     if overwrite and path.exists():
         os.rename(path, replaced)
@@ -112,7 +131,53 @@ def _beside(path: Path) -> Path:
     return path.with_name(UNFINISHED.replace("*", f"{path.name}.{uuid.uuid4().hex[:12]}"))
 
 
-def content_hash(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def content_hash(*parts: Any) -> str:
+    """SHA-256 of all parts together, in hexadecimal digits.
+
+    >>> content_hash({"b": 2, "a": (1,)}) == content_hash('{"a": [1], "b": 2}')
+    True
+
+    Args:
+        parts: Bytes; a text; a path, for the content of the file; an array, for its shape, type and values; anything
+            else as JSON, whatever the order of its keys.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        for data in _bytes_of(part):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """What numbers depend on, to be recorded with them: the versions of cuolr, packages and Python, and the machine."""
+    return {
+        "cuolr": cuolr.__version__,
+        **{name: version for name in DECIDING if (version := _version(name)) is not None},
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
+
+
+def _bytes_of(part: Any) -> Iterator[Any]:
+    if isinstance(part, Path):
+        with part.open("rb") as file:
+            while data := file.read(BYTES_AT_A_TIME):
+                yield data
+    elif isinstance(part, np.ndarray):
+        yield str((part.shape, part.dtype.str)).encode()
+        for start in range(0, len(part), ROWS_AT_A_TIME):
+            yield np.ascontiguousarray(part[start : start + ROWS_AT_A_TIME]).data
+    elif isinstance(part, bytes | memoryview):
+        yield part
+    elif isinstance(part, str):
+        yield part.encode()
+    else:
+        # Read back once: JSON has lists where Python may have tuples, and texts as keys.
+        yield json.dumps(json.loads(json.dumps(part)), sort_keys=True).encode()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

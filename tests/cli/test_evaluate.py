@@ -143,7 +143,7 @@ def test_one_file_cannot_hold_two_outputs(run: Run, tmp_path: Path) -> None:
     for first, second in (("--trec-run", "--qrels"), ("--per-query", "--qrels"), ("--trec-run", "--per-query")):
         result = run("evaluate", tmp_path / "model", "--data", tmp_path, first, out, second, out)
         assert (result.status, len(result.err.splitlines())) == (2, 1)
-        assert "out.csv: expected a file of its own for each output, found the same one twice" in result.err
+        assert "out.csv: given for two outputs; choose a file of its own for each" in result.err
 
 
 def test_nothing_is_written_where_one_of_the_outputs_cannot_be(run: Run, model: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ def test_everything_with_a_name_is_listed(run: Run) -> None:
     assert {"sac", "cql", "bc"} <= set(names["learners"])
     assert {"attention", "position"} <= set(names["encoders"])
     assert names["presets of training"] == ["default", "paper"]
-    assert {"ndcg@k", "clicks:<model>@k"} <= set(names["measures"])
+    assert {"ndcg@k", "clicks:<click model>@k"} <= set(names["measures"])
     assert {"table1", "table2", "conservatism", "logging_quality", "robustness"} <= set(names["experiments"])
 
 

@@ -194,5 +194,5 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "features.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="cannot be read"):
         read_candidates(tmp_path / "features.parquet")
-    with pytest.raises(InputError, match="expected a file, found nothing"):
+    with pytest.raises(InputError, match="file not found"):
         read_candidates(tmp_path / "nothing.parquet")

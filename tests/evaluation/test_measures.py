@@ -9,15 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import dcg_score, ndcg_score
 
-from cuolr.clicks.click_model import click_model
 from cuolr.errors import InputError
 from cuolr.evaluation.measures import (
-    MEASURES,
     GradedLists,
     Measure,
     WithoutRelevant,
-    expected_clicks,
     mean_over_queries,
+    measure_names,
     measure_ranking,
     what_counts,
 )
@@ -25,6 +23,8 @@ from cuolr.policies.policy import rank_by_score
 from cuolr.types import Candidates, RankingDataset
 
 Queries = list[list[int]]
+# Measures of relevance, which a query without a relevant document does not have.
+OF_RELEVANCE = [name for name in measure_names() if not name.startswith("clicks:")]
 
 
 def dataset_of(queries: Queries, max_grade: int = 4) -> RankingDataset:
@@ -74,7 +74,7 @@ def test_empty_positions_gain_nothing() -> None:
     assert measure_ranking(dataset, ranking_of([[-1, -1], [2, -1]]), "dcg@2") == pytest.approx([0, 1 / log2(2)])
 
 
-@pytest.mark.parametrize("measure", [*MEASURES.names(), "clicks:ubm"])
+@pytest.mark.parametrize("measure", [*OF_RELEVANCE, "clicks:ubm"])
 def test_a_cutoff_beyond_all_documents_costs_no_memory(measure: str) -> None:
     dataset = dataset_of([[0, 1, 3], [2]])
     ranking = ranking_of([[0, 1, 2], [0, -1, -1]])
@@ -86,7 +86,7 @@ def test_a_short_query_is_complete_whatever_the_cutoff() -> None:
     assert measure_ranking(dataset_of([[0, 1]]), ranking_of([[0, 1]]), "ndcg@10") == pytest.approx([1 / log2(3)])
 
 
-@pytest.mark.parametrize("measure", MEASURES.names())
+@pytest.mark.parametrize("measure", OF_RELEVANCE)
 @pytest.mark.parametrize(("option", "value"), [("zero", 0.0), ("one", 1.0), ("skip", np.nan)])
 def test_a_query_without_a_relevant_document_counts_what_the_option_says(
     measure: str, option: str, value: float
@@ -112,6 +112,11 @@ def test_words_name_the_measures_that_the_option_does_not_touch() -> None:
     assert what_counts("skip", ["ndcg@10", "clicks:pbm@5"]) == "skipped (clicks:pbm@5: their own value)"
     assert what_counts("one", ["dcg@1", "dcg-linear@2"]) == "counted as 1 (dcg@1, dcg-linear@2: 0)"
     assert what_counts("zero", ["dcg@1"]) == "counted as 0"
+
+
+def test_only_measures_that_depend_on_the_highest_grade_need_the_scale() -> None:
+    assert [name for name in OF_RELEVANCE if Measure(name, 1).needs_scale] == ["err"]
+    assert Measure.parse("clicks:pbm@1").needs_scale
 
 
 def test_the_mean_leaves_out_skipped_queries() -> None:
@@ -141,6 +146,8 @@ def test_a_list_shorter_than_the_cutoff_is_refused() -> None:
         ("ndcg@" + "9" * 19, "found '9999999999999999999'"),
         ("ndcg@" + "9" * 5_000, "from 1 to"),
         ("", "unknown measure ''"),
+        ("ndcg:pbm@10", "measure 'ndcg:pbm': expected 'ndcg' without a parameter, found ':pbm'"),
+        ("clicks@10", "measure 'clicks': expected 'clicks:<click model>', found no click model"),
     ],
 )
 def test_a_misspelt_measure_is_refused(text: str, message: str) -> None:
@@ -148,7 +155,7 @@ def test_a_misspelt_measure_is_refused(text: str, message: str) -> None:
         Measure.parse(text)
 
 
-@given(st.sampled_from(MEASURES.names()), st.integers(1, 1000))
+@given(st.sampled_from(OF_RELEVANCE), st.integers(1, 1000))
 def test_a_measure_is_read_as_it_is_written(name: str, cutoff: int) -> None:
     assert Measure.parse(str(Measure(name, cutoff))) == Measure(name, cutoff)
 
@@ -217,9 +224,6 @@ def test_expected_clicks_are_the_return_of_the_ranking_mdp() -> None:
     first, second = 1.0, 0.1
     assert measure_ranking(dataset, ranking, "clicks:pbm@2") == pytest.approx([0.68 * first + 0.61 * second])
     assert measure_ranking(dataset, ranking, "clicks:cascade@2") == pytest.approx([first + (1 - first) * second])
-    lists = GradedLists.of(dataset, ranking)
-    value = expected_clicks(lists, click_model("pbm"), discount=0.8)
-    assert value == pytest.approx([0.68 * first + 0.8 * 0.61 * second])
 
 
 def test_expected_clicks_under_an_unknown_model_are_refused() -> None:

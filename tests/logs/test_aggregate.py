@@ -66,6 +66,36 @@ def test_sessions_keep_their_logging_propensity() -> None:
     assert aggregated.clicks.tolist() == [[1 / 2, 0], [0, 0]]
 
 
+def test_rewards_are_averaged_as_clicks_are() -> None:
+    log = log_of(candidates_of(2), [0] * 4, [[1, 0]] * 4, [[1, 0]] * 4)
+    reward = np.array([[5, 0], [0, 1], [0, 1], [1, 1]], np.float32)
+    aggregated = aggregate(replace(log, reward=reward))
+    assert aggregated.reward is not None
+    assert aggregated.reward.tolist() == [[6 / 4, 3 / 4]]
+    again = aggregate(aggregated).reward
+    assert again is not None
+    assert again.tolist() == [[6 / 4, 3 / 4]]
+
+
+def test_lists_at_different_positions_of_the_page_are_not_merged() -> None:
+    log = log_of(candidates_of(2), [0] * 3, [[1, 0]] * 3, [[1, 0], [0, 0], [0, 0]])
+    aggregated = aggregate(replace(log, page_position=np.array([[0, 1], [0, 3], [0, 1]], np.int32)))
+    assert aggregated.page_position is not None
+    assert aggregated.page_position.tolist() == [[0, 1], [0, 3]]
+    assert aggregated.count.tolist() == [2, 1]
+    assert aggregated.clicks.tolist() == [[1 / 2, 0], [0, 0]]
+
+
+def test_lists_in_different_contexts_are_not_merged() -> None:
+    log = log_of(candidates_of(2), [0] * 4, [[1, 0]] * 4, [[1, 0], [0, 0], [0, 0], [0, 1]])
+    context = {"device": np.array(["phone", "desktop", "phone", "phone"]), "columns": np.array([1, 1, 1, 2])}
+    aggregated = aggregate(replace(log, context=context))
+    assert aggregated.context["device"].tolist() == ["desktop", "phone", "phone"]
+    assert aggregated.context["columns"].tolist() == [1, 1, 2]
+    assert aggregated.count.tolist() == [1, 2, 1]
+    assert aggregated.clicks.tolist() == [[0, 0], [1 / 2, 0], [0, 1]]
+
+
 def test_the_order_of_the_sessions_does_not_matter() -> None:
     log = random_log(candidates_of(5, 2, 9), sessions=500, k=4)
     shuffled = log.select(np.random.default_rng(0).permutation(500))
@@ -84,7 +114,7 @@ def test_parts_that_were_aggregated_before_add_up() -> None:
     log = random_log(candidates_of(3), sessions=90, k=2)
     parts = [aggregate(log.select(slice(0, 30))), aggregate(log.select(slice(30, 90)))]
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-    joined = aggregate(ClickLog(candidates=log.candidates, aggregated=True, **columns))
+    joined = aggregate(ClickLog.from_columns(log.candidates, columns, aggregated=True))
     whole = aggregate(log)
     np.testing.assert_array_equal(joined.count, whole.count)
     np.testing.assert_allclose(joined.clicks, whole.clicks, rtol=1e-15)

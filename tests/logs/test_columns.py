@@ -82,7 +82,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a query that is none": (edit_sessions(query=pl.lit(3)), "row 1: expected a query between 0 and 2 .50 such rows"),
     "a slot that is none": (
         edit_sessions(query=pl.when(ROW == 6).then(1).otherwise(2)),
-        r"row 7: ranking: expected slots of the query's documents, or −1 \(1 such rows",
+        r"row 7: ranking: expected candidate indices of the query, or −1 \(1 such rows",
     ),
     "a gap in a list": (
         edit_sessions(ranking=pl.lit([-1, 0, 1, -1], pl.Array(pl.Int16, 4)), clicks=pl.lit([0] * 4, pl.List(pl.UInt8))),
@@ -125,6 +125,38 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "an impossible propensity": (
         edit_sessions(logging_propensity=pl.lit([0.5, 0.0, 0.5, 0.5], pl.Array(pl.Float32, 4))),
         "logging_propensity: expected more than 0 and at most 1",
+    ),
+    "a reward that is no number": (
+        edit_sessions(reward=pl.lit([1.0, np.nan, 0, 0], pl.Array(pl.Float32, 4))),
+        "reward: expected finite numbers",
+    ),
+    "a reward of nothing": (
+        edit_sessions(reward=pl.lit([1.0] * 4, pl.Array(pl.Float32, 4))),
+        "reward: expected 0 where nothing was shown",
+    ),
+    "a document nowhere on the page": (
+        edit_sessions(page_position=pl.lit([-1, 0, 1, 2], pl.Array(pl.Int32, 4))),
+        "page_position: expected 0 or more where a document was shown",
+    ),
+    "nothing at a position of the page": (
+        edit_sessions(page_position=pl.lit([0, 1, 2, 3], pl.Array(pl.Int32, 4))),
+        "page_position: expected −1 where nothing was shown",
+    ),
+    "positions of the page out of order": (
+        edit_sessions(page_position=pl.lit([0, 2, 2, 3], pl.Array(pl.Int32, 4))),
+        "page_position: expected to increase down the list",
+    ),
+    "a label as context": (
+        edit_sessions(**{"context.relevance": pl.lit(1)}),
+        "unexpected column 'context.relevance'",
+    ),
+    "a list as context": (
+        edit_sessions(**{"context.clicked_before": pl.lit([1], pl.List(pl.Int64))}),
+        "unexpected column 'context.clicked_before'",
+    ),
+    "a null as context": (
+        edit_sessions(**{"context.device": pl.lit(None, pl.String)}),
+        "column 'context.device': expected a value in every row, found 50",
     ),
     "an impossible examination": (
         edit_sessions(examination=pl.lit([3, 0, 0, 0], pl.Array(pl.UInt8, 4))),

@@ -28,6 +28,8 @@ from cuolr.logs.log_folder import (
 from cuolr.policies.random_policy import RandomPolicy
 from tests.data.small_data import assert_same_log, candidates_of, dataset_of, full_log, log_of, random_log
 
+HALVES = (slice(0, 25), slice(25, 50))
+
 
 @pytest.mark.parametrize(
     "log",
@@ -37,10 +39,20 @@ from tests.data.small_data import assert_same_log, candidates_of, dataset_of, fu
         full_log(),
         replace(full_log(), timestamp=np.arange(50).astype("datetime64[us]")),
         replace(full_log(), timestamp=np.linspace(0, 1, 50)),
+        replace(full_log(), context={"returning": np.arange(50) % 2 == 0, "age": np.linspace(0, 1, 50)}),
         aggregate(full_log()),
         random_log(candidates_of(40_000), sessions=3, k=2),
     ],
-    ids=["plain", "no document ids", "all columns", "dates", "fractions of seconds", "aggregated", "a long query"],
+    ids=[
+        "plain",
+        "no document ids",
+        "all columns",
+        "dates",
+        "fractions of seconds",
+        "numbers as context",
+        "aggregated",
+        "a long query",
+    ],
 )
 def test_a_loaded_log_is_the_saved_one(log: ClickLog, tmp_path: Path) -> None:
     save_click_log(log, tmp_path / "log")
@@ -214,6 +226,18 @@ def test_selected_rows_keep_all_their_columns() -> None:
     assert chosen.columns.keys() == log.columns.keys()
     for name, values in chosen.columns.items():
         np.testing.assert_array_equal(values, log.columns[name][[4, 2]])
+
+
+def test_texts_of_a_later_part_may_be_longer() -> None:
+    log = full_log()
+    device = np.array(["tv"] * 49 + ["refrigerator"])
+    parts = [replace(log.select(rows), context={"device": np.array(device[rows].tolist())}) for rows in HALVES]
+    assert concatenate(parts, 50).context["device"].tolist() == device.tolist()
+
+
+def test_columns_that_are_absent_are_not_stored(tmp_path: Path) -> None:
+    save_click_log(random_log(candidates_of(5), sessions=5, k=2), tmp_path / "log")
+    assert pl.read_parquet(tmp_path / "log" / "sessions.parquet").columns == ["query", "ranking", "clicks"]
 
 
 def test_a_log_knows_its_size() -> None:

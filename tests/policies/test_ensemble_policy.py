@@ -7,7 +7,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.ensemble_policy import BlendPolicy
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.policies.network_policy import ScorerPolicy
+from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy, save_policy
 from tests.small_log import small_candidates
@@ -16,10 +16,10 @@ CANDIDATES = small_candidates()
 NORMALISER = Normaliser.fit("log-min-max", CANDIDATES)
 
 
-def members() -> tuple[LinearPolicy, ScorerPolicy]:
+def members() -> tuple[LinearPolicy, NetworkPolicy]:
     with seeded(1):
         network = DocumentNetwork(4, (5,))
-    return LinearPolicy(np.array([1.0, 2.0, -1.0, 0.5], np.float32), NORMALISER), ScorerPolicy(network, NORMALISER)
+    return LinearPolicy(np.array([1.0, 2.0, -1.0, 0.5], np.float32), NORMALISER), NetworkPolicy(network, NORMALISER)
 
 
 def test_the_score_is_the_weighted_sum() -> None:
@@ -30,7 +30,7 @@ def test_the_score_is_the_weighted_sum() -> None:
 
 def test_a_member_of_weight_0_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     linear, network = members()
-    monkeypatch.setattr(ScorerPolicy, "score_scaled", lambda *_: pytest.fail("was asked"))
+    monkeypatch.setattr(NetworkPolicy, "score_scaled", lambda *_: pytest.fail("was asked"))
     scores = BlendPolicy([linear, network], [1, 0]).score(CANDIDATES)
     np.testing.assert_array_equal(scores, linear.score(CANDIDATES))
 

@@ -8,17 +8,17 @@ from cuolr.data import normalise
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.networks.layers import DocumentNetwork, seeded
-from cuolr.policies import network_policy as scorer
-from cuolr.policies.network_policy import ScorerPolicy
+from cuolr.policies import network_policy
+from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.store import load_policy, save_policy
 from cuolr.types import Candidates
 from tests.data.small_data import candidates_of
 
 
-def policy_of(candidates: Candidates, hidden: tuple[int, ...] = (256, 256), kind: str = "min-max") -> ScorerPolicy:
+def policy_of(candidates: Candidates, hidden: tuple[int, ...] = (256, 256), kind: str = "min-max") -> NetworkPolicy:
     with seeded(1):
         network = DocumentNetwork(candidates.n_features, hidden)
-    return ScorerPolicy(network, Normaliser.fit(kind, candidates))
+    return NetworkPolicy(network, Normaliser.fit(kind, candidates))
 
 
 def test_the_score_is_worked_by_hand() -> None:
@@ -34,7 +34,7 @@ def test_the_score_is_worked_by_hand() -> None:
     )
     # Scaled to [−1, 1], the documents are (−1, 1) and (1, −1).
     expected = [2 * (-1 + 2 + 0.5) + 3 * (1 + 1) + 0.25, 2 * max(1 - 2 + 0.5, 0) + 3 * max(-1 - 1, 0) + 0.25]
-    assert ScorerPolicy(network, Normaliser.fit("min-max", candidates)).score(candidates).tolist() == expected
+    assert NetworkPolicy(network, Normaliser.fit("min-max", candidates)).score(candidates).tolist() == expected
 
 
 @pytest.mark.parametrize("hidden", [(256, 256), (8,), ()])
@@ -43,7 +43,7 @@ def test_a_policy_scores_the_same_to_the_bit_after_save_and_load(tmp_path: Path,
     policy = policy_of(candidates, hidden)
     save_policy(policy, tmp_path / "model")
     loaded = load_policy(tmp_path / "model")
-    assert isinstance(loaded, ScorerPolicy)
+    assert isinstance(loaded, NetworkPolicy)
     np.testing.assert_array_equal(loaded.score(candidates), policy.score(candidates))
     for name, values in policy.arrays().items():
         np.testing.assert_array_equal(loaded.arrays()[name], values)
@@ -66,7 +66,7 @@ def test_the_score_of_a_document_does_not_depend_on_the_documents_around_it(
 def test_documents_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = candidates_of(30, 7, 1)
     scores = policy_of(candidates).score(candidates)
-    monkeypatch.setattr(scorer, "DOCUMENTS_AT_A_TIME", 8)
+    monkeypatch.setattr(network_policy, "DOCUMENTS_AT_A_TIME", 8)
     np.testing.assert_allclose(policy_of(candidates).score(candidates), scores, rtol=1e-5, atol=1e-6)
 
 
@@ -84,7 +84,7 @@ def test_documents_of_another_width_are_refused() -> None:
 def test_weights_that_do_not_fit_are_refused() -> None:
     policy = policy_of(candidates_of(3), (8, 4))
     with pytest.raises(ValueError, match="size mismatch"):
-        ScorerPolicy.from_parts(policy.arrays(), {**policy.settings(), "hidden": [8, 5]})
+        NetworkPolicy.from_parts(policy.arrays(), {**policy.settings(), "hidden": [8, 5]})
 
 
 def test_a_snapshot_shares_nothing() -> None:

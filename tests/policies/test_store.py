@@ -179,7 +179,7 @@ def sequential_policy() -> RankingPolicy:
     return build("sac").policy()
 
 
-def scorer_policy() -> RankingPolicy:
+def network_policy() -> RankingPolicy:
     return build("naive").policy()
 
 
@@ -189,8 +189,8 @@ def scorer_policy() -> RankingPolicy:
         (linear_policy, {"normalising": "max-min"}, "unknown normalising 'max-min'; known: log-min-max, min"),
         (linear_policy, {"normalising": None}, "unknown normalising 'None'"),
         (linear_policy, {"feature_names": 7}, "does not hold a 'ranksvm' policy"),
-        (scorer_policy, {"hidden": [-3, 2]}, "does not hold a 'scorer' policy: RuntimeError"),
-        (scorer_policy, {"n_features": "many"}, "does not hold a 'scorer' policy: ValueError"),
+        (network_policy, {"hidden": [-3, 2]}, "does not hold a 'network' policy: RuntimeError"),
+        (network_policy, {"n_features": "many"}, "does not hold a 'network' policy: ValueError"),
         (sequential_policy, {"hidden": [16]}, "does not hold a 'sequential' policy: IndexError"),
         (sequential_policy, {"hidden": [16, 13]}, "does not hold a 'sequential' policy: ValueError"),
         (sequential_policy, {"n_features": -6}, "does not hold a 'sequential' policy"),

@@ -6,10 +6,9 @@ from typing import Literal
 import tyro
 
 from cuolr.cli.terminal import say
-from cuolr.data.candidate_reader import read_candidates
 from cuolr.data.letor.reader import LetorOptions
 from cuolr.files import refuse_existing
-from cuolr.logs.importing.table import import_log as read_log
+from cuolr.log_import import import_log as read_log
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
 
 
@@ -37,6 +36,6 @@ def import_log(
         overwrite: Replace the log if it is there.
     """
     refuse_existing(out, overwrite, ours=SESSIONS_FILE)
-    log = read_log(table, read_candidates(features, LetorOptions(zero_based, missing)), k)
+    log = read_log(table, features, k, LetorOptions(zero_based, missing))
     save_click_log(log, out, {"table": str(table), "features": str(features)}, overwrite)
     say(f"wrote {out}: {log.sessions:,} sessions; look at it with: cuolr log-info {out}")

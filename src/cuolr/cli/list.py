@@ -4,7 +4,7 @@ from cuolr.cli.terminal import show_json, show_table
 from cuolr.clicks.click_model import CLICK_MODELS
 from cuolr.data.letor.catalog import CATALOGUE
 from cuolr.data.synthetic import PRESETS
-from cuolr.evaluation.measures import MEASURES
+from cuolr.evaluation.measures import measure_names
 from cuolr.policies.policy import POLICIES
 
 
@@ -28,7 +28,7 @@ def list_names(json: bool = False) -> None:
         "learners": LEARNERS.names(),
         "encoders": ENCODERS.names(),
         "presets of training": sorted(TRAINING_PRESETS),
-        "measures": [f"{name}@k" for name in (*MEASURES.names(), "clicks:<model>")],
+        "measures": [f"{name}@k" for name in measure_names()],
         "experiments": sorted(BUILT_IN),
     }
     if json:

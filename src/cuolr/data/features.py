@@ -1,4 +1,4 @@
-"""Documents with their features, from a Parquet table.
+"""Documents with their features, from Parquet or a data frame.
 
 The table has the columns query_id, doc_id, and either a list in each row as `features` or a column per feature.
 """
@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import can_be_ids, read_errors
-from cuolr.errors import InputError
+from cuolr.errors import InputError, problems_in
+from cuolr.files import require_file
 from cuolr.types import Candidates, Floats, Strings
 
 IDS = ("query_id", "doc_id")
@@ -20,20 +22,31 @@ LABEL_WORD = re.compile(r"(?<![a-z])(relevan[a-z]*|labels?|grades?|judg[a-z]*|ra
 LABEL_NAME = re.compile(r"y|rel|qrels?|clicks?|clicked")
 
 
-def read_feature_table(path: Path) -> Candidates:
-    """Rows of a query need not be consecutive: they are brought together, queries in the order of their first row."""
-    if not path.is_file():
-        raise InputError(f"{path}: expected a file, found {'a folder' if path.exists() else 'nothing'}")
+def read_feature_table(table: Table) -> Candidates:
+    """The candidates of each query, queries in the order of their first row; rows need not be sorted by query.
+
+    Args:
+        table: The path of a Parquet file, or a data frame.
+    """
+    if not is_path(table):
+        rows = to_polars(table, "the features")
+        with problems_in("the features"):
+            return _candidates(rows)
+    path = Path(table)
+    require_file(path)
     with read_errors(path):
-        table = pl.read_parquet(path, glob=False)
-    problems = list(_column_problems(table)) or list(_list_problems(table))
-    if problems:
-        raise InputError([f"{path}: {problem}" for problem in problems])
+        rows = pl.read_parquet(path, glob=False)
+    with problems_in(path):
+        return _candidates(rows)
+
+
+def _candidates(table: pl.DataFrame) -> Candidates:
+    if problems := list(_column_problems(table)) or list(_list_problems(table)):
+        raise InputError(problems)
     table = table.with_columns(pl.col(IDS).cast(pl.String))
     features = _features(table)
-    problems = list(_value_problems(table, features))
-    if problems:
-        raise InputError([f"{path}: {problem}" for problem in problems])
+    if problems := list(_value_problems(table, features)):
+        raise InputError(problems)
     query_ids, document_ids = (table[name] for name in IDS)
     queries = query_ids.unique(maintain_order=True)
     query = query_ids.replace_strict(queries, pl.int_range(len(queries), eager=True)).to_numpy()
@@ -57,7 +70,7 @@ def _column_problems(table: pl.DataFrame) -> Iterator[str]:
     if not others:
         yield "expected a column 'features' with lists, or a column per feature, found none"
     for name in others:
-        if _looks_like_label(name):
+        if looks_like_label(name):
             yield f"column '{name}' looks like a relevance label, which no ranker may see; remove or rename it"
         elif isinstance(schema[name], pl.List | pl.Array):
             if name != "features" or len(others) > 1 or not schema[name].inner.is_numeric():  # type: ignore[attr-defined]
@@ -68,7 +81,7 @@ def _column_problems(table: pl.DataFrame) -> Iterator[str]:
         yield "expected a row for each document, found none"
 
 
-def _looks_like_label(name: str) -> bool:
+def looks_like_label(name: str) -> bool:
     """Whether a word of the name is one for relevance, or the whole name is a short one for it."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return LABEL_WORD.search(words) is not None or LABEL_NAME.fullmatch(words) is not None

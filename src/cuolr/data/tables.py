@@ -15,6 +15,7 @@ from typing import IO, Any
 import polars as pl
 
 from cuolr.errors import InputError
+from cuolr.files import require_file
 
 # The number of a row, from 1; a name that no column of a user's table has.
 ROW = "(row)"
@@ -31,11 +32,10 @@ def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
     """A table, not yet read, with the number of each row in the column `ROW`.
 
     Args:
-        path: Its name says what it is: `.parquet`, `.csv` or `.csv.gz`, `.tsv`, `.jsonl` or `.ndjson`.
-        text_columns: Where text and JSON are to be taken as they stand: a guess of numbers would turn the id 007 to 7.
+        path: The name says the format: `.parquet`, `.csv` or `.csv.gz`, `.tsv`, `.jsonl` or `.ndjson`.
+        text_columns: Columns of CSV and JSON that are read as text: inferred as a number, the id 007 would become 7.
     """
-    if not path.is_file():
-        raise InputError(f"{path}: expected a file, found {'a folder' if path.exists() else 'nothing'}")
+    require_file(path)
     as_text = {name: pl.String() for name in text_columns}
     if _is(path, PARQUET):
         return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
@@ -64,24 +64,25 @@ def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
 
 
 def can_be_ids(dtype: pl.DataType) -> bool:
-    """Whether a column of this type can name things: text, also as categories, or whole numbers."""
+    """Whether a column of this type can hold ids: text, also as categories, or whole numbers."""
     return dtype.is_integer() or isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
 
 
 @contextmanager
-def read_errors(path: Path) -> Iterator[None]:
-    """Damage that polars meets becomes one line."""
+def read_errors(place: Path | str) -> Iterator[None]:
+    """Turn errors of polars into one line that names the file, and the line of the file where it can be told."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"{path}: cannot be read: {_bad_line(path) or _first_line(error)}") from None
+        bad_line = _bad_line(place) if isinstance(place, Path) else None
+        raise InputError(f"{place}: cannot be read: {bad_line or _first_line(error)}") from None
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read: {_first_line(error)}") from None
+        raise InputError(f"{place}: cannot be read: {_first_line(error)}") from None
 
 
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
-    """What keeps polars from writing, such as a full disk, becomes one line."""
+    """Turn errors of writing, such as a full disk, into one line that names the file."""
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -112,7 +113,7 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _check_head(path: Path) -> None:
-    """Refuse what polars would misread without a word, or with one that no user understands."""
+    """Refuse files that polars would misread silently, or with an error that says little."""
     with read_errors(path), _open(path) as file:
         head = file.read(HEAD_BYTES)
     if not head.strip():
@@ -136,7 +137,7 @@ def _check_head(path: Path) -> None:
 
 
 def _bad_line(path: Path) -> str | None:
-    """Where a text table breaks its format: polars does not say. None where nothing is found."""
+    """The line at which a text file breaks its format, which polars does not say; None = not known."""
     try:
         with _open(path) as file:
             if _is(path, JSON_LINES):

@@ -201,6 +201,8 @@ def _damage_in(file: Path) -> Iterator[None]:
     """Say that a file is damaged where its content is not what was written."""
     try:
         yield
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"{type(error).__name__}: {error}"
         raise InputError(f"{file}: damaged ({problem}); run the experiment again, with the same command") from None

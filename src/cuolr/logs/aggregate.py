@@ -12,26 +12,30 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
 from cuolr.types import Doubles
 
-# Makes weights [m, K] of the clicks [m, K] of some sessions.
+# What tells one list from another, by the first part of the name of a column.
+KEYS = ("query", "ranking", "logging_propensity", "page_position", "context")
+
+# Weights [m, K] for the clicks [m, K] of m sessions.
 Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]]]
 
 
 def aggregate(log: ClickLog, click_weights: Weighting | None = None) -> ClickLog:
-    """One row for each query and ranking, with the number of its sessions and their mean clicks.
+    """One row for each query and ranking, with the number of its sessions and their mean clicks and rewards.
 
-    Sessions of one list whose logging propensities differ, because the logger changed, keep a row each. Timestamps go.
+    Sessions of one list that differ in logging propensities (the logging policy changed), in their positions on the
+    page or in their context are not merged. Timestamps are dropped.
 
     Args:
         log: Raw, or aggregated already.
-        click_weights: Each click is multiplied by its weight before the mean is taken. For weights that depend on a
-            session's own clicks, which cannot be made from the mean.
+        click_weights: Each click is multiplied by its weight before the mean is taken, for weights that depend on the
+            session's other clicks. Rewards are not weighted.
 
     Returns:
-        Rows sorted by query and ranking, so that the order of the sessions does not matter.
+        Rows sorted by query and ranking, whatever the order of the sessions.
     """
     slices = (slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(log), 1), ROWS_AT_A_TIME))
     return _aggregate((log.select(rows) for rows in slices), click_weights)
@@ -58,7 +62,7 @@ def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -
 
 
 def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
-    """A row for each list: the query, the slots and propensities by position, the count, and sums by position."""
+    """A row for each list: its key (see `KEYS`), the number of its sessions, and sums over them by position."""
     count = log.count[:, None].astype(np.float64)
     clicks: Doubles = log.clicks * count
     if weighting is not None:
@@ -68,8 +72,13 @@ def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
     columns |= _by_position("ranking", log.ranking) | _by_position("clicks", clicks)
     if log.logging_propensity is not None:
         columns |= _by_position("logging_propensity", log.logging_propensity)
+    if log.page_position is not None:
+        columns |= _by_position("page_position", log.page_position)
     if log.examination is not None:
         columns |= _by_position("examination", log.examination * count)
+    if log.reward is not None:
+        columns |= _by_position("reward", log.reward * count)
+    columns |= {f"{CONTEXT}{name}": values for name, values in log.context.items()}
     return _merge([pl.DataFrame(columns)])
 
 
@@ -80,8 +89,7 @@ def _merge(sums: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _keys(rows: pl.DataFrame) -> list[str]:
-    """The columns that tell one list from another."""
-    return [name for name in rows.columns if name.partition(".")[0] in ("query", "ranking", "logging_propensity")]
+    return [name for name in rows.columns if name.partition(".")[0] in KEYS]
 
 
 def _means(sums: pl.DataFrame, log: ClickLog) -> ClickLog:
@@ -93,6 +101,10 @@ def _means(sums: pl.DataFrame, log: ClickLog) -> ClickLog:
         values: npt.NDArray[Any] = sums.select(f"{name}.{position}" for position in range(log.k)).to_numpy()
         return np.ascontiguousarray(values)
 
+    def of_context(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        distinct = sums[f"{CONTEXT}{name}"].to_numpy()
+        return distinct.astype(np.str_) if values.dtype.kind == "U" else distinct
+
     return ClickLog(
         candidates=log.candidates,
         query=sums["query"].to_numpy(),
@@ -101,6 +113,9 @@ def _means(sums: pl.DataFrame, log: ClickLog) -> ClickLog:
         count=count,
         logging_propensity=None if log.logging_propensity is None else column("logging_propensity"),
         examination=None if log.examination is None else column("examination") / count[:, None],
+        reward=None if log.reward is None else column("reward") / count[:, None],
+        page_position=None if log.page_position is None else column("page_position"),
+        context={name: of_context(name, values) for name, values in log.context.items()},
         aggregated=True,
     )
 

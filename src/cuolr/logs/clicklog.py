@@ -1,27 +1,41 @@
 """What was shown, and what was clicked: all that a learner may learn from."""
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from cuolr.types import Bools, Candidates, Floats, IntegerArray, Ints
+
+# Before the name of a context column, where columns of all kinds are together.
+CONTEXT = "context."
 
 
 @dataclass(frozen=True)
 class ClickLog:
     """What was shown, and what was clicked: all that a learner may learn from. It has no field for labels.
 
+    Columns that a source does not have are None and take no memory. The learners of this version use neither `reward`
+    nor `page_position` nor `context`: the click is the reward, and the position is the index in the list.
+
     Attributes:
         candidates: The documents of each query.
         query: [M] the query of each row, an index into the candidates.
-        ranking: [M, K] the slot of the document at each position, 0 = the query's first row; −1 = nothing shown.
+        ranking: [M, K] the candidate index of the document at each position, 0 = the query's first document; −1 =
+            nothing shown.
         clicks: [M, K] 0 or 1 in uint8; once aggregated, the mean (weighted) click of the row's sessions in float64.
-        count: [M] how many sessions a row stands for, 1 each unless aggregated.
-        logging_propensity: [M, K] where known, the logger's probability of each shown document given those above.
-        examination: [M, K] where known, whether the user looked; the mean once aggregated.
-        timestamp: [M] where known, as in the source: a number or a date and time.
+        count: [M] the number of sessions that a row stands for, 1 unless aggregated.
+        logging_propensity: [M, K] the logging policy's probability of each shown document given those above it.
+        examination: [M, K] whether the user examined the document; once aggregated, the mean.
+        timestamp: [M] as in the source: a number, or a date and time.
+        reward: [M, K] in float32, such as purchases or dwell time; once aggregated, the mean in float64. None = the
+            click is the reward.
+        page_position: [M, K] the position on the page as the user saw it, from 0, with gaps and later pages; −1 =
+            nothing shown. None = the index in the list.
+        context: [M] each: columns that describe the session, such as device or layout, as texts or numbers.
         aggregated: Whether rows stand for several sessions that were shown the same list.
     """
 
@@ -33,6 +47,9 @@ class ClickLog:
     logging_propensity: Floats | None = None
     examination: npt.NDArray[np.uint8 | np.float64] | None = None
     timestamp: npt.NDArray[Any] | None = None
+    reward: npt.NDArray[np.float32 | np.float64] | None = None
+    page_position: npt.NDArray[np.int32] | None = None
+    context: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     aggregated: bool = False
 
     def __post_init__(self) -> None:
@@ -41,9 +58,10 @@ class ClickLog:
         assert self.aggregated or (self.count == 1).all(), "a raw row is one session"
         assert self.clicks.shape == (rows, k), (self.clicks.shape, rows, k)
         assert self.clicks.dtype == (np.float64 if self.aggregated else np.uint8), self.clicks.dtype
-        assert self.logging_propensity is None or self.logging_propensity.shape == (rows, k)
-        assert self.examination is None or self.examination.shape == (rows, k)
+        for by_position in (self.logging_propensity, self.examination, self.reward, self.page_position):
+            assert by_position is None or by_position.shape == (rows, k), (by_position.shape, rows, k)
         assert self.timestamp is None or self.timestamp.shape == (rows,)
+        assert all(values.shape == (rows,) for values in self.context.values())
 
     def __len__(self) -> int:
         """M, the number of rows."""
@@ -56,7 +74,7 @@ class ClickLog:
 
     @property
     def sessions(self) -> int:
-        """How many sessions the rows stand for together."""
+        """The number of sessions that the rows stand for together."""
         return int(self.count.sum())
 
     @property
@@ -71,11 +89,59 @@ class ClickLog:
 
     @property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """What there is for each row, by name: each array has M rows."""
+        """The arrays of M rows by name; the context column `device` is `context.device`."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        context = {f"{CONTEXT}{name}": column for name, column in self.context.items()}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)} | context
+
+    @classmethod
+    def from_columns(
+        cls, candidates: Candidates, columns: Mapping[str, npt.NDArray[Any]], aggregated: bool
+    ) -> "ClickLog":
+        """A log with these columns, named as in `columns`."""
+        context = {name.removeprefix(CONTEXT): values for name, values in columns.items() if name.startswith(CONTEXT)}
+        others: dict[str, Any] = {name: values for name, values in columns.items() if not name.startswith(CONTEXT)}
+        return cls(candidates, context=context, aggregated=aggregated, **others)
+
+    @classmethod
+    def from_frame(cls, table: Any, features: Any, k: int | None = None) -> "ClickLog":
+        """A log from data frames of polars or pandas; see `cuolr.import_log`, which reads files as well.
+
+        Args:
+            table: A row per shown document: query_id, session_id, position (from 1), doc_id, click (0 or 1) and, where
+                known, logging_propensity, examination, timestamp and reward.
+            features: A row per document: query_id, doc_id and a column per feature.
+            k: Length of the lists; longer ones are cut. None = the longest.
+        """
+        from cuolr.data.features import read_feature_table
+        from cuolr.logs.importing.table import read_log_table
+
+        return read_log_table(table, read_feature_table(features), k)
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row per shown document, as `from_frame` takes it, with row numbers as session_id.
+
+        All columns of the log are in it, positions from 1. Documents without ids are called by their candidate index.
+        An aggregated log has a `count`, and mean clicks that `from_frame` does not take.
+        """
+        row, position = np.nonzero(self.where)
+        query, index = self.query[row], self.ranking[row, position]
+        ids = self.candidates.document_ids
+        frame: dict[str, npt.NDArray[Any]] = {
+            "query_id": self.candidates.query_ids[query],
+            "session_id": row,
+            "position": position + 1,
+            "doc_id": index.astype(np.str_) if ids is None else ids[self.candidates.offsets[query] + index],
+            "click": self.clicks[row, position],
+        }
+        for name, values in self.columns.items():
+            if name not in ("query", "ranking", "clicks") and (name != "count" or self.aggregated):
+                frame[name] = values[row] if values.ndim == 1 else values[row, position]
+        if self.page_position is not None:
+            frame["page_position"] = frame["page_position"] + 1
+        return pl.DataFrame(frame)
 
     def select(self, rows: slice | IntegerArray) -> "ClickLog":
-        """Just these rows, in this order; a slice copies nothing."""
-        columns: dict[str, Any] = {name: values[rows] for name, values in self.columns.items()}
-        return replace(self, **columns)
+        """The log of these rows, in this order; a slice copies nothing."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return ClickLog.from_columns(self.candidates, columns, self.aggregated)

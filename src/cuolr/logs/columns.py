@@ -8,16 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.data.features import looks_like_label
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.types import Bools, Candidates
 
 REQUIRED = ("query", "ranking", "clicks")
-OPTIONAL = ("logging_propensity", "examination", "timestamp")
+OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position")
 
 
 def slot_dtype(candidates: Candidates) -> np.dtype[np.int16] | np.dtype[np.int32]:
-    """The least type that holds every slot of these queries."""
+    """The smallest type that holds every candidate index of these queries."""
     small = candidates.sizes.max(initial=0) <= np.iinfo(np.int16).max
     return np.dtype(np.int16) if small else np.dtype(np.int32)
 
@@ -27,7 +28,7 @@ def expected_types(
 ) -> dict[str, pl.DataType]:
     """The type that each stored column is to be read as, or an error with all that is wrong with the columns.
 
-    Lists of whole numbers, of fractions and of truth values do as well as the types that we write.
+    Lists of other integer, float and Boolean types are accepted, too.
     """
     average = pl.Float64() if aggregated else pl.UInt8()
     slot = pl.Int16() if slot_dtype(candidates) == np.int16 else pl.Int32()
@@ -39,9 +40,12 @@ def expected_types(
         "logging_propensity": pl.Array(pl.Float32(), k),
         "examination": pl.Array(average, k),
         "timestamp": stored.get("timestamp", pl.Int64()),
+        "reward": pl.Array(pl.Float64() if aggregated else pl.Float32(), k),
+        "page_position": pl.Array(pl.Int32(), k),
+        **{name: found for name, found in stored.items() if _is_context(name, found)},
     }
     required = (*REQUIRED, "count") if aggregated else REQUIRED
-    known = (*required, *OPTIONAL)
+    known = (*required, *OPTIONAL, *(name for name in expected if name.startswith(CONTEXT)))
     problems = [f"{file}: column '{name}' is missing" for name in required if name not in stored]
     problems += [
         f"{file}: unexpected column '{name}'; a log has {', '.join(known)}" for name in stored if name not in known
@@ -52,6 +56,12 @@ def expected_types(
     if problems:
         raise InputError(problems)
     return {name: expected[name] for name in stored}
+
+
+def _is_context(name: str, found: pl.DataType) -> bool:
+    """Whether a column describes the session; a label is none, whatever it is called."""
+    kind = found.is_numeric() or found in (pl.String, pl.Boolean)
+    return name.startswith(CONTEXT) and kind and not looks_like_label(name.removeprefix(CONTEXT))
 
 
 def _fits(found: pl.DataType, expected: pl.DataType) -> bool:
@@ -73,7 +83,8 @@ def to_numpy(file: Path, column: pl.Series) -> npt.NDArray[Any]:
     nulls = (column.explode() if isinstance(column.dtype, pl.Array) else column).null_count()
     if nulls:
         raise InputError(f"{file}: column '{column.name}': expected a value in every row, found {nulls} nulls")
-    return column.to_numpy()
+    values = column.to_numpy()
+    return values.astype(np.str_) if column.dtype == pl.String else values
 
 
 def check_rows(file: Path, log: ClickLog, first_row: int) -> None:
@@ -94,7 +105,7 @@ def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
     yield unknown_query, f"expected a query between 0 and {n_queries - 1}"
     sizes = log.candidates.sizes[np.where(unknown_query, 0, log.query)][:, None]
     out_of_range = (log.ranking < -1) | (log.ranking >= sizes)
-    yield out_of_range & ~unknown_query[:, None], "ranking: expected slots of the query's documents, or −1"
+    yield out_of_range & ~unknown_query[:, None], "ranking: expected candidate indices of the query, or −1"
     where = log.where
     yield where[:, 1:] & ~where[:, :-1], "ranking: expected −1 only after the last document"
     in_order = np.sort(log.ranking, axis=1)
@@ -112,5 +123,12 @@ def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
     if log.examination is not None:
         possible = (log.examination >= 0) & (log.examination <= 1)
         yield ~possible, "examination: expected numbers between 0 and 1"
+    if log.reward is not None:
+        yield ~np.isfinite(log.reward), "reward: expected finite numbers"
+        yield (log.reward != 0) & ~where, "reward: expected 0 where nothing was shown"
+    if log.page_position is not None:
+        yield (log.page_position < 0) & where, "page_position: expected 0 or more where a document was shown"
+        yield (log.page_position != -1) & ~where, "page_position: expected −1 where nothing was shown"
+        yield (np.diff(log.page_position) <= 0) & where[:, 1:], "page_position: expected to increase down the list"
     if log.timestamp is not None and log.timestamp.dtype.kind == "f":
         yield ~np.isfinite(log.timestamp), "timestamp: expected finite numbers"

@@ -95,7 +95,8 @@ def count_lists(log: ClickLog) -> CountedLists:
 
     Of a log with more than `MAX_LISTS` different lists, a random part of these.
     """
-    log = _affordable(replace(log, logging_propensity=None))  # lists of two loggers are one list
+    # Lists of two loggers, or in two contexts, are one list.
+    log = _affordable(replace(log, logging_propensity=None, page_position=None, context={}))
     lists = aggregate(log)
     if log.aggregated:
         cases = _cases(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]

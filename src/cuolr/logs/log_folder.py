@@ -1,7 +1,7 @@
 """A click log as a folder that one can train from with nothing else.
 
     sessions.parquet   a row per session (aggregated: per list): query, ranking, clicks; where known: count,
-                       logging_propensity, examination, timestamp
+                       logging_propensity, examination, timestamp, reward, page_position, context.<name>
     features.npy …     the candidates, see `candidate_files`
     meta.json          where the log comes from: for people, never for learners
 
@@ -10,9 +10,7 @@ No relevance label is in any of them.
 
 import itertools
 import json
-import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,10 @@ import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
-import cuolr
 from cuolr.data.candidate_store import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError
-from cuolr.files import atomic_folder
+from cuolr.files import atomic_folder, versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import check_rows, expected_types, to_numpy
 from cuolr.types import Ints
@@ -77,12 +74,7 @@ def write_click_log(
             "k": first.k,
             "rows": rows,
             "sessions": sessions,
-            "versions": {
-                "cuolr": cuolr.__version__,
-                "numpy": np.__version__,
-                "polars": pl.__version__,
-                "python": platform.python_version(),
-            },
+            "versions": versions(),
             "source": dict(source or {}),
         }
         if more is not None:
@@ -108,7 +100,7 @@ def read_click_log(folder: Path, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterat
         with read_errors(file):
             frame = sessions.slice(start, rows_at_a_time).cast(types).collect()  # type: ignore[arg-type]
         columns = {"count": one_each(len(frame))} | {c.name: to_numpy(file, c) for c in frame}
-        chunk = ClickLog(candidates=candidates, aggregated=aggregated, **columns)
+        chunk = ClickLog.from_columns(candidates, columns, aggregated)
         check_rows(file, chunk, start)
         yield chunk
 
@@ -150,13 +142,16 @@ def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
     for chunk in chunks:
         if first is None:
             first = chunk
-            columns = {name: np.empty((rows, *v.shape[1:]), v.dtype) for name, v in _stored_columns(chunk).items()}
         for name, values in _stored_columns(chunk).items():
+            if name not in columns:
+                columns[name] = np.empty((rows, *values.shape[1:]), values.dtype)
+            elif columns[name].dtype.kind == "U":  # texts of a later chunk may be longer
+                columns[name] = columns[name].astype(np.result_type(columns[name], values), copy=False)
             columns[name][end : end + len(chunk)] = values
         end += len(chunk)
     assert first is not None, "a log has at least one chunk"
     assert end == rows, (end, rows)
-    return replace(first, **({"count": one_each(rows)} | columns))
+    return ClickLog.from_columns(first.candidates, {"count": one_each(rows)} | columns, first.aggregated)
 
 
 def one_each(rows: int) -> Ints:

@@ -19,8 +19,8 @@ from cuolr.types import Floats
 DOCUMENTS_AT_A_TIME = 1_024
 
 
-@POLICIES.register("scorer")
-class ScorerPolicy(ScaledScoringPolicy):
+@POLICIES.register("network")
+class NetworkPolicy(ScaledScoringPolicy):
     """Scores a document by a network of its normalised features.
 
     Attributes:

@@ -4,7 +4,6 @@ model.json                     settings, provenance, and a hash over these and t
 model-<hash>.safetensors       the arrays that belong to it; others of such a name are what a crash left
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -17,12 +16,12 @@ from safetensors.numpy import load, save
 
 import cuolr
 from cuolr.errors import InputError, problems_in
-from cuolr.files import atomic_file, atomic_folder
+from cuolr.files import atomic_file, atomic_folder, content_hash
 from cuolr.policies.policy import POLICIES, RankingPolicy
 
 SETTINGS_FILE = "model.json"
 ARRAYS_PATTERN = "model-*.safetensors"
-FORMAT = "cuolr-policy-2"
+FORMAT = "cuolr-policy-3"
 # What goes wrong when a policy is made of parts that are whole, but that no policy could have saved.
 NO_POLICY = (ArithmeticError, AttributeError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError)
 
@@ -49,7 +48,7 @@ def put_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, Any
         "cuolr": cuolr.__version__,
         "provenance": dict(provenance or {}),
     }
-    description["sha256"] = digest = _digest(description, arrays)
+    description["sha256"] = digest = content_hash(description, arrays)
     with atomic_file(_arrays_file(folder, digest)) as unfinished:
         unfinished.write_bytes(arrays)
     with atomic_file(folder / SETTINGS_FILE) as unfinished:
@@ -68,11 +67,13 @@ def load_policy(folder: Path | str) -> RankingPolicy:
     if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
         raise InputError(f"{file}: damaged: expected 'sha256' to be a hash, found {digest!r}; save the model again")
     arrays = _read(_arrays_file(folder, digest))
-    if _digest(description, arrays) != digest:
+    if content_hash(description, arrays) != digest:
         raise InputError(f"{folder}: damaged: settings and arrays are not what was saved; save the model again")
     try:
         with problems_in(folder):
             return POLICIES.get(description["policy"]).from_parts(load(arrays), description["settings"])
+    except InputError:
+        raise
     except NO_POLICY as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(f"{folder}: does not hold a '{description.get('policy')}' policy: {reason}") from None
@@ -103,10 +104,3 @@ def _read_description(file: Path) -> dict[str, Any]:
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise InputError(f"{file}: not a model of this version of cuolr; expected format '{FORMAT}'")
     return description
-
-
-def _digest(description: Mapping[str, Any], arrays: bytes) -> str:
-    """A hash over all of a model, whatever the order and the white space of its JSON."""
-    # Read back once: JSON has lists where Python may have tuples, and texts as keys.
-    text = json.dumps(json.loads(json.dumps(description)), sort_keys=True)
-    return hashlib.sha256(text.encode() + arrays).hexdigest()

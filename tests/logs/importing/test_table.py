@@ -13,31 +13,20 @@ from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.importing.table import import_log
+from cuolr.logs.importing.table import read_log_table
 from tests.data.small_data import assert_same_log, candidates_of, full_log, log_of, random_log
 
 CANDIDATES = candidates_of(3, 2)  # d0, d1, d2 of q0; d3, d4 of q1
 
 
 def rows_of(log: ClickLog) -> pl.DataFrame:
-    """The long table of a log, with sessions named by their row."""
-    assert log.candidates.document_ids is not None
-    session, position = np.nonzero(log.where)
-    query = log.query[session]
-    columns = {
-        "query_id": log.candidates.query_ids[query],
-        "session_id": np.array([f"s{row:06d}" for row in range(len(log))])[session],
-        "position": position + 1,
-        "doc_id": log.candidates.document_ids[log.candidates.offsets[query] + log.ranking[session, position]],
-        "click": log.clicks[session, position],
-    }
-    if log.logging_propensity is not None:
-        columns["logging_propensity"] = log.logging_propensity[session, position]
-    if log.examination is not None:
-        columns["examination"] = log.examination[session, position]
-    if log.timestamp is not None:
-        columns["timestamp"] = log.timestamp[session]
-    return pl.DataFrame(columns)
+    """The long table of a log, with sessions named by their row; ids that are texts keep their order, too."""
+    return log.to_frame().with_columns(session_id=pl.format("s{}", pl.col("session_id").cast(pl.String).str.zfill(6)))
+
+
+def importable(log: ClickLog) -> ClickLog:
+    """The log without the columns that are not imported."""
+    return replace(log, page_position=None, context={})
 
 
 WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
@@ -61,14 +50,14 @@ def test_a_log_comes_back_from_its_table_whatever_the_order_of_the_rows(
 ) -> None:
     log = random_log(candidates_of(*sizes), sessions, k, seed=seed)
     WRITERS[name](rows_of(log).sample(fraction=1, shuffle=True, seed=seed), tmp_path / name)
-    assert_same_log(import_log(tmp_path / name, log.candidates, k), log)
+    assert_same_log(read_log_table(tmp_path / name, log.candidates, k), log)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_all_columns_come_back(name: str, tmp_path: Path) -> None:
     log = full_log()
     WRITERS[name](rows_of(log), tmp_path / name)
-    assert_same_log(import_log(tmp_path / name, log.candidates), log)
+    assert_same_log(read_log_table(tmp_path / name, log.candidates), importable(log))
 
 
 @pytest.mark.parametrize("name", ["log.parquet", "log.csv"])
@@ -77,7 +66,7 @@ def test_dates_come_back_in_utc(name: str, tmp_path: Path) -> None:
     berlin = datetime.timezone(datetime.timedelta(hours=2))
     times = [datetime.datetime(2024, 7, 1, 12, minute, tzinfo=berlin) for minute in (5, 7, 9, 8)]
     WRITERS[name](rows_of(log).with_columns(timestamp=pl.Series(times)), tmp_path / name)
-    imported = import_log(tmp_path / name, CANDIDATES)
+    imported = read_log_table(tmp_path / name, CANDIDATES)
     assert imported.timestamp is not None
     # A session's time is that of its first event.
     assert imported.timestamp.tolist() == [datetime.datetime(2024, 7, 1, 10, minute) for minute in (5, 8)]
@@ -86,7 +75,7 @@ def test_dates_come_back_in_utc(name: str, tmp_path: Path) -> None:
 def test_sessions_without_a_click_are_kept(tmp_path: Path) -> None:
     log = log_of(CANDIDATES, [0, 1], [[2, 0], [1, 0]], [[0, 0], [0, 0]])
     rows_of(log).write_parquet(tmp_path / "log.parquet")
-    imported = import_log(tmp_path / "log.parquet", CANDIDATES)
+    imported = read_log_table(tmp_path / "log.parquet", CANDIDATES)
     assert len(imported) == 2
     assert not imported.clicks.any()
 
@@ -94,10 +83,10 @@ def test_sessions_without_a_click_are_kept(tmp_path: Path) -> None:
 def test_longer_lists_are_cut_at_k_and_shorter_ones_end_in_nothing(tmp_path: Path) -> None:
     log = log_of(CANDIDATES, [0, 1], [[2, 0, 1], [1, 0, -1]], [[0, 1, 1], [1, 0, 0]])
     rows_of(log).write_parquet(tmp_path / "log.parquet")
-    assert import_log(tmp_path / "log.parquet", CANDIDATES).ranking.tolist() == [[2, 0, 1], [1, 0, -1]]
-    assert import_log(tmp_path / "log.parquet", CANDIDATES, k=2).ranking.tolist() == [[2, 0], [1, 0]]
-    assert import_log(tmp_path / "log.parquet", CANDIDATES, k=2).clicks.tolist() == [[0, 1], [1, 0]]
-    assert import_log(tmp_path / "log.parquet", CANDIDATES, k=4).ranking.tolist() == [[2, 0, 1, -1], [1, 0, -1, -1]]
+    assert read_log_table(tmp_path / "log.parquet", CANDIDATES).ranking.tolist() == [[2, 0, 1], [1, 0, -1]]
+    assert read_log_table(tmp_path / "log.parquet", CANDIDATES, k=2).ranking.tolist() == [[2, 0], [1, 0]]
+    assert read_log_table(tmp_path / "log.parquet", CANDIDATES, k=2).clicks.tolist() == [[0, 1], [1, 0]]
+    assert read_log_table(tmp_path / "log.parquet", CANDIDATES, k=4).ranking.tolist() == [[2, 0, 1, -1], [1, 0, -1, -1]]
 
 
 def test_ids_may_be_numbers_and_clicks_truth_values(tmp_path: Path) -> None:
@@ -112,7 +101,7 @@ def test_ids_may_be_numbers_and_clicks_truth_values(tmp_path: Path) -> None:
             "row": ["x", "y", "y"],
         }
     ).write_parquet(tmp_path / "log.parquet")
-    log = import_log(tmp_path / "log.parquet", candidates)
+    log = read_log_table(tmp_path / "log.parquet", candidates)
     assert_same_log(log, log_of(candidates, [0, 1], [[2, 0], [1, -1]], [[0, 1], [1, 0]]))
 
 
@@ -121,20 +110,20 @@ def test_ids_may_be_categories(dtype: pl.DataType, tmp_path: Path) -> None:
     log = log_of(CANDIDATES, [0, 1], [[2, 0], [1, 0]], [[0, 1], [1, 0]])
     rows = rows_of(log).with_columns(pl.col("session_id").str.replace("00000", ""))
     rows.cast(dict.fromkeys(["query_id", "session_id", "doc_id"], dtype)).write_parquet(tmp_path / "log.parquet")
-    assert_same_log(import_log(tmp_path / "log.parquet", CANDIDATES), log)
+    assert_same_log(read_log_table(tmp_path / "log.parquet", CANDIDATES), log)
 
 
 def test_a_repeated_column_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("query_id,session_id,position,doc_id,click,click\nq0,a,1,d0,0,1\n")
     with pytest.raises(InputError, match="expected each column once, found 'click' again"):
-        import_log(tmp_path / "log.csv", CANDIDATES)
+        read_log_table(tmp_path / "log.csv", CANDIDATES)
 
 
 def test_ids_in_text_files_are_taken_as_they_stand(tmp_path: Path) -> None:
     candidates = replace(CANDIDATES, query_ids=np.array(["007", "7"]))
     lines = ["query_id,session_id,position,doc_id,click", "007,1,1,d2,TRUE", "7,01,1,d4,false"]
     (tmp_path / "log.csv").write_text("\n".join(lines))
-    log = import_log(tmp_path / "log.csv", candidates)
+    log = read_log_table(tmp_path / "log.csv", candidates)
     assert_same_log(log, log_of(candidates, [1, 0], [[1], [2]], [[0], [1]]))
 
 
@@ -157,7 +146,7 @@ def problems_of(folder: Path, changes: dict[int, dict[str, Any]], name: str = "l
     else:
         WRITERS[name](pl.DataFrame(rows), folder / name)
     with pytest.raises(InputError) as raised:
-        import_log(folder / name, CANDIDATES)
+        read_log_table(folder / name, CANDIDATES)
     prefix = f"{folder / name}: "
     assert all(problem.startswith(prefix) for problem in raised.value.problems)
     return [problem.removeprefix(prefix) for problem in raised.value.problems]
@@ -280,7 +269,7 @@ def test_the_first_twenty_of_a_kind_are_told_and_the_rest_counted(tmp_path: Path
     table = rows_of(log).with_columns(click=pl.lit(2), position=pl.col("position") * 2 - 1)
     table.write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InputError) as raised:
-        import_log(tmp_path / "log.parquet", CANDIDATES)
+        read_log_table(tmp_path / "log.parquet", CANDIDATES)
     problems = [problem.removeprefix(f"{tmp_path / 'log.parquet'}: ") for problem in raised.value.problems]
     assert problems == [
         *(f"row {row}: click: expected 0 or 1, found '2'" for row in range(1, 21)),
@@ -294,7 +283,7 @@ def test_missing_columns_are_told_with_a_guess(tmp_path: Path) -> None:
     table = pl.DataFrame(GOOD).rename({"doc_id": "docid", "click": "bought"})
     table.write_csv(tmp_path / "log.csv")
     with pytest.raises(InputError) as raised:
-        import_log(tmp_path / "log.csv", CANDIDATES)
+        read_log_table(tmp_path / "log.csv", CANDIDATES)
     found = "found: query_id, session_id, position, docid, bought"
     assert raised.value.problems == [
         f"{tmp_path / 'log.csv'}: column 'doc_id' is missing (did you mean 'docid'?); {found}",
@@ -313,7 +302,7 @@ def test_missing_columns_are_told_with_a_guess(tmp_path: Path) -> None:
 def test_a_column_of_the_wrong_type_is_told(column: str, values: list[Any], problem: str, tmp_path: Path) -> None:
     pl.DataFrame(GOOD).with_columns(pl.Series(column, values)).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InputError, match=problem):
-        import_log(tmp_path / "log.parquet", CANDIDATES)
+        read_log_table(tmp_path / "log.parquet", CANDIDATES)
 
 
 @pytest.mark.parametrize(
@@ -330,30 +319,30 @@ def test_a_column_of_the_wrong_type_is_told(column: str, values: list[Any], prob
 def test_what_is_no_table_is_refused(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=problem):
-        import_log(tmp_path / name, CANDIDATES)
+        read_log_table(tmp_path / name, CANDIDATES)
 
 
 def test_a_missing_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a file, found nothing"):
-        import_log(tmp_path / "log.csv", CANDIDATES)
-    with pytest.raises(InputError, match="expected a file, found a folder"):
-        import_log(tmp_path, CANDIDATES)
+    with pytest.raises(InputError, match="file not found"):
+        read_log_table(tmp_path / "log.csv", CANDIDATES)
+    with pytest.raises(InputError, match="is a folder; expected a file"):
+        read_log_table(tmp_path, CANDIDATES)
 
 
 def test_lists_of_no_positions_are_refused(tmp_path: Path) -> None:
     pl.DataFrame(GOOD).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InputError, match="k: expected a whole number from 1 up, found 0"):
-        import_log(tmp_path / "log.parquet", CANDIDATES, k=0)
+        read_log_table(tmp_path / "log.parquet", CANDIDATES, k=0)
 
 
 def test_features_without_ids_are_refused(tmp_path: Path) -> None:
     pl.DataFrame(GOOD).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InputError, match="come without document ids"):
-        import_log(tmp_path / "log.parquet", replace(CANDIDATES, document_ids=None))
+        read_log_table(tmp_path / "log.parquet", replace(CANDIDATES, document_ids=None))
 
 
 def test_features_with_the_same_document_twice_are_refused(tmp_path: Path) -> None:
     pl.DataFrame(GOOD).write_parquet(tmp_path / "log.parquet")
     twice = replace(CANDIDATES, document_ids=np.array(["d0", "d1", "d0", "d0", "d1"]))
     with pytest.raises(InputError, match="such as 'd0' of query 'q0'"):
-        import_log(tmp_path / "log.parquet", twice)
+        read_log_table(tmp_path / "log.parquet", twice)

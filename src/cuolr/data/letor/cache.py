@@ -10,7 +10,6 @@ Otherwise the content is hashed, and parsed only if it is new. Arrays that were 
 compared with their checksums, and parsed again if they differ. Both kinds of entry are written whole or not at all.
 """
 
-import hashlib
 import json
 import os
 import warnings
@@ -68,11 +67,11 @@ class Cache:
             "reader": READER_VERSION,
             "options": asdict(options),
         }
-        pointer = self.folder / "path" / f"{_hash_of(now['path'], now['options'])}.json"
+        pointer = self.folder / "path" / f"{_name_for(now['path'], now['options'])}.json"
         file = self._unchanged(pointer, now)
         if file is None:
             hashes = [content_hash(source) for source in (path, groups) if source.exists()]
-            content = _hash_of(hashes, READER_VERSION, asdict(options))
+            content = _name_for(hashes, READER_VERSION, asdict(options))
             file = self._load(content)
             if file is None:
                 parsed = self._store(content, read_file(path, options, progress))
@@ -179,5 +178,5 @@ def _checksum(path: Path) -> int:
     return checksum
 
 
-def _hash_of(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+def _name_for(*parts: Any) -> str:
+    return content_hash(parts)[:32]

@@ -12,7 +12,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.learners.gradient import LEAST_NORM, GradientLearner
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.networks.masked import log_softmax
-from cuolr.policies.network_policy import ScorerPolicy
+from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.training.batches import SessionBatch
 
 
@@ -65,9 +65,9 @@ class ListwiseLearner(GradientLearner):
         """[B] less the losses."""
         return -torch.stack(list(self.losses(batch).values())).sum(dim=0)
 
-    def policy(self) -> ScorerPolicy:
+    def policy(self) -> NetworkPolicy:
         """The ranker; later steps do not change it."""
-        return ScorerPolicy(self.ranker, self._normaliser).snapshot()
+        return NetworkPolicy(self.ranker, self._normaliser).snapshot()
 
 
 def softmax_loss(scores: Tensor, clicks: Tensor, where: Tensor) -> Tensor:

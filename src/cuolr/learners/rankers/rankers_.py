@@ -12,7 +12,7 @@ from cuolr.learners.counterfactual.listwise import softmax_loss
 from cuolr.learners.factored.click_rates import Evidence
 from cuolr.networks.layers import DocumentNetwork
 from cuolr.policies.lambdamart_policy import RANKING_TREES, LambdaMartPolicy, load_lightgbm
-from cuolr.policies.network_policy import ScorerPolicy
+from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.policy import ScaledScoringPolicy
 from cuolr.training.steps import NonFiniteLossError
 from cuolr.types import Doubles, Ints
@@ -69,9 +69,9 @@ class NetworkRanker:
         scores: Doubles = self._network(features).double().numpy()
         return scores
 
-    def policy(self) -> ScorerPolicy:
+    def policy(self) -> NetworkPolicy:
         """The network."""
-        return ScorerPolicy(self._network, self._normaliser).snapshot()
+        return NetworkPolicy(self._network, self._normaliser).snapshot()
 
     def state(self) -> dict[str, Any]:
         """Network and optimiser."""

@@ -1,7 +1,6 @@
-"""What can be wrong with the long table of a log: every kind is looked for, and the first 20 of each are told."""
+"""What can be wrong with the long table of a log: all kinds are checked, and the first 20 of each are reported."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,11 +15,10 @@ MAX_PROBLEMS = 20
 Found: TypeAlias = tuple[Ints, Callable[[int], str]]
 
 
-def row_problems(table: Path, rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterator[str]:
+def row_problems(rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterator[str]:
     """What is wrong with single rows.
 
     Args:
-        table: Where the rows are from.
         rows: As they are in the table, with their numbers.
         shown: The same rows resolved, a null where there is a problem; see `log_import`.
     """
@@ -49,6 +47,8 @@ def row_problems(table: Path, rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterat
     if "examination" in shown.columns:
         kinds["examination: expected 0 or 1, found {examination}"] = pl.col("examination").is_null()
         kinds["a click on a document that was not examined"] = clicked & (pl.col("examination") == 0)
+    if "reward" in shown.columns:
+        kinds["reward: expected a finite number, found {reward}"] = pl.col("reward").is_null()
     if "timestamp" in shown.columns:
         kinds["timestamp: expected a finite number or a time, found {timestamp}"] = pl.col("timestamp").is_null()
     for text, bad in kinds.items():
@@ -60,14 +60,13 @@ def row_problems(table: Path, rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterat
             f"row {row[ROW]}: {text.format(**{name: _quote(value) for name, value in row.items()})}"
             for row in first.iter_rows(named=True)
         ]
-        yield from _with_rest(table, told, len(numbers))
+        yield from _with_rest(told, len(numbers))
 
 
-def session_problems(table: Path, shown: pl.DataFrame, session_ids: pl.Series) -> Iterator[str]:
+def session_problems(shown: pl.DataFrame, session_ids: pl.Series) -> Iterator[str]:
     """What is wrong with the lists that the rows make up.
 
     Args:
-        table: Where the rows are from.
         shown: The rows, resolved.
         session_ids: The id of each session.
     """
@@ -84,7 +83,7 @@ def session_problems(table: Path, shown: pl.DataFrame, session_ids: pl.Series) -
     for sessions, text in kinds:
         first = enumerate(sessions[:MAX_PROBLEMS].tolist())
         told = [f"session {_quote(session_ids[session])}: {text(i)}" for i, session in first]
-        yield from _with_rest(table, told, len(sessions))
+        yield from _with_rest(told, len(sessions))
 
 
 def _several_queries(rows: pl.DataFrame, sessions: int) -> Bools:
@@ -135,12 +134,11 @@ def _sorted_pairs(rows: pl.DataFrame, name: str, sessions: Bools) -> tuple[Ints,
     return pairs >> 32, pairs & 0xFFFFFFFF
 
 
-def _with_rest(table: Path, told: list[str], total: int) -> Iterator[str]:
+def _with_rest(told: list[str], total: int) -> Iterator[str]:
     """The first problems of a kind, and how many there are besides."""
-    for problem in told[:MAX_PROBLEMS]:
-        yield f"{table}: {problem}"
+    yield from told[:MAX_PROBLEMS]
     if total > MAX_PROBLEMS:
-        yield f"{table}: … and {total - MAX_PROBLEMS} more with this problem"
+        yield f"… and {total - MAX_PROBLEMS} more with this problem"
 
 
 def _quote(value: Any) -> str:

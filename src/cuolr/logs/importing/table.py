@@ -1,10 +1,12 @@
-"""Someone's own log: one long table with a row for each document that was shown.
+"""A log as one long table with a row for each document that was shown.
 
 Columns: query_id, session_id, position (from 1), doc_id, click (0 or 1, true or false) and, where known,
-logging_propensity, examination (0 or 1), timestamp; others are ignored. The features are in a file of their own.
+logging_propensity, examination (0 or 1), timestamp, reward; others are ignored. The features are in a table of their
+own.
 """
 
 import difflib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError, check_at_least
 from cuolr.logs.clicklog import ClickLog
@@ -21,16 +24,16 @@ from cuolr.logs.log_folder import one_each
 from cuolr.types import Candidates
 
 IDS = ("query_id", "session_id", "doc_id")
-NUMBERS = ("position", "click", "logging_propensity", "examination")
+NUMBERS = ("position", "click", "logging_propensity", "examination", "reward")
 REQUIRED = ("query_id", "session_id", "position", "doc_id", "click")
-OPTIONAL = ("logging_propensity", "examination", "timestamp")
+OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward")
 
 
-def import_log(table: Path, candidates: Candidates, k: int | None = None) -> ClickLog:
+def read_log_table(table: Table, candidates: Candidates, k: int | None = None) -> ClickLog:
     """Read and check a long table.
 
     Args:
-        table: Parquet, CSV or JSON lines; rows in any order.
+        table: A Parquet, CSV or JSON lines file, or a data frame; rows in any order.
         candidates: The documents with their ids; every document in the table must be among those of its query.
         k: Length of the lists; longer ones are cut. None = the longest.
 
@@ -43,42 +46,47 @@ def import_log(table: Path, candidates: Candidates, k: int | None = None) -> Cli
     """
     if k is not None:
         check_at_least("k", k, 1)
-    rows = _scan(table)
-    with read_errors(table):
+    place = Path(table) if is_path(table) else "the table"
+    rows = _scan(table, place)
+    with read_errors(place):
         sessions = rows.select("session_id").drop_nulls().unique().sort("session_id").collect(engine="streaming")
         shown = _resolve(rows, sessions, candidates).collect(engine="streaming")
     if not len(shown):
-        raise InputError(f"{table}: expected a row for each document that was shown, found none")
-    problems = [*row_problems(table, rows, shown), *session_problems(table, shown, sessions["session_id"])]
+        raise InputError(f"{place}: expected a row for each document that was shown, found none")
+    problems = [*row_problems(rows, shown), *session_problems(shown, sessions["session_id"])]
     if problems:
-        raise InputError(problems)
+        raise InputError([f"{place}: {problem}" for problem in problems])
     return _fill(shown, candidates, len(sessions), k)
 
 
-def _scan(table: Path) -> pl.LazyFrame:
+def _scan(table: Table, place: Path | str) -> pl.LazyFrame:
     """The known columns of the table, not yet read, and the number of each row."""
-    rows = scan_table(table, text_columns=(*IDS, *NUMBERS))
-    with read_errors(table):
+    if isinstance(place, Path):
+        rows = scan_table(place, text_columns=(*IDS, *NUMBERS))
+    else:
+        rows = to_polars(table, place).lazy().with_row_index(ROW, offset=1)
+    with read_errors(place):
         schema = rows.drop(ROW).collect_schema()
-    problems = [f"{table}: {_missing(name, schema.names())}" for name in REQUIRED if name not in schema]
-    for name in NUMBERS:
-        dtype = schema.get(name, pl.Float64())
-        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.String)):
-            problems.append(f"{table}: column '{name}': expected numbers, found {dtype}")
-    problems += [
-        f"{table}: column '{name}': expected text or whole numbers, found {schema[name]}"
-        for name in IDS
-        if name in schema and not can_be_ids(schema[name])
-    ]
-    timestamp = schema.get("timestamp", pl.Int64())
-    if not (timestamp.is_numeric() or timestamp.is_temporal()):
-        problems.append(f"{table}: column 'timestamp': expected numbers or dates and times, found {timestamp}")
-    if problems:
-        raise InputError(problems)
+    if problems := list(_column_problems(schema)):
+        raise InputError([f"{place}: {problem}" for problem in problems])
     known = [name for name in (*REQUIRED, *OPTIONAL) if name in schema]
     # Sessions that are numbers keep their order.
     as_text = [name for name in IDS if name != "session_id" or not schema[name].is_integer()]
     return rows.select(ROW, *known).with_columns(pl.col(as_text).cast(pl.String))
+
+
+def _column_problems(schema: pl.Schema) -> Iterator[str]:
+    yield from (_missing(name, schema.names()) for name in REQUIRED if name not in schema)
+    for name in NUMBERS:
+        dtype = schema.get(name, pl.Float64())
+        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.String)):
+            yield f"column '{name}': expected numbers, found {dtype}"
+    for name in IDS:
+        if name in schema and not can_be_ids(schema[name]):
+            yield f"column '{name}': expected text or whole numbers, found {schema[name]}"
+    timestamp = schema.get("timestamp", pl.Int64())
+    if not (timestamp.is_numeric() or timestamp.is_temporal()):
+        yield f"column 'timestamp': expected numbers or dates and times, found {timestamp}"
 
 
 def _missing(name: str, found: list[str]) -> str:
@@ -115,6 +123,9 @@ def _resolve(rows: pl.LazyFrame, sessions: pl.DataFrame, candidates: Candidates)
         columns["logging_propensity"] = _where(propensity, possible, pl.Float32)
     if "examination" in schema:
         columns["examination"] = _binary("examination", schema)
+    if "reward" in schema:
+        reward = _number("reward", schema)
+        columns["reward"] = _where(reward, reward.cast(pl.Float32).is_finite(), pl.Float32)
     if "timestamp" in schema:
         columns["timestamp"] = _plain_time(schema["timestamp"])
     return numbered.select(ROW, "session", "query", "slot", **columns)
@@ -199,4 +210,5 @@ def _fill(shown: pl.DataFrame, candidates: Candidates, sessions: int, k: int | N
         logging_propensity=lists("logging_propensity", np.float32, 1) if "logging_propensity" in known else None,
         examination=lists("examination", np.uint8, 0) if "examination" in known else None,
         timestamp=timestamp,
+        reward=lists("reward", np.float32, 0) if "reward" in known else None,
     )

@@ -1,0 +1,54 @@
+"""Data frames of polars, pandas and other libraries that export Arrow."""
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from cuolr.errors import InputError
+
+# A file, or a data frame: pandas is not a dependency, so its type cannot be named.
+Table: TypeAlias = Path | str | Any
+
+
+def is_path(table: Table) -> bool:
+    """Whether a table is to be read from a file."""
+    return isinstance(table, str | Path)
+
+
+def to_polars(frame: Any, name: str) -> pl.DataFrame:
+    """A data frame as one of polars.
+
+    Args:
+        frame: Of polars or pandas, or any object with `__arrow_c_stream__`, such as a table of pyarrow.
+        name: What error messages call it.
+    """
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect()
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if type(frame).__module__.startswith("pandas"):
+        return _from_pandas(frame, name)
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pl.DataFrame(frame)
+    found = type(frame).__name__
+    raise InputError(f"{name}: expected a path, or a DataFrame of polars or pandas, found an object of type {found}")
+
+
+def _from_pandas(frame: Any, name: str) -> pl.DataFrame:
+    try:
+        return pl.from_pandas(frame)
+    except ImportError:  # for all but plain numbers polars asks for pyarrow, which pandas does not depend on
+        return pl.DataFrame([_from_pandas_column(frame[column], name) for column in frame.columns])
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"{name}: expected columns of one type each: {error}") from None
+
+
+def _from_pandas_column(column: Any, name: str) -> pl.Series:
+    if column.to_numpy().dtype.kind in "iufbM":
+        return pl.Series(str(column.name), column.to_numpy(), nan_to_null=True)
+    pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
+    try:
+        return pl.Series(str(column.name), [None if missing else value for value, missing in pairs])
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"{name}: column '{column.name}': expected values of one type: {error}") from None

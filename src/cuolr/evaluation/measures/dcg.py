@@ -1,0 +1,54 @@
+"""Discounted cumulative gain, and its share of the best possible one."""
+
+import numpy as np
+
+from cuolr.evaluation.measures.graded_lists import GradedLists, exponential_gain, positive
+from cuolr.evaluation.measures.measure import MEASURES, RankingMeasure
+from cuolr.types import Doubles
+
+
+@MEASURES.register("dcg")
+class Dcg(RankingMeasure):
+    """Discounted cumulative gain, Σ_k (2^r_k − 1) / log2(1 + k), positions k counted from 1."""
+
+    without_relevant = "sum"
+
+    def per_query(self, lists: GradedLists) -> Doubles:
+        """[B]."""
+        return _discounted_sum(exponential_gain(lists.shown))
+
+
+@MEASURES.register("ndcg")
+class NormalisedDcg(RankingMeasure):
+    """Discounted cumulative gain over that of the ideal list."""
+
+    def per_query(self, lists: GradedLists) -> Doubles:
+        """[B] 0 where no document is relevant."""
+        ideal = positive(_discounted_sum(exponential_gain(lists.ideal)))
+        return _discounted_sum(exponential_gain(lists.shown)) / ideal
+
+
+@MEASURES.register("dcg-linear")
+class LinearDcg(RankingMeasure):
+    """Discounted cumulative gain where the gain is the grade itself, Σ_k r_k / log2(1 + k)."""
+
+    without_relevant = "sum"
+
+    def per_query(self, lists: GradedLists) -> Doubles:
+        """[B]."""
+        return _discounted_sum(lists.shown.astype(np.float64))
+
+
+@MEASURES.register("ndcg-linear")
+class NormalisedLinearDcg(RankingMeasure):
+    """`dcg-linear` over that of the ideal list; what `trec_eval` and scikit-learn call nDCG."""
+
+    def per_query(self, lists: GradedLists) -> Doubles:
+        """[B] 0 where no document is relevant."""
+        ideal = positive(_discounted_sum(lists.ideal.astype(np.float64)))
+        return _discounted_sum(lists.shown.astype(np.float64)) / ideal
+
+
+def _discounted_sum(gains: Doubles) -> Doubles:
+    total: Doubles = gains @ (1 / np.log2(1 + np.arange(1, gains.shape[1] + 1)))
+    return total

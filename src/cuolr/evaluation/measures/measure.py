@@ -1,0 +1,159 @@
+"""What every measure does, and a measure with its cutoff, by its name."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from cuolr.errors import InputError
+from cuolr.evaluation.measures.graded_lists import GradedLists
+from cuolr.registry import Registry
+from cuolr.types import Doubles, Ints, RankingDataset
+
+# The value of a query without a relevant document, and how a table says so.
+WithoutRelevant = Literal["skip", "zero", "one"]
+COUNTED: Mapping[WithoutRelevant, str] = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
+# Digits of a cutoff: what 64 bits can hold.
+MAX_DIGITS = 18
+
+
+class RankingMeasure(ABC):
+    """A measure, without its cutoff. A subclass is registered by name in `MEASURES`.
+
+    Attributes:
+        parameter: What follows the name after a colon, as in `clicks:<click model>`; None = nothing does.
+        needs_scale: Whether it depends on the highest grade of the data set's scale.
+        without_relevant: What a query without a relevant document counts: `chosen` = what the user chose; `sum` = the
+            same, but 0 instead of 1, since a sum of no gains is 0; `own` = the measure's own value.
+    """
+
+    parameter: ClassVar[str | None] = None
+    needs_scale: ClassVar[bool] = False
+    without_relevant: ClassVar[Literal["chosen", "sum", "own"]] = "chosen"
+
+    def __init__(self, argument: str = "") -> None:
+        """The measure; `argument` is what follows the colon."""
+        self.argument = argument
+
+    @abstractmethod
+    def per_query(self, lists: GradedLists) -> Doubles:
+        """[B] the value of each list; any value where no document is relevant, unless that is its own."""
+
+
+MEASURES: Registry[type[RankingMeasure]] = Registry(
+    "measure", package="cuolr.evaluation.measures", entry_points="cuolr.measures"
+)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure with its cutoff.
+
+    >>> Measure.parse("ndcg@10")
+    Measure(name='ndcg', cutoff=10)
+    >>> str(Measure("dcg", 5))
+    'dcg@5'
+
+    Attributes:
+        name: As registered, with the parameter if there is one: `clicks:pbm`.
+        cutoff: Positions that count, from the top.
+    """
+
+    name: str
+    cutoff: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a measure as it is written: `ndcg@10`."""
+        name, at, cutoff = text.partition("@")
+        _measure_named(name)
+        digits = cutoff.lstrip("0")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS):
+            found = f"'{cutoff}'" if at else "nothing"
+            wanted = f"a whole number from 1 to 10^{MAX_DIGITS} − 1"
+            raise InputError(f"measure '{text}': expected '@' and {wanted} after '{name}', found {found}")
+        return cls(name, int(digits))
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.cutoff}"
+
+    @property
+    def needs_scale(self) -> bool:
+        """Whether it depends on the highest grade of the data set's scale."""
+        return _measure_named(self.name).needs_scale
+
+    def per_query(self, lists: GradedLists, without_relevant: WithoutRelevant = "skip") -> Doubles:
+        """The measure of each list.
+
+        Deviation: the paper does not say what a query without a relevant document counts; here it is a choice.
+
+        Args:
+            lists: At least as long as the cutoff.
+            without_relevant: What a query without a relevant document counts: `zero`, `one`, or NaN, for `skip`. It
+                always has its own expected clicks; and 0, not 1, for DCG.
+
+        Returns:
+            [n_queries].
+        """
+        measure = _measure_named(self.name)
+        values = measure.per_query(lists.top(self.cutoff))
+        if measure.without_relevant == "own":
+            return values
+        one = 0.0 if measure.without_relevant == "sum" else 1.0
+        return np.where(lists.relevant > 0, values, {"skip": np.nan, "zero": 0.0, "one": one}[without_relevant])
+
+
+def measure_names() -> list[str]:
+    """All measures as they are written before the cutoff, with the kind of the parameter in angle brackets."""
+    parameters = {name: MEASURES.get(name).parameter for name in MEASURES.names()}
+    return [name if parameter is None else f"{name}:<{parameter}>" for name, parameter in parameters.items()]
+
+
+def measure_ranking(
+    dataset: RankingDataset, ranking: Ints, measure: str, without_relevant: WithoutRelevant = "skip"
+) -> Doubles:
+    """One measure of ranked lists, by name.
+
+    Args:
+        dataset: The queries and their true grades.
+        ranking: [n_queries, K] candidate indices, −1 after the last document.
+        measure: Such as `ndcg@10`.
+        without_relevant: What a query without a relevant document counts.
+
+    Returns:
+        [n_queries], NaN for the queries to skip.
+    """
+    return Measure.parse(measure).per_query(GradedLists.of(dataset, ranking), without_relevant)
+
+
+def what_counts(without_relevant: WithoutRelevant, measures: Iterable[str]) -> str:
+    """How a table of these measures says what queries without a relevant document count.
+
+    >>> what_counts("one", ["ndcg@10", "dcg@5", "clicks:pbm@10"])
+    'counted as 1 (dcg@5: 0; clicks:pbm@10: their own value)'
+    """
+    kinds = {measure: _measure_named(Measure.parse(measure).name).without_relevant for measure in measures}
+    sums = ", ".join(measure for measure, kind in kinds.items() if kind == "sum" and without_relevant == "one")
+    own = ", ".join(measure for measure, kind in kinds.items() if kind == "own")
+    exceptions = [f"{sums}: 0"] * bool(sums) + [f"{own}: their own value"] * bool(own)
+    return COUNTED[without_relevant] + (f" ({'; '.join(exceptions)})" if exceptions else "")
+
+
+def mean_over_queries(values: Doubles) -> float:
+    """The mean over the queries that count, that is, are not NaN."""
+    counted = values[~np.isnan(values)]
+    if not len(counted):
+        raise InputError(f"none of the {len(values)} queries has a relevant document, so there is nothing to average")
+    return float(counted.mean())
+
+
+def _measure_named(name: str) -> RankingMeasure:
+    base, colon, argument = name.partition(":")
+    measure = MEASURES.get(base)
+    if measure.parameter is None and colon:
+        raise InputError(f"measure '{name}': expected '{base}' without a parameter, found ':{argument}'")
+    if measure.parameter is not None and not colon:
+        raise InputError(f"measure '{name}': expected '{base}:<{measure.parameter}>', found no {measure.parameter}")
+    return measure(argument)

@@ -1,0 +1,16 @@
+"""Reciprocal rank."""
+
+from cuolr.evaluation.measures.graded_lists import GradedLists
+from cuolr.evaluation.measures.measure import MEASURES, RankingMeasure
+from cuolr.types import Doubles
+
+
+@MEASURES.register("mrr")
+class ReciprocalRank(RankingMeasure):
+    """One over the position of the first relevant document, 0 where none is shown; its mean is the MRR."""
+
+    def per_query(self, lists: GradedLists) -> Doubles:
+        """[B]."""
+        relevant = lists.shown > 0
+        first: Doubles = relevant.any(axis=1) / (1.0 + relevant.argmax(axis=1))
+        return first

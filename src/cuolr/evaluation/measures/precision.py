@@ -1,0 +1,15 @@
+"""Precision."""
+
+from cuolr.evaluation.measures.graded_lists import GradedLists
+from cuolr.evaluation.measures.measure import MEASURES, RankingMeasure
+from cuolr.types import Doubles
+
+
+@MEASURES.register("precision")
+class Precision(RankingMeasure):
+    """Share of the positions that hold a relevant document; positions after the end of a list count as not relevant."""
+
+    def per_query(self, lists: GradedLists) -> Doubles:
+        """[B]."""
+        share: Doubles = (lists.shown > 0).sum(axis=1) / lists.k
+        return share

@@ -1,0 +1,129 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import cuolr
+from cuolr.errors import InputError
+from tests.data.small_data import assert_same_log, full_log
+
+TABLE = pl.DataFrame(
+    {
+        "query_id": ["q0", "q0", "q1"],
+        "session_id": [7, 7, 8],
+        "position": [1, 2, 1],
+        "doc_id": ["b", "a", "c"],
+        "click": [False, True, True],
+        "reward": [0.0, 2.5, 1.0],
+    }
+)
+FEATURES = pl.DataFrame(
+    {"query_id": ["q0", "q0", "q1"], "doc_id": ["a", "b", "c"], "price": [1.0, 2.0, 3.0], "age": [4, 5, 6]}
+)
+
+
+class Exported:
+    """A table of a library that polars does not know, by Arrow's protocol."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def to_pandas(frame: pl.DataFrame) -> Any:
+    pandas: Any = pytest.importorskip("pandas")
+    return pandas.DataFrame(frame.to_dict(as_series=False))
+
+
+def to_pandas_categories(frame: pl.DataFrame) -> Any:
+    return to_pandas(frame).astype({"query_id": "category", "doc_id": "category"})
+
+
+LIBRARIES: list[Callable[[pl.DataFrame], Any]] = [
+    pl.DataFrame.clone,
+    pl.DataFrame.lazy,
+    Exported,
+    to_pandas,
+    to_pandas_categories,
+]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_log_is_made_of_data_frames(library: Callable[[pl.DataFrame], Any]) -> None:
+    log = cuolr.ClickLog.from_frame(library(TABLE), features=library(FEATURES))
+    assert log.candidates.query_ids.tolist() == ["q0", "q1"]
+    assert log.candidates.document_ids is not None
+    assert log.candidates.document_ids.tolist() == ["a", "b", "c"]
+    assert log.candidates.features.tolist() == [[1, 4], [2, 5], [3, 6]]
+    assert log.query.tolist() == [0, 1]
+    assert log.ranking.tolist() == [[1, 0], [0, -1]]
+    assert log.clicks.tolist() == [[0, 1], [1, 0]]
+    assert log.reward is not None
+    assert log.reward.tolist() == [[0, 2.5], [1, 0]]
+
+
+def test_files_and_data_frames_give_the_same_log(tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "log.csv")
+    FEATURES.write_parquet(tmp_path / "features.parquet")
+    (tmp_path / "features.txt").write_text("0 qid:q0 1:1 2:4 # a\n0 qid:q0 1:2 2:5 # b\n0 qid:q1 1:3 2:6 # c\n")
+    log = cuolr.import_log(TABLE, FEATURES)
+    for table in (TABLE, str(tmp_path / "log.csv"), tmp_path / "log.csv"):
+        for features in (tmp_path / "features.parquet", tmp_path / "features.txt", log.candidates):
+            assert_same_log(cuolr.import_log(table, features), log)
+
+
+def test_a_log_comes_back_from_its_data_frame() -> None:
+    log = full_log()
+    frame = log.to_frame()
+    back = cuolr.import_log(frame.sample(fraction=1, shuffle=True, seed=0), log.candidates)
+    for name, values in back.columns.items():
+        np.testing.assert_array_equal(values, log.columns[name], err_msg=name, strict=True)
+    assert log.columns.keys() - back.columns.keys() == {"page_position", "context.device", "context.columns"}
+
+
+def test_the_data_frame_of_a_log_has_all_its_columns_with_positions_from_1() -> None:
+    log = full_log()
+    frame, (row, position) = log.to_frame(), np.nonzero(log.where)
+    assert log.page_position is not None
+    assert frame["position"].to_list() == (position + 1).tolist()
+    assert frame["page_position"].to_list() == (log.page_position[row, position] + 1).tolist()
+    assert frame["context.device"].to_list() == log.context["device"][row].tolist()
+    assert "count" not in frame.columns
+    assert "count" in cuolr.aggregate(log).to_frame().columns
+
+
+def test_documents_without_ids_are_named_by_their_candidate_index() -> None:
+    features = np.zeros((3, 1), np.float32)
+    candidates = cuolr.Candidates(features, np.array([0, 1, 3]), np.array(["q0", "q1"]))
+    ranking, clicks = np.array([[1, 0]], np.int16), np.zeros((1, 2), np.uint8)
+    log = cuolr.ClickLog(candidates, np.array([1], np.int32), ranking, clicks, np.ones(1, np.int64))
+    assert log.to_frame()["doc_id"].to_list() == ["1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("table", "features", "problem"),
+    [
+        (TABLE.drop("click"), FEATURES, "the table: column 'click' is missing; found: query_id"),
+        (TABLE.with_columns(doc_id=pl.lit("z")), FEATURES, "the table: row 1: doc_id: expected a document"),
+        (TABLE.with_columns(reward=pl.lit(np.nan)), FEATURES, "the table: row 1: reward: expected a finite number"),
+        (TABLE, FEATURES.drop("doc_id"), "the features: column 'doc_id' is missing"),
+        (TABLE, FEATURES.rename({"age": "relevance"}), "the features: column 'relevance' looks like a relevance label"),
+        (3, FEATURES, "the table: expected a path, or a DataFrame of polars or pandas, found an object of type int"),
+        (TABLE, 3, "the features: expected a path, or a DataFrame of polars or pandas, found an object of type int"),
+    ],
+)
+def test_problems_of_a_data_frame_are_told(table: Any, features: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        cuolr.import_log(table, features)
+
+
+def test_columns_of_mixed_types_are_told() -> None:
+    pandas: Any = pytest.importorskip("pandas")
+    mixed = to_pandas(TABLE).assign(doc_id=pandas.Series(["b", 3, "c"], dtype=object))
+    with pytest.raises(InputError, match=r"the table: .*expected .* of one type"):
+        cuolr.import_log(mixed, FEATURES)
