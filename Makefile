@@ -6,7 +6,7 @@ READY := $(VENV)/installed
 # Two test processes share two cores: more threads each would only get in each other's way.
 TEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/pytest -q -n 2
 
-.PHONY: help install demo check test slow bench clean
+.PHONY: help install demo lint check test slow bench clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -21,10 +21,12 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## run the main job on a generated data set
 	$(BIN)/cuolr demo --out demo
 
-check: $(READY)  ## lint, types and the fast tests
+lint: $(READY)  ## formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+check: lint  ## lint and the fast tests
 	$(TEST) -m "not slow and not thorough"
 
 test: $(READY)  ## the whole test suite, but for the slow tests

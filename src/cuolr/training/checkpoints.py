@@ -3,7 +3,7 @@
 Loading one runs no code from it.
 """
 
-import hashlib
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,9 +16,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from cuolr.errors import InputError
-from cuolr.files import atomic_file
+from cuolr.files import atomic_file, content_hash
 
-FORMAT = "cuolr-checkpoint-1"
+FORMAT = "cuolr-checkpoint-2"
 
 
 def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
@@ -80,8 +80,5 @@ def _put_together(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def _digest(structure: str, tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256(structure.encode())
-    for name in sorted(tensors):
-        digest.update(name.encode())
-        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+    parts = ((name, tensors[name].reshape(-1).view(torch.uint8).numpy()) for name in sorted(tensors))
+    return content_hash(structure, *itertools.chain(*parts))

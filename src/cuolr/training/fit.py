@@ -1,6 +1,5 @@
 """From a click log to a trained policy: the one orchestration behind the command, `Ranker` and every experiment."""
 
-import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -8,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-import cuolr
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.files import versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks, fingerprint
 from cuolr.policies.policy import RankingPolicy
@@ -141,13 +139,3 @@ def _without_steps(policy: RankingPolicy, loop: Loop) -> TrainingResult:
     if loop.folder is not None and distributed.is_first():
         loop.folder.publish(policy, provenance)
     return TrainingResult(best, 0, "finished", {}, provenance)
-
-
-def versions() -> dict[str, str]:
-    """What a model was trained with."""
-    return {
-        "cuolr": cuolr.__version__,
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
