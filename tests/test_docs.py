@@ -8,6 +8,7 @@ import pytest
 import cuolr
 from cuolr.data.letor.reader import write_letor
 from cuolr.policies.random_policy import RandomPolicy
+from cuolr.training.base_learner import LEARNERS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 EXAMPLES = [
@@ -25,6 +26,8 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cuolr.save_click_log(log, str(tmp_path / "LOG"))
     write_letor(test, tmp_path / "documents.txt")
     monkeypatch.chdir(tmp_path)
+    LEARNERS.names()
+    monkeypatch.setattr(LEARNERS, "_entries", {**LEARNERS._entries})  # what an example registers goes with it
 
 
 @pytest.mark.usefixtures("prepared")
