@@ -57,7 +57,7 @@ def test_too_few_random_lists_are_told_and_what_they_say_can_be_read(run: Run, t
     result = simulate(run, tiny, log, "--randomised-lists", 1, "--seed", 3)
     assert result.status == 0, result.err
     assert (
-        "note: --randomised-lists 1: too few to know examination at position 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
+        "note: --randomised-lists 1: too few to estimate examination at position 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
         in result.err
     )
     shown = run("propensity", log, "--plot", tmp_path / "few.png")
@@ -150,7 +150,7 @@ def test_a_log_that_is_not_in_random_order_is_refused(run: Run, tiny: Path, tmp_
         simulate(run, tiny, tmp_path / name, "--logging", logging, "--randomised-lists", 0)
         result = run("propensity", tmp_path / name, "--randomised", "--out", tmp_path / "own.json")
         assert (result.status, len(result.err.splitlines())) == (2, 1)
-        assert "expected lists in a new random order in each session" in result.err
+        assert "expected a new random order of the list in each session" in result.err
         assert "no: each document was always shown at the same position" in result.err
         assert not (tmp_path / "own.json").exists()
 

@@ -6,9 +6,8 @@ from typing import Literal
 
 import tyro
 
-from cuolr.cli.data_options import DataOptions
-from cuolr.cli.labelled_queries import as_model_takes, labelled_queries
-from cuolr.cli.terminal import show_json, show_table
+from cuolr.cli.options import DataOptions, Measures, as_model_takes
+from cuolr.cli.terminal import progress_bar, show_json, show_table
 from cuolr.errors import InputError, check_at_least
 from cuolr.evaluation.evaluate import Evaluation, evaluate
 from cuolr.evaluation.measures import WithoutRelevant, what_counts
@@ -21,37 +20,39 @@ def compare(
     models: tyro.conf.Positional[tuple[Path, ...]],
     data: Path,
     split: Literal["train", "vali", "test"] = "test",
-    measures: str = "ndcg@10",
+    measures: Measures = "ndcg@10",
     without_relevant: WithoutRelevant = "skip",
     seed: int = 0,
     data_options: DataOptions = DataOptions(),
     json: bool = False,
 ) -> None:
-    """Compare models with the first one, query by query, with paired tests.
+    """Compare models with the first one on labelled queries, with paired significance tests.
 
-    p values are corrected by Holm's method for all comparisons of the table; * is p < 0.05 and ** p < 0.01 by the
+    p values are corrected by Holm's method over all comparisons of the table. * is p < 0.05 and ** is p < 0.01, by the
     paired t-test.
 
     Args:
-        models: Folders of saved models, two or more.
+        models: Folders of two or more saved models.
         data: Folder of a labelled data set, or one LETOR file.
-        split: Which part of a data set.
-        measures: Separated by commas, such as ndcg@10,err@10.
-        without_relevant: What a query without a relevant document counts; clicks:MODEL@k have their value always.
-        seed: Of the permutation test and the bootstrap.
+        split: Split of the data set.
+        measures: Measures (`cuolr list measures`), separated by commas.
+        without_relevant: Value of queries without a relevant document. Does not apply to clicks:MODEL@k.
+        seed: Seed of the permutation test and the bootstrap.
         data_options: How to read the data set.
         json: Print JSON instead of a table.
     """
     if len(models) < 2:
-        raise InputError(f"expected two models or more to compare, found {len(models)}")
+        raise InputError(f"expected at least two models to compare, found {len(models)}")
     check_at_least("--seed", seed, 0)
     names = [name.strip() for name in measures.split(",")]
-    queries = labelled_queries(data, data_options, split, names)
+    queries = data_options.load_labelled(data, split, names)
     policies = [load_policy(model) for model in models]
-    evaluations = [
-        evaluate(policy, as_model_takes(queries, policy.n_features, data), names, without_relevant)
-        for policy in policies
-    ]
+    evaluations = []
+    with progress_bar("ranking", len(policies)) as progress:
+        for policy in policies:
+            as_taken = as_model_takes(queries, policy.n_features, data)
+            evaluations.append(evaluate(policy, as_taken, names, without_relevant))
+            progress(1)
     first = evaluations[0]
     pairs = [(measure, other) for measure in first.per_query for other in range(1, len(models))]
     comparisons = [

@@ -5,9 +5,8 @@ from typing import Literal
 
 import tyro
 
-from cuolr.cli.data_options import DataOptions
-from cuolr.cli.labelled_queries import as_model_takes, labelled_queries
-from cuolr.cli.terminal import say, show_json, show_table, show_text
+from cuolr.cli.options import DataOptions, Measures, as_model_takes
+from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
 from cuolr.evaluation.evaluate import PER_QUERY_SUFFIXES, write_per_query
 from cuolr.evaluation.evaluate import evaluate as measure_policy
 from cuolr.evaluation.measures import WithoutRelevant, what_counts
@@ -20,7 +19,7 @@ def evaluate(
     model: tyro.conf.Positional[Path],
     data: Path,
     split: Literal["train", "vali", "test"] = "test",
-    measures: str = "ndcg@10",
+    measures: Measures = "ndcg@10",
     without_relevant: WithoutRelevant = "skip",
     data_options: DataOptions = DataOptions(),
     per_query: Path | None = None,
@@ -29,28 +28,29 @@ def evaluate(
     json: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Measure how well a model ranks labelled queries.
+    """Evaluate a model on labelled queries.
 
     Args:
         model: Folder of a saved model.
         data: Folder of a labelled data set, or one LETOR file.
-        split: Which part of a data set.
-        measures: Separated by commas, such as ndcg@5,ndcg@10.
-        without_relevant: What a query without a relevant document counts; clicks:MODEL@k have their value always.
+        split: Split of the data set.
+        measures: Measures (`cuolr list measures`), separated by commas.
+        without_relevant: Value of queries without a relevant document. Does not apply to clicks:MODEL@k.
         data_options: How to read the data set.
-        per_query: Write each query's values to this file: .csv, .parquet or .json by its name.
-        trec_run: Write the measured lists to this file, as `trec_eval` reads them.
-        qrels: Write the true grades to this file, as `trec_eval` reads them.
+        per_query: Write the values of each query to this file: .csv, .parquet or .json.
+        trec_run: Write the rankings to this file, as a run for trec_eval.
+        qrels: Write the true grades to this file, as qrels for trec_eval.
         json: Print JSON instead of a table.
-        overwrite: Replace the files if they are there.
+        overwrite: Replace existing files.
     """
     if per_query is not None:
         check_suffix(per_query, PER_QUERY_SUFFIXES)
     check_files((per_query, trec_run, qrels), overwrite)
     policy = load_policy(model)
     names = [name.strip() for name in measures.split(",")]
-    queries = as_model_takes(labelled_queries(data, data_options, split, names), policy.n_features, data)
-    evaluation = measure_policy(policy, queries, names, without_relevant)
+    queries = as_model_takes(data_options.load_labelled(data, split, names), policy.n_features, data)
+    with spinner(f"ranking {queries.candidates.n_queries:,} queries"):
+        evaluation = measure_policy(policy, queries, names, without_relevant)
     means = evaluation.means()
     # Ids that a TREC file cannot hold are refused: the qrels have all of them, so they come first.
     if qrels is not None:

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from cuolr.cli.click_model_options import ClickModelOptions
-from cuolr.cli.data_options import DataOptions
-from cuolr.cli.terminal import progress_bar, say
+from cuolr.cli.options import ClickModelOptions, DataOptions, Name
+from cuolr.cli.terminal import progress_bar, say, show_json
 from cuolr.clicks.randomisation import randomise
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.errors import InputError, check_at_least
@@ -22,10 +21,10 @@ from cuolr.types import RankingDataset
 
 def simulate(
     data: Path,
-    click_model: str,
+    click_model: Name,
     sessions: int,
     out: Path,
-    logging: str = "ranksvm",
+    logging: Name = "ranksvm",
     fraction: float = 0.01,
     temperature: float | None = None,
     k: int = 10,
@@ -35,38 +34,42 @@ def simulate(
     keep_examination: bool = False,
     randomised_lists: int = 1_000_000,
     save_logging: Path | None = None,
+    json: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Simulate a click log: rank the training queries by a logging policy and draw clicks from a click model.
+    """Simulate a click log: a logging policy ranks the training queries, and a click model samples the clicks.
 
     Args:
         data: Folder of a labelled data set.
-        click_model: A click model's name (`cuolr list`), or a TOML file that describes one.
-        sessions: How many.
-        out: Folder of the log; no label is in it.
-        logging: What ranks: ranksvm, random, or the folder of a saved model.
-        fraction: Share of the training queries that ranksvm learns from.
-        temperature: Draw each ranking anew, by Plackett-Luce at this temperature; the log has logging_propensity then.
+        click_model: Name of a click model (`cuolr list click-models`), or a TOML file that describes one.
+        sessions: Number of sessions.
+        out: Folder of the log. It contains no labels.
+        logging: Logging policy: ranksvm, random, or the folder of a saved model.
+        fraction: Fraction of the training queries that ranksvm is trained on.
+        temperature: Sample a new ranking in each session, from a Plackett-Luce model with this temperature. The log
+            then has logging_propensity.
         k: Length of the lists.
         seed: The same seed gives the same log.
         click_options: Parameters of the click model.
         data_options: How to read the data set.
-        keep_examination: Write down where the user looked, which no real log knows.
-        randomised_lists: Lists in random order from which propensity.json is estimated, for ipw and cm-ipw; 0 = none.
-        save_logging: Save the logging policy as a model in this folder, so that it can be evaluated; not in the log.
-        overwrite: Replace the log, and the saved logging policy, if they are there.
+        keep_examination: Add the column examination, which real logs do not have.
+        randomised_lists: Number of lists in random order to estimate propensity.json from, for ipw and cm-ipw; 0 = no
+            estimates.
+        save_logging: Save the logging policy as a model to this folder, to evaluate it.
+        json: Print JSON instead of a message.
+        overwrite: Replace an existing log and logging policy.
     """
     refuse_existing(out, overwrite, ours=SESSIONS_FILE)
     if save_logging is not None:
         refuse_existing(save_logging, overwrite, ours=SETTINGS_FILE)
         if save_logging.resolve().is_relative_to(out.resolve()) or out.resolve().is_relative_to(save_logging.resolve()):
-            raise InputError(f"--save-logging: expected a folder outside of the log, found {save_logging}")
+            raise InputError(f"--save-logging: expected a folder outside the log, found {save_logging}")
     check_at_least("--randomised-lists", randomised_lists, 0)
     model = click_options.model(click_model)
     train = data_options.load(data)["train"]
     longest = int(train.candidates.sizes.max())
     if k > longest:
-        say(f"note: no query has more than {longest} documents; lists are of {longest}, not {k}")
+        say(f"note: lists have {longest} documents, not {k}: no query has more")
         k = longest
     policy, described = _logging_policy(logging, train, fraction, seed)
     logger: RankingPolicy | StochasticLogger = policy
@@ -88,11 +91,14 @@ def simulate(
     with progress_bar("simulating", sessions) as progress:
         simulate_to(out, simulation, source, overwrite, progress, save_estimates)
     if propensities is not None and (unknown := _unknown_positions(propensities)):
-        say(f"note: --randomised-lists {randomised_lists}: too few to know {'; '.join(unknown)}")
+        say(f"note: --randomised-lists {randomised_lists}: too few to estimate {'; '.join(unknown)}")
     if save_logging is not None:
         save_policy(policy, save_logging, source)
         say(f"wrote {save_logging}: the logging policy")
-    say(f"wrote {out}: {sessions:,} sessions; look at it with: cuolr log-info {out}")
+    if json:
+        show_json({"out": str(out), "sessions": sessions, "k": k, "seed": seed, **source})
+    else:
+        say(f"wrote {out}: {sessions:,} sessions; describe it with: cuolr log-info {out}")
 
 
 def _unknown_positions(propensities: Propensities) -> list[str]:
