@@ -48,14 +48,23 @@ def test_the_default_of_a_setting_is_that_of_the_default_preset(run: Run) -> Non
     defaults = {setting["name"]: setting["default"] for setting in settings}
     assert defaults["conservative_weight"] == "0.01"
     assert defaults["hidden"] == "[256, 256]"
+    ranges = {setting["name"]: setting["range"] for setting in settings}
+    assert ranges["conservative_weight"] == "a finite number from 0 up"
+    assert ranges["conservative_term"] == "one of 'logged', 'mean'"
     text = run("list", "cql").out
-    assert "settings of the learner" in text
-    assert all(name in text for name in defaults)
+    assert "Settings of the learner" in text
+    assert all(f"  {name} = {defaults[name]}  (" in text for name in defaults if len(defaults[name]) < 40)
+
+
+def test_a_learner_has_its_role(run: Run) -> None:
+    learners = json.loads(run("list", "learners", "--json").out)
+    assert (learners["cql"]["role"], learners["ipw"]["role"]) == ("method", "baseline")
+    assert "baseline" in run("list", "learners").out
 
 
 def test_what_has_no_settings_is_described(run: Run) -> None:
     assert run("list", "mq2008").out.startswith("mq2008 (data-sets): LETOR 4.0 MQ2008: 784 queries")
-    assert "settings" not in run("list", "ndcg@k").out
+    assert len(run("list", "ndcg@k").out.splitlines()) == 1
 
 
 def test_an_unknown_name_is_one_line_with_a_guess(run: Run) -> None:

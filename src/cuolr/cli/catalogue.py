@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from cuolr.cli.docstrings import Docstring
+from cuolr.cli.docstrings import Docstring, meanings_of_fields
 from cuolr.clicks.click_model import CLICK_MODELS, click_model
-from cuolr.config import read_toml
+from cuolr.config import ranges_of, read_toml
 from cuolr.data.letor.catalog import CATALOGUE, DatasetInfo
 from cuolr.data.synthetic import PRESETS, Preset
 from cuolr.evaluation.measures import MEASURES
@@ -26,11 +26,13 @@ class Setting:
     Attributes:
         name: With those of the configs that it is in, as in `rankers.folds`.
         default: As TOML writes it; of a learner, with the default preset.
+        range: Its type and the values that it may have, in words.
         meaning: From the docstring of its config.
     """
 
     name: str
     default: str
+    range: str
     meaning: str
 
 
@@ -61,7 +63,7 @@ def catalogue() -> dict[str, dict[str, Entry]]:
     }
     found = {kind: {name: {"description": line} for name, line in lines.items()} for kind, lines in described.items()}
     for name, entry in found["learners"].items():
-        entry["role"] = getattr(LEARNERS.get(name), "role", "")
+        entry["role"] = LEARNERS.get(name).role
     return found
 
 
@@ -83,15 +85,13 @@ def settings(name: str) -> dict[str, list[Setting]]:
 
 def _settings(config: Any, prefix: str = "") -> Iterator[Setting]:
     """The fields of a dataclass with its values, and those of the dataclasses in it."""
-    meanings: dict[str, str] = {}
-    for base in reversed(type(config).__mro__):
-        meanings |= Docstring.parse(base.__doc__).entries
+    meanings, ranges = meanings_of_fields(type(config)), ranges_of(type(config))
     for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
+        value, meaning = getattr(config, field.name), meanings.get(field.name, "")
         if dataclasses.is_dataclass(value):
             yield from _settings(value, f"{prefix}{field.name}.")
         else:
-            yield Setting(f"{prefix}{field.name}", _as_toml(value), meanings.get(field.name, ""))
+            yield Setting(f"{prefix}{field.name}", _as_toml(value), ranges[field.name], meaning)
 
 
 def _as_toml(value: Any) -> str:

@@ -1,8 +1,13 @@
 """Docstrings taken apart: help texts and the meaning of settings are written once, where the code is."""
 
+import ast
+import dataclasses
 import inspect
+import itertools
 import re
+import textwrap
 from dataclasses import dataclass, field
+from typing import Any
 
 # What stands in a docstring only for readers of the code.
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises|Deviation|Example|Examples|Note):", re.MULTILINE)
@@ -43,6 +48,29 @@ class Docstring:
             for name, meaning in ENTRY.findall(bodies.get(section, ""))
         }
         return cls(paragraphs[0], tuple(paragraphs[1:]), entries)
+
+
+def meanings_of_fields(config: type[Any]) -> dict[str, str]:
+    """What a dataclass and those that it inherits from say of their fields: in `Attributes`, or below each field."""
+    meanings: dict[str, str] = {}
+    for base in reversed(config.__mro__):
+        if dataclasses.is_dataclass(base):
+            meanings |= Docstring.parse(base.__doc__).entries | _below_fields(base)
+    return meanings
+
+
+def _below_fields(config: type[Any]) -> dict[str, str]:
+    try:
+        (found,) = ast.parse(textwrap.dedent(inspect.getsource(config))).body
+    except OSError:  # made without a source file
+        return {}
+    assert isinstance(found, ast.ClassDef)
+    return {
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in itertools.pairwise(found.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    }
 
 
 def _filled(paragraph: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import tyro
 
-from cuolr.cli.docstrings import Docstring
+from cuolr.cli.docstrings import Docstring, meanings_of_fields
 
 MAX_WIDTH = 100
 # Flags longer than this stand on a line of their own.
@@ -123,18 +123,21 @@ def _options(run: Callable[..., Any]) -> Iterator[_Option]:
     parameters = inspect.signature(run).parameters.values()
     # What must be given comes first.
     for parameter in sorted(parameters, key=lambda parameter: parameter.default is not inspect.Parameter.empty):
-        hint, meaning = hints[parameter.name], meanings.get(parameter.name, "")
-        if dataclasses.is_dataclass(hint):
-            yield from _options_of(typing.cast("type[Any]", hint), meaning.removesuffix("."))
-        else:
-            yield _option(parameter.name, hint, parameter.default, meaning, OPTIONS)
+        yield from _one_or_group(
+            parameter.name, hints[parameter.name], parameter.default, meanings.get(parameter.name, ""), OPTIONS
+        )
 
 
-def _options_of(config: type[Any], group: str) -> Iterator[_Option]:
-    """The fields of a dataclass of options."""
-    meanings, hints = Docstring.parse(config.__doc__).entries, typing.get_type_hints(config, include_extras=True)
+def _one_or_group(name: str, hint: Any, default: Any, meaning: str, group: str) -> Iterator[_Option]:
+    """An option; of a dataclass those of its fields, under its own heading."""
+    if not dataclasses.is_dataclass(hint):
+        yield _option(name, hint, default, meaning, group)
+        return
+    config = typing.cast("type[Any]", hint)
+    heading = (meaning or Docstring.parse(config.__doc__).summary).removesuffix(".")
+    meanings, hints = meanings_of_fields(config), typing.get_type_hints(config, include_extras=True)
     for field in dataclasses.fields(config):
-        yield _option(field.name, hints[field.name], field.default, meanings.get(field.name, ""), group)
+        yield from _one_or_group(field.name, hints[field.name], field.default, meanings.get(field.name, ""), heading)
 
 
 def _option(name: str, hint: Any, default: Any, meaning: str, group: str) -> _Option:

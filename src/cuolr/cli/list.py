@@ -1,10 +1,13 @@
 """`cuolr list`: everything that has a name."""
 
+import shutil
+import textwrap
 from dataclasses import asdict
 
 import tyro
 
 from cuolr.cli.catalogue import Entry, Setting, catalogue, settings
+from cuolr.cli.help import MAX_WIDTH
 from cuolr.cli.options import Name
 from cuolr.cli.terminal import show_json, show_table, show_text
 from cuolr.registry import unknown_name
@@ -16,8 +19,9 @@ MAX_DEFAULT = 40
 def list_names(what: tyro.conf.Positional[Name | None] = None, json: bool = False) -> None:
     """List learners, click models, encoders, policies, measures, presets, experiments and data sets.
 
-    For the name of a learner, an encoder or a click model, list its settings with default and meaning. Set them in
-    training with `--set learner.NAME=VALUE`, those of an encoder with `--set learner.encoder_settings.NAME=VALUE`.
+    For the name of a learner, an encoder or a click model, list its settings with default, range and meaning. In
+    training, set those of a learner with `--set learner.NAME=VALUE`, and of an encoder with
+    `--set learner.encoder_settings.NAME=VALUE`.
 
     Args:
         what: learners, click-models, encoders, policies, measures, presets, experiments, data-sets, generated-data; or
@@ -57,10 +61,12 @@ def _show_one(name: str, found: dict[str, Entry], settings_of: dict[str, list[Se
     for kind, entry in found.items():
         show_text(f"{name} ({kind}): {entry['description']}")
     for kind, of_kind in settings_of.items():
-        rows = [[setting.name, _short(setting.default), setting.meaning] for setting in of_kind]
-        if rows:
-            show_table(f"settings of the {kind}", ["setting", "default", "meaning"], rows, left=(0, 1, 2))
+        if of_kind:
+            show_text("\n".join([f"\nSettings of the {kind}, with default and range:", *map(_lines, of_kind)]))
 
 
-def _short(default: str) -> str:
-    return default if len(default) <= MAX_DEFAULT else f"{default[: MAX_DEFAULT - 1]}…"
+def _lines(setting: Setting) -> str:
+    width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
+    default = setting.default if len(setting.default) <= MAX_DEFAULT else f"{setting.default[: MAX_DEFAULT - 1]}…"
+    meaning = textwrap.fill(setting.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return f"  {setting.name} = {default}  ({setting.range})\n{meaning}"
