@@ -1,10 +1,9 @@
 """All that has a name, with a line of description, and the settings of learners, encoders and click models."""
 
 import dataclasses
-import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +13,7 @@ from cuolr.clicks.click_model import CLICK_MODELS, click_model
 from cuolr.config import ranges_of, read_toml
 from cuolr.data.letor.catalog import CATALOGUE, DatasetInfo
 from cuolr.data.synthetic import PRESETS, Preset
-from cuolr.evaluation.measures import MEASURES
+from cuolr.evaluation.measures import MEASURES, measure_names
 from cuolr.policies.policy import POLICIES
 from cuolr.registry import Registry
 
@@ -48,8 +47,10 @@ def catalogue() -> dict[str, dict[str, Entry]]:
     from cuolr.training.base_learner import LEARNERS
     from cuolr.training.presets.configure import PRESETS as TRAINING_PRESETS
 
-    measures = {f"{name}@k": line for name, line in _registered(MEASURES).items()}
-    measures["clicks:<model>@k"] = "Expected clicks under a click model, such as clicks:pbm@10"
+    measures = {
+        f"{written}@k": _first_sentence(Docstring.parse(MEASURES.get(name).__doc__).summary)
+        for written, name in zip(measure_names(), MEASURES.names(), strict=True)
+    }
     described = {
         "learners": _registered(LEARNERS),
         "click-models": _registered(CLICK_MODELS),
@@ -112,13 +113,9 @@ def _registered(registry: Registry[Any]) -> dict[str, str]:
     return {name: _describe(registry.get(name)) for name in registry.names()}
 
 
-def _describe(entry: type[Any] | Callable[..., Any]) -> str:
-    """The first sentence on a registered class or function.
-
-    A class is described by its module: its own docstring is about equations.
-    """
-    module = sys.modules[entry.__module__]
-    text = module.__doc__ if inspect.isclass(entry) and module.__doc__ else entry.__doc__
+def _describe(entry: type[Any]) -> str:
+    """The first sentence on a registered class; its module's, where it has one: its own is about equations."""
+    text = sys.modules[entry.__module__].__doc__ or entry.__doc__
     return _first_sentence(re.sub("^`.*`: ", "", Docstring.parse(text).summary))
 
 

@@ -2,15 +2,14 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
-from cuolr.cli.options import DataOptions, Measures, as_model_takes
+from cuolr.cli.options import DataOptions, MeasureOptions, as_model_takes
 from cuolr.cli.terminal import progress_bar, show_json, show_table
 from cuolr.errors import InputError, check_at_least
 from cuolr.evaluation.evaluate import Evaluation, evaluate
-from cuolr.evaluation.measures import WithoutRelevant, what_counts
+from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.significance import Comparison, holm, stars
 from cuolr.evaluation.significance import compare as compare_values
 from cuolr.policies.store import load_policy
@@ -19,12 +18,10 @@ from cuolr.policies.store import load_policy
 def compare(
     models: tyro.conf.Positional[tuple[Path, ...]],
     data: Path,
-    split: Literal["train", "vali", "test"] = "test",
-    measures: Measures = "ndcg@10",
-    without_relevant: WithoutRelevant = "skip",
+    measured: MeasureOptions = MeasureOptions(),
     seed: int = 0,
-    data_options: DataOptions = DataOptions(),
     json: bool = False,
+    data_options: DataOptions = DataOptions(),
 ) -> None:
     """Compare models with the first one on labelled queries, with paired significance tests.
 
@@ -34,24 +31,21 @@ def compare(
     Args:
         models: Folders of two or more saved models.
         data: Folder of a labelled data set, or one LETOR file.
-        split: Split of the data set.
-        measures: Measures (`cuolr list measures`), separated by commas.
-        without_relevant: Value of queries without a relevant document. Does not apply to clicks:MODEL@k.
+        measured: What to measure.
         seed: Seed of the permutation test and the bootstrap.
-        data_options: How to read the data set.
         json: Print JSON instead of a table.
+        data_options: How to read the data set.
     """
     if len(models) < 2:
         raise InputError(f"expected at least two models to compare, found {len(models)}")
     check_at_least("--seed", seed, 0)
-    names = [name.strip() for name in measures.split(",")]
-    queries = data_options.load_labelled(data, split, names)
+    queries = data_options.load_labelled(data, measured.split, measured.names)
     policies = [load_policy(model) for model in models]
     evaluations = []
     with progress_bar("ranking", len(policies)) as progress:
         for policy in policies:
             as_taken = as_model_takes(queries, policy.n_features, data)
-            evaluations.append(evaluate(policy, as_taken, names, without_relevant))
+            evaluations.append(evaluate(policy, as_taken, measured.names, measured.without_relevant))
             progress(1)
     first = evaluations[0]
     pairs = [(measure, other) for measure in first.per_query for other in range(1, len(models))]
@@ -70,7 +64,7 @@ def compare(
             for (measure, other), comparison, p_t, p_permutation in rows
         ]
         means = {str(model): evaluation.means() for model, evaluation in zip(models, evaluations, strict=True)}
-        show_json({"measures": means, "comparisons": described, "without_relevant": without_relevant})
+        show_json({"measures": means, "comparisons": described, "without_relevant": measured.without_relevant})
         return
     lines = [
         _line(measure, models[other], evaluations[other], comparison, p_t, p_permutation)
@@ -78,7 +72,7 @@ def compare(
     ]
     means_of_first = ", ".join(f"{measure} {value:.4f}" for measure, value in first.means().items())
     columns = ["model", "measure", "mean", "difference", "95 % interval", "p (t)", "p (permutation)", "win/tie/loss"]
-    counted = what_counts(without_relevant, first.per_query)
+    counted = what_counts(measured.without_relevant, first.per_query)
     caption = (
         f"{len(first.query_ids):,} queries; {first.n_without_relevant:,} without a relevant document {counted}; "
         "p values corrected by Holm's method over the table; * p < 0.05, ** p < 0.01 (t)"

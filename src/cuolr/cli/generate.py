@@ -1,6 +1,7 @@
 """`cuolr generate`: a data set that looks like a real one, as LETOR files."""
 
 import json as json_format
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import tyro
@@ -13,13 +14,26 @@ from cuolr.data.synthetic import generate_splits
 from cuolr.files import atomic_folder
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """Size of the data set.
+
+    Attributes:
+        train: Number of training queries.
+        vali: Number of validation queries.
+        test: Number of test queries.
+    """
+
+    train: int = 2_000
+    vali: int = 500
+    test: int = 500
+
+
 def generate_folder(
     preset: tyro.conf.Positional[Name],
     *,
     out: Path,
-    train: int = 2_000,
-    vali: int = 500,
-    test: int = 500,
+    sizes: Sizes = Sizes(),
     seed: int = 1,
     json: bool = False,
     overwrite: bool = False,
@@ -29,18 +43,22 @@ def generate_folder(
     Args:
         preset: web10k-like, yahoo-like or tiny.
         out: Folder of the data set.
-        train: Number of training queries.
-        vali: Number of validation queries.
-        test: Number of test queries.
+        sizes: Size of the data set.
         seed: The same seed gives the same data.
         json: Print JSON instead of a message.
         overwrite: Replace an existing data set.
     """
     with atomic_folder(out, overwrite, ours=DESCRIPTION_FILE) as folder, progress_bar("generating", 4) as progress:
-        splits = dict(zip(("train", "vali", "test"), generate_splits(preset, train, vali, test, seed), strict=True))
+        splits = dict(
+            zip(
+                ("train", "vali", "test"),
+                generate_splits(preset, sizes.train, sizes.vali, sizes.test, seed),
+                strict=True,
+            )
+        )
         progress(1)
         (folder / "Fold1").mkdir()
-        described = {"preset": preset, "train": train, "vali": vali, "test": test, "seed": seed}
+        described = {"preset": preset, **asdict(sizes), "seed": seed}
         # Not every split has a document of the highest grade, so the scale is written down.
         described["max_grade"] = splits["train"].max_grade
         (folder / DESCRIPTION_FILE).write_text(json_format.dumps(described, indent=2) + "\n")
@@ -50,4 +68,5 @@ def generate_folder(
     if json:
         show_json({"out": str(out), **described})
     else:
-        say(f"wrote {out}: {train:,} training, {vali:,} validation and {test:,} test queries")
+        queries = f"{sizes.train:,} training, {sizes.vali:,} validation and {sizes.test:,} test queries"
+        say(f"wrote {out}: {queries}")

@@ -24,7 +24,7 @@ HELP = ("-h, --help", "Show this help.")
 # What a line is not broken in, and the blank that stands there meanwhile.
 KEPT_TOGETHER = re.compile(r"`[^`]*`|\(default: [^)]*\)")
 UNBROKEN = "\0"
-# Headings, in this order; then those of groups of options.
+# Headings. The first two come first, the others as in the signature.
 ARGUMENTS, REQUIRED, OPTIONS = "Arguments", "Required options", "Options"
 
 
@@ -97,11 +97,11 @@ def command_help(name: str, command: Command, width: int | None = None) -> str:
     """
     width = min(width or shutil.get_terminal_size().columns, MAX_WIDTH)
     described = Docstring.parse(command.run.__doc__)
-    groups: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], REQUIRED: [], OPTIONS: []}
+    groups: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], REQUIRED: []}
     options = list(_options(command.run))
     for option in options:
         groups.setdefault(option.group, []).append((option.invocation, option.text))
-    groups[OPTIONS].append(HELP)
+    groups.setdefault(OPTIONS, []).append(HELP)
     longest = max(len(left) for rows in groups.values() for left, _ in rows)
     column = min(longest, MAX_COLUMN) + 4
     parts = [_usage(name, options, width)]

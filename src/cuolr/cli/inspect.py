@@ -14,17 +14,17 @@ from cuolr.errors import InputError
 
 def inspect(
     data: tyro.conf.Positional[tuple[Path, ...]],
-    data_options: DataOptions = DataOptions(),
     table: bool = False,
     json: bool = False,
+    data_options: DataOptions = DataOptions(),
 ) -> None:
     """Describe labelled data sets: queries, documents, features and grades of each split.
 
     Args:
         data: Folders of data sets, or LETOR files.
-        data_options: How to read the data set.
         table: Print one row per data set, all splits together, as in the paper's table of data sets.
         json: Print JSON instead of a table; by path if there are several.
+        data_options: How to read the data set.
     """
     if not data:
         raise InputError("expected the folder of a data set or a LETOR file, found no argument")

@@ -16,7 +16,7 @@ from cuolr.data.letor.catalog import Source, check_counts, find_info, find_sourc
 from cuolr.data.letor.reader import LetorFile, LetorOptions, filled_up
 from cuolr.data.letor.rows import MAX_GRADE
 from cuolr.errors import InputError, InputWarning
-from cuolr.evaluation.measures import Measure
+from cuolr.evaluation.measures import Measure, WithoutRelevant
 from cuolr.types import RankingDataset
 
 # How an option's value is written in the help; the type says so for numbers and paths.
@@ -115,6 +115,43 @@ class DataOptions:
         return queries
 
 
+@dataclass(frozen=True)
+class LetorFlags:
+    """How to read LETOR files.
+
+    Attributes:
+        zero_based: Feature indices start at 0 instead of 1.
+        missing: Value of features that are NULL: 0, or the feature's minimum in the file.
+    """
+
+    zero_based: bool = False
+    missing: Literal["zero", "minimum"] = "zero"
+
+    def options(self) -> LetorOptions:
+        """As the reader takes them."""
+        return LetorOptions(self.zero_based, self.missing)
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """What to measure.
+
+    Attributes:
+        split: Split of the data set.
+        measures: Measures (`cuolr list measures`), separated by commas.
+        without_relevant: Value of queries without a relevant document. Does not apply to clicks:MODEL@k.
+    """
+
+    split: Literal["train", "vali", "test"] = "test"
+    measures: Measures = "ndcg@10"
+    without_relevant: WithoutRelevant = "skip"
+
+    @property
+    def names(self) -> list[str]:
+        """The measures, one by one."""
+        return [name.strip() for name in self.measures.split(",")]
+
+
 def as_model_takes(queries: RankingDataset, n_features: int | None, path: Path) -> RankingDataset:
     """Queries with as many features as the model has; see `filled_up`.
 
@@ -141,23 +178,25 @@ def _check_grades(datasets: Sequence[tuple[Path, RankingDataset]]) -> None:
 
 @dataclass(frozen=True)
 class ClickModelOptions:
-    """Parameters of the click model.
+    """The click model.
 
     Attributes:
+        click_model: Name of a click model (`cuolr list click-models`), or a TOML file that describes one.
         eta: Severity of position bias, 0 = none, of pbm, ubm, dcm and trust. By default 1.
         noise: Attractiveness of an irrelevant document. By default 0.1, of trust 0.
     """
 
+    click_model: Name
     eta: float | None = None
     noise: float | None = None
 
-    def model(self, name_or_file: str) -> ClickModel:
-        """The click model of that name, or the one that a TOML file describes, with these parameters."""
-        is_file = name_or_file.endswith(".toml")
-        model = read_click_model(Path(name_or_file)) if is_file else click_model(name_or_file)
+    def model(self) -> ClickModel:
+        """The click model of that name, or the one that the file describes, with these parameters."""
+        is_file = self.click_model.endswith(".toml")
+        model = read_click_model(Path(self.click_model)) if is_file else click_model(self.click_model)
         known = {field.name for field in dataclasses.fields(model)}
-        given = {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        given = {name: value for name, value in (("eta", self.eta), ("noise", self.noise)) if value is not None}
         for name in given.keys() - known:
-            message = f"--{name} is ignored: click model '{name_or_file}' has no such parameter"
+            message = f"--{name} is ignored: click model '{self.click_model}' has no such parameter"
             warnings.warn(message, InputWarning, stacklevel=2)
         return dataclasses.replace(model, **{name: given[name] for name in given.keys() & known})

@@ -1,5 +1,6 @@
 """`cuolr oracle`: a ranker trained on the true labels, as a reference for others."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from cuolr.cli.options import DataOptions
@@ -13,40 +14,52 @@ from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 ON_VALIDATION = "on vali, queries without a relevant document skipped"
 
 
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What to train.
+
+    Attributes:
+        best: Train several settings of LambdaMART, a 256-256 network and RankSVM, and keep the best on validation. On
+            small data the paper's settings lose to a linear ranker.
+        seed: The same seed gives the same model.
+        threads: Number of threads of LambdaMART.
+    """
+
+    best: bool = False
+    seed: int = 0
+    threads: int = 2
+
+
 def oracle(
     data: Path,
     out: Path,
-    best: bool = False,
-    seed: int = 0,
-    threads: int = 2,
-    data_options: DataOptions = DataOptions(),
+    training: TrainingOptions = TrainingOptions(),
     json: bool = False,
     overwrite: bool = False,
+    data_options: DataOptions = DataOptions(),
 ) -> None:
     """Train on the true labels: LambdaMART with the paper's settings, an upper bound for models trained from clicks.
 
     Args:
         data: Folder of a labelled data set with train and vali splits.
         out: Folder of the model.
-        best: Train several settings of LambdaMART, a 256-256 network and RankSVM, and keep the best on validation. On
-            small data the paper's settings lose to a linear ranker.
-        seed: The same seed gives the same model.
-        threads: Number of threads of LambdaMART.
-        data_options: How to read the data set.
+        training: What to train.
         json: Print JSON instead of messages.
         overwrite: Replace an existing model.
+        data_options: How to read the data set.
     """
-    # It needs torch, which takes a second to load; no other command should wait for it.
-    from cuolr.supervised.oracle_best import fit_best
-
     refuse_existing(out, overwrite, ours=SETTINGS_FILE)
+    seed, threads = training.seed, training.threads
     check_at_least("--seed", seed, 0)
     check_at_least("--threads", threads, 1)
     splits = data_options.load(data)
     train, validation = splits["train"], splits["vali"]
     provenance = {"data": str(data), "fold": data_options.fold_of(data), "seed": seed}
     with spinner("training"):
-        if best:
+        if training.best:
+            # It needs torch, which takes a second to load.
+            from cuolr.supervised.oracle_best import fit_best
+
             found = fit_best(train, validation, seed, threads, lambda name, score: say(f"{name}: ndcg@10 {score:.4f}"))
             policy, chosen, tried = found.policy, found.name, dict(found.validation)
             described = {"oracle": "best", "chosen": chosen, "tried": tried, **provenance}
