@@ -130,7 +130,7 @@ def test_a_folder_is_not_taken_for_the_file(run: Run, model: Path, tmp_path: Pat
     (tmp_path / "out.csv").mkdir()
     nothing = tmp_path / "nothing.txt"
     result = run("rank", model, "--candidates", nothing, "--out", tmp_path / "out.csv", "--overwrite")
-    assert "out.csv: expected the name of a file, found a folder" in result.err
+    assert "out.csv: is a folder; choose the name of a file" in result.err
 
 
 def ranked(run: Run, model: Path, candidates: Path, *more: object) -> list[str]:

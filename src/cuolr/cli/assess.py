@@ -10,6 +10,7 @@ import tyro
 
 from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
 from cuolr.files import atomic_file
+from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.log_folder import load_click_log
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def assess(
 def _off_policy_evaluation(model: Path, log: Path, k: int | None) -> dict[str, Any]:
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
-    from cuolr.off_policy.assess import assess_on_own_log, digest_of_clicks
+    from cuolr.off_policy.assess import assess_on_own_log
     from cuolr.policies.store import load_policy, provenance_of
 
     policy, provenance, sessions = load_policy(model), provenance_of(model), load_click_log(log)

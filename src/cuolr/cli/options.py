@@ -44,14 +44,10 @@ class DataOptions:
     missing: Literal["zero", "minimum"] = "zero"
     verify: bool = False
 
-    def __post_init__(self) -> None:
-        if self.max_grade is not None and not 1 <= self.max_grade <= MAX_GRADE:
-            raise InputError(f"--max-grade: expected a whole number from 1 to {MAX_GRADE}, found {self.max_grade}")
-
     def find(self, folder: Path) -> Source:
         """The files of the data set."""
         source = find_source(folder, self.fold, self.dataset)
-        return replace(source, info=replace(source.info, max_grade=self.max_grade or source.info.max_grade))
+        return replace(source, info=replace(source.info, max_grade=self._given_scale() or source.info.max_grade))
 
     def fold_of(self, path: Path) -> int | None:
         """The fold that is read; None where there are none."""
@@ -61,7 +57,13 @@ class DataOptions:
         """The highest grade of the scale of a data set, or of a file; None where it is not known."""
         if path.is_dir():
             return self.find(path).info.max_grade
-        return self.max_grade or (None if self.dataset is None else find_info(path, self.dataset).max_grade)
+        return self._given_scale() or (None if self.dataset is None else find_info(path, self.dataset).max_grade)
+
+    def _given_scale(self) -> int | None:
+        # Not checked as it is made: tyro would take the error for one of its own.
+        if self.max_grade is not None and not 1 <= self.max_grade <= MAX_GRADE:
+            raise InputError(f"--max-grade: expected a whole number from 1 to {MAX_GRADE}, found {self.max_grade}")
+        return self.max_grade
 
     def read_file(self, path: Path, options: LetorOptions | None = None) -> LetorFile:
         """Read one file through the cache, with a progress bar."""
