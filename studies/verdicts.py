@@ -15,7 +15,7 @@ import torch
 import tyro
 
 from cuolr import Ranker, click_model, evaluate, fit_ranksvm, simulate
-from cuolr.cli.data_options import DataOptions
+from cuolr.cli.options import DataOptions
 from cuolr.cli.terminal import show_table
 from cuolr.off_policy.assess import Readiness
 from cuolr.policies.policy import RankingPolicy

@@ -31,7 +31,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         try:
             main([str(argument) for argument in arguments])
         except SystemExit as stop:
-            status = stop.code if isinstance(stop.code, int) else 1
+            status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         captured = capsys.readouterr()
         return Result(status, captured.out, captured.err)
 

@@ -1,11 +1,14 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import cuolr
+from cuolr.cli.assess import EXIT_STATUS
 from cuolr.logs.clicklog import ClickLog
+from cuolr.off_policy.assess import Readiness
 from tests.cli.conftest import Run
 from tests.small_log import small_log
 
@@ -21,9 +24,48 @@ def test_a_model_saved_from_python_knows_the_log_that_it_was_fitted_on(run: Run,
     cuolr.save_click_log(log, tmp_path / "log")
     cuolr.save_click_log(log.select(slice(0, 250)), tmp_path / "other")
     on_own, on_other = (run("assess", tmp_path / "model", tmp_path / name, "--json") for name in ("log", "other"))
-    assert json.loads(on_own.out) == ranker.assess(log).as_dict()
-    assert json.loads(on_own.out)["queries"] == 4, "those held out"
+    found = json.loads(on_own.out)
+    expected = ranker.assess(log).as_dict()
+    assert {name: found[name] for name in ("queries", "gain", "interval", "reason")}.items() <= expected.items()
+    assert (found["queries"], found["trained_on_these_queries"]) == (4, False), "those held out"
     assert json.loads(on_other.out)["queries"] > 30, "all"
+
+
+@pytest.mark.parametrize(("recommendation", "status"), [("ship", 0), ("test", 10), ("keep", 11)])
+def test_the_exit_status_tells_the_recommendation(
+    run: Run, log: ClickLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recommendation: str, status: int
+) -> None:
+    ranker = cuolr.Ranker("naive", steps=2, batch_size=8, settings={"learner.hidden": [8]}).fit(log)
+    ranker.save(tmp_path / "model")
+    cuolr.save_click_log(log, tmp_path / "log")
+    doubtful, gain = recommendation == "test", -0.5 if recommendation == "keep" else 0.5
+    evaluation = Readiness(
+        queries=100,
+        k=10,
+        learned=doubtful,
+        never_shown=0.0,
+        overlap=1.0,
+        gain=gain,
+        interval=(gain - 0.1, gain + 0.1),
+        logged_order=0.25,
+        imitated=0.75,
+        positions_told=True,
+    )
+    monkeypatch.setattr("cuolr.off_policy.assess.assess_on_own_log", lambda *_: evaluation)
+    as_text, as_json = (run("assess", tmp_path / "model", tmp_path / "log", *more) for more in ((), ("--json",)))
+    assert (as_text.status, as_json.status) == (status, status)
+    assert json.loads(as_json.out)["recommendation"] == recommendation
+    assert as_text.out.splitlines()[-1].startswith(f"{recommendation}: {gain:+.1%} clicks")
+    rows = dict(re.split(r"\s{2,}", line.strip()) for line in as_text.out.splitlines()[2:-2] if line.strip())
+    assert rows["position bias identifiable"] == "yes"
+    assert rows["model trained on these queries"] == ("yes" if doubtful else "no")
+    assert rows["share of the score from a model of the current ranker"] == "25%"
+    assert rows["95 % interval"] == f"{gain - 0.1:+.1%} to {gain + 0.1:+.1%}"
+
+
+def test_the_statuses_are_in_the_help(run: Run) -> None:
+    text = run("assess", "--help").out
+    assert all(f"  {status:<4}{recommendation}: " in text for recommendation, status in EXIT_STATUS.items())
 
 
 def test_what_is_no_model_is_refused(run: Run, log: ClickLog, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_json_has_the_differences_and_both_p_values(run: Run, tiny: Path, models
 
 def test_one_model_cannot_be_compared(run: Run, tiny: Path, models: list[Path]) -> None:
     result = run("compare", models[0], "--data", tiny)
-    assert (result.status, result.err) == (2, "error: expected two models or more to compare, found 1\n")
+    assert (result.status, result.err) == (2, "error: expected at least two models to compare, found 1\n")
 
 
 def test_a_seed_below_0_is_refused(run: Run, tiny: Path, models: list[Path]) -> None:
@@ -77,7 +77,7 @@ def test_a_seed_below_0_is_refused(run: Run, tiny: Path, models: list[Path]) -> 
 
 def test_a_file_has_no_folds(run: Run, tiny: Path, models: list[Path]) -> None:
     result = run("compare", *models, "--data", tiny / "Fold1" / "test.txt", "--fold", 1)
-    assert "test.txt is one file, and has no folds" in result.err.replace("\n", " ")
+    assert "test.txt is a single file without folds; omit --fold" in result.err.replace("\n", " ")
 
 
 def test_a_measure_is_compared_once_however_it_is_written(run: Run, tiny: Path, models: list[Path]) -> None:

@@ -109,7 +109,8 @@ def test_the_scale_of_a_file_is_that_of_the_data_set_or_the_one_given_or_told(
     result = run("evaluate", model, "--data", some_queries, "--measures", "ndcg@1,err@1", *options, "--json")
     assert result.status == 0, result.err
     assert json.loads(result.out)["measures"]["err@1"] == (2**2 - 1) / 2**scale
-    assert ("does not say its scale of grades; err@1: 2, the highest grade that occurs" in result.err) == (not options)
+    note = "the scale of grades is not known; for err@1 its maximum is taken to be 2, the highest grade that occurs"
+    assert (note in result.err) == (not options)
     assert json.loads(result.out)["fold"] is None
 
 
@@ -119,7 +120,7 @@ def test_the_scale_is_not_told_where_it_does_not_matter_or_is_known(
     for arguments in ((some_queries, "--measures", "ndcg@10"), (tiny, "--measures", "err@10,clicks:pbm@3")):
         assert run("evaluate", model, "--data", *arguments).err == ""
     (tiny / "generated.json").unlink()
-    assert "clicks:pbm@3: " in run("evaluate", model, "--data", tiny, "--measures", "clicks:pbm@3").err
+    assert "for clicks:pbm@3 its maximum" in run("evaluate", model, "--data", tiny, "--measures", "clicks:pbm@3").err
     given = json.loads(run("evaluate", model, "--data", tiny, "--measures", "err@1", "--max-grade", 9, "--json").out)
     known = json.loads(run("evaluate", model, "--data", tiny, "--measures", "err@1", "--json").out)
     occurs = load_source(find_source(tiny))["test"].max_grade
@@ -130,7 +131,7 @@ def test_grades_beyond_the_scale_are_refused(run: Run, tiny: Path, model: Path, 
     for data in (some_queries, tiny):
         result = run("evaluate", model, "--data", data, "--max-grade", 1)
         assert result.status == 2
-        assert "expected grades from 0 to 1, found 2; say another with --max-grade" in result.err
+        assert "expected grades from 0 to 1, found 2; set the highest with --max-grade" in result.err
     for grade in (0, -1, 31):
         result = run("evaluate", model, "--data", tiny, "--max-grade", grade)
         assert result.status == 2
@@ -231,7 +232,10 @@ def test_bad_input_is_one_line(run: Run, tiny: Path, model: Path, tmp_path: Path
     for arguments, message in (
         ((model, "--data", tiny, "--measures", "ndgc@10"), "unknown measure 'ndgc' (did you mean 'ndcg'?)"),
         ((tmp_path / "nothing", "--data", tiny), "expected a saved model"),
-        ((model, "--data", tmp_path / "nothing"), "expected the folder of a data set or a LETOR file, found nothing"),
+        (
+            (model, "--data", tmp_path / "nothing"),
+            "nothing: not found; expected the folder of a data set or a LETOR file",
+        ),
         (
             (model, "--data", tiny, "--per-query", tmp_path / "out.txt"),
             "out.txt: expected a name that ends in .csv, .parquet, .json, found '.txt'",

@@ -49,13 +49,13 @@ def test_rankings_are_written_best_first(run: Run, model: Path, letor: Path, tmp
 
 
 def test_all_documents_are_ranked_however_large_the_number(run: Run, model: Path, letor: Path, tmp_path: Path) -> None:
-    result = run("rank", model, "--candidates", letor, "--out", tmp_path / "all.csv", "--top", "1000000000000")
+    result = run("rank", model, "--candidates", letor, "--out", tmp_path / "all.csv", "--k", "1000000000000")
     assert result.status == 0, result.err
     assert pl.read_csv(tmp_path / "all.csv").rows() == EXPECTED
 
 
 def test_a_trec_run_has_six_columns_and_falling_scores(run: Run, model: Path, letor: Path, tmp_path: Path) -> None:
-    run("rank", model, "--candidates", letor, "--out", tmp_path / "out.trec", "--top", 2)
+    run("rank", model, "--candidates", letor, "--out", tmp_path / "out.trec", "--k", 2)
     assert (tmp_path / "out.trec").read_text().splitlines() == [
         "a Q0 x3 1 2 cuolr",
         "a Q0 x1 2 1 cuolr",
@@ -114,7 +114,7 @@ def test_bad_input_is_one_line_and_leaves_no_file(run: Run, model: Path, letor: 
     twice.write_text("0 qid:1 1:1 # docid = 2\n0 qid:1 1:2\n")
     for candidates, out, more, message in (
         (letor, "out.txt", (), "expected a name that ends in .parquet, .pq, .csv, .trec, .run, found '.txt'"),
-        (letor, "out.csv", ("--top", 0), "--top: expected a whole number from 1 up, found 0"),
+        (letor, "out.csv", ("--k", 0), "--k: expected a whole number from 1 up, found 0"),
         (wide, "out.csv", (), "expected at most the 1 features of the model, found 2"),
         (spaced, "out.trec", (), "a TREC file cannot hold spaces, found query_id 'my query'"),
         (twice, "out.trec", (), "each document of a query once, found '2' of '1' again"),
@@ -130,7 +130,7 @@ def test_a_folder_is_not_taken_for_the_file(run: Run, model: Path, tmp_path: Pat
     (tmp_path / "out.csv").mkdir()
     nothing = tmp_path / "nothing.txt"
     result = run("rank", model, "--candidates", nothing, "--out", tmp_path / "out.csv", "--overwrite")
-    assert "out.csv: expected the name of a file, found a folder" in result.err
+    assert "out.csv: is a folder; choose the name of a file" in result.err
 
 
 def ranked(run: Run, model: Path, candidates: Path, *more: object) -> list[str]:

@@ -1,6 +1,6 @@
 import pytest
 
-from cuolr.cli.terminal import live_table, progress_bar, say, show_table, training_bar
+from cuolr.cli.terminal import live_table, progress_bar, say, show_table, spinner, training_bar
 
 
 @pytest.fixture
@@ -71,6 +71,20 @@ def test_the_time_left_is_known_however_long_each_takes(
             progress(1)
         say("two of four")
     assert "02:00" in capsys.readouterr().err.partition("two of four")[2]
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_spinner_shows_for_how_long_it_has_turned(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("rich.console.monotonic", lambda: now)
+    with spinner("ranking"):
+        now += 65
+        say("still at it")
+    last = capsys.readouterr().err.partition("still at it")[2]
+    assert "ranking" in last
+    assert "0:01:05" in last
 
 
 def test_names_in_brackets_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

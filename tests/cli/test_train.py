@@ -87,7 +87,7 @@ def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny:
     score, step = provenance["training"]["validation"], provenance["training"]["step"]
     assert f"ndcg@5 {score:.4f} at step {step} of 6" in result.err
     assert json.loads((tmp_path / "model" / "readiness.json").read_text())["learned"]
-    assert "all of which it has learned from" in result.err
+    assert "queries that it was trained on" in result.err
     evaluated = run("evaluate", tmp_path / "model", "--data", tiny, "--split", "vali", "--measures", "ndcg@5", "--json")
     assert json.loads(evaluated.out)["measures"]["ndcg@5"] == pytest.approx(score)
 
@@ -351,7 +351,7 @@ def test_a_learner_that_needs_sessions_gets_them(
         (["--steps", "0"], "setting 'training.steps': expected a whole number from 1 up, found 0"),
         (["--set", "training.normalising=minmax"], "setting 'training.normalising': expected one of 'min-max'"),
         (["--set", "training.held_out=1.0"], "setting 'training.held_out': expected above 0 and below 1"),
-        (["--validate", "nowhere"], "nowhere: expected the folder of a data set or a LETOR file, found nothing"),
+        (["--validate", "nowhere"], "nowhere: not found; expected the folder of a data set or a LETOR file"),
         (["--resume"], "nothing to resume"),
     ],
 )
@@ -408,12 +408,11 @@ def test_by_default_both_factors_are_learned_and_the_model_is_assessed(run: Run,
     assert not told["learned"]
     assert "held-out quer" in result.err
     assert f"{told['verdict']}: " in result.err
-    assert "of its score is an imitation of the logged order" in result.err
+    assert "of the score comes from a model of the current ranker" in result.err
     assert "weak guide" not in result.err
     again = run("assess", tmp_path / "model", log, "--json")
-    assert json.loads(again.out) == told, "on its own log, just what was held out is looked at"
+    assert json.loads(again.out)["gain"] == told["gain"], "on its own log, just what was held out is looked at"
     table = run("assess", tmp_path / "model", log)
-    assert "held out in training" in table.out
     assert "never shown in the log" in table.out
     assert table.out.splitlines()[-1].startswith(("ship: ", "test: ", "keep: "))
 

@@ -79,7 +79,7 @@ def test_from_labelled_data_by_clicks_to_rankings(data: Path, tmp_path: Path) ->
     assert 0 < evaluated["measures"]["ndcg@10"] <= 1
     assert evaluated["queries"] == 30
     out = tmp_path / "rankings.parquet"
-    run("rank", tmp_path / "model", "--candidates", data / "data" / "Fold1" / "test.txt", "--out", out, "--top", 3)
+    run("rank", tmp_path / "model", "--candidates", data / "data" / "Fold1" / "test.txt", "--out", out, "--k", 3)
     table = pl.read_parquet(out)
     assert table["query_id"].n_unique() == 30
     assert table["position"].max() == 3

@@ -1,17 +1,23 @@
-"""`cuolr assess`: is a model ready for users? What a click log says of it, without labels."""
+"""`cuolr assess`: off-policy evaluation of a model on a click log, and a recommendation."""
 
 import json as json_format
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from cuolr.cli.terminal import say, show_json, show_table, show_text
+from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
 from cuolr.files import atomic_file
+from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.log_folder import load_click_log
 
 if TYPE_CHECKING:
     from cuolr.off_policy.assess import Readiness
+
+# By recommendation; 2 is bad input, as for every command.
+EXIT_STATUS = {"ship": 0, "test": 10, "keep": 11}
 
 
 def assess(
@@ -19,66 +25,115 @@ def assess(
     log: tyro.conf.Positional[Path],
     k: int | None = None,
     json: bool = False,
-) -> None:
-    """Say whether to ship a model, to test it on some users, or to keep the ranking that made the log.
+) -> int:
+    """Recommend from a click log whether to ship a model, to test it, or to keep the current ranker.
 
-    No labels are needed. How many clicks the model would gain is told from the logged lists, their documents in its
-    order instead of the logged one; of documents that were never shown the log says nothing, but how many these are. It
-    is best asked on a log that the model did not learn from, such as the week after: on the log that it learned from,
-    only the queries that were held out in training are looked at, and without such it is never said to ship. Sessions
-    that it learned from must not be among those of a longer log: that cannot be seen, and flatters it. Nor is it said
-    where too few clicks are on documents that moved, so that the log cannot tell how people look from what they like.
+    No labels are needed. The gain in clicks over the ranker that made the log is estimated by re-ordering each logged
+    list with the model, corrected for position bias. A log says nothing about documents that it never shows; their
+    share of the model's top k is reported.
+
+    Use a log that the model was not trained on, such as the following week's. On its own training log a model is
+    evaluated on the queries that training held out. A log that contains the training sessions among others cannot be
+    recognised; the gain is then overestimated.
+
+    Never recommends shipping if the model was trained on these queries, or if too few documents changed position to
+    separate position bias from relevance.
+
+    Exit status:
+
+      0   ship: the model is better
+      10  test: the model looks better; run an A/B test
+      11  keep: the log does not show that the model is better
+      2   bad input, such as a missing file
 
     Args:
         model: Folder of a trained model.
-        log: Folder of a click log of the same features.
-        k: How many of the model's documents are looked for in the log; by default 10, or as many as its lists have.
+        log: Folder of a click log with the same features.
+        k: Length of the lists that are compared with the log. By default 10, or the length of the log's lists.
         json: Print JSON instead of a table.
     """
+    with spinner("evaluating"):
+        found = _off_policy_evaluation(model, log, k)
+    if json:
+        show_json(found)
+    else:
+        show_table(f"{model} on {log}", ["", ""], _rows(found))
+        show_text(f"{found['recommendation']}: {found['reason']}")
+    return EXIT_STATUS[found["recommendation"]]
+
+
+def _off_policy_evaluation(model: Path, log: Path, k: int | None) -> dict[str, Any]:
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
-    from cuolr.off_policy.assess import assess_on_own_log, digest_of_clicks
+    from cuolr.off_policy.assess import assess_on_own_log
     from cuolr.policies.store import load_policy, provenance_of
 
     policy, provenance, sessions = load_policy(model), provenance_of(model), load_click_log(log)
-    own = provenance.get("log", {}).get("clicks_sha256") == digest_of_clicks(sessions)
-    found = (
-        assess_on_own_log(policy, sessions, provenance["settings"], k) if own else assess_policy(policy, sessions, k)
-    )
-    if json:
-        show_json(found.as_dict())
-        return
-    share, imitated = ("–" if value is None else f"{value:.0%}" for value in (found.logged_order, found.imitated))
+    if provenance.get("log", {}).get("clicks_sha256") == digest_of_clicks(sessions):
+        return _in_new_words(assess_on_own_log(policy, sessions, provenance["settings"], k))
+    return _in_new_words(assess_policy(policy, sessions, k))
+
+
+def _in_new_words(found: "Readiness") -> dict[str, Any]:
+    """An off-policy evaluation in the field's words."""
+    return {
+        "recommendation": found.verdict,
+        "reason": found.reason,
+        "queries": found.queries,
+        "k": found.k,
+        "trained_on_these_queries": found.learned,
+        "identifiable": found.positions_told,
+        "never_shown": found.never_shown,
+        "overlap": found.overlap,
+        "logging_policy_share": found.logged_order,
+        "logging_policy_overlap": found.imitated,
+        "gain": found.gain,
+        "interval": [end if math.isfinite(end) else None for end in found.interval],
+    }
+
+
+def _rows(found: Mapping[str, Any]) -> list[list[str]]:
+    top = f"top {found['k']}"
+    low, high = found["interval"]
     rows = [
-        ["queries", f"{found.queries:,}{', held out in training' if own and not found.learned else ''}"],
-        [f"of the top {found.k} never shown in the log", f"{found.never_shown:.0%}"],
-        [f"of the top {found.k} shown, on average over sessions", f"{found.overlap:.0%}"],
-        ["of the score, the imitation of the logged order", share],
-        [f"of that imitation's top {found.k} shown", imitated],
-        ["more clicks on shown documents", f"{found.gain:+.1%}"],
-        ["95 % interval", found.interval_text],
-        ["moved documents tell how people look", "yes" if found.positions_told else "no"],
+        ["queries", f"{found['queries']:,}"],
+        ["model trained on these queries", _yes_or_no(found["trained_on_these_queries"])],
+        ["position bias identifiable", _yes_or_no(found["identifiable"])],
+        [f"{top} never shown in the log", f"{found['never_shown']:.0%}"],
+        [f"{top} shown in the log, mean over sessions", f"{found['overlap']:.0%}"],
     ]
-    show_table(f"{model} against {log}", ["", ""], rows)
-    show_text(f"{found.verdict}: {found.reason}")
+    if found["logging_policy_share"] is not None:
+        rows += [
+            ["share of the score from a model of the current ranker", f"{found['logging_policy_share']:.0%}"],
+            [f"{top} of that model shown in the log", f"{found['logging_policy_overlap']:.0%}"],
+        ]
+    return [
+        *rows,
+        ["estimated gain in clicks on shown documents", f"{found['gain']:+.1%}"],
+        ["95 % interval", "unknown" if low is None else f"{low:+.1%} to {high:+.1%}"],
+    ]
 
 
-def tell_readiness(found: "Readiness", file: Path) -> None:
-    """Say, and write down, what the log that a model learned from says of it."""
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def show_recommendation(evaluation: "Readiness", file: Path) -> None:
+    """Say, and write to a file, how a model does on the log that it was trained on."""
     with atomic_file(file) as unfinished:
-        unfinished.write_text(json_format.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
-    share = ""
-    if found.logged_order is not None:
-        share = (
-            f"; {found.logged_order:.0%} of its score is an imitation of the logged order, {found.imitated:.0%} of "
-            f"whose own top {found.k} stand there"
-        )
-    kind = "query" if found.queries == 1 else "queries"
-    on = f"{kind}, all of which it has learned from" if found.learned else f"held-out {kind}"
+        unfinished.write_text(json_format.dumps(evaluation.as_dict(), indent=2) + "\n", encoding="utf-8")
+    found = _in_new_words(evaluation)
+    kind = "query" if found["queries"] == 1 else "queries"
+    on = f"{kind} that it was trained on" if found["trained_on_these_queries"] else f"held-out {kind}"
     say(
-        f"on {found.queries:,} {on}: of its top {found.k}, {found.overlap:.0%} stand in the logged lists and "
-        f"{found.never_shown:.0%} were never shown{share}"
+        f"on {found['queries']:,} {on}: the log shows {found['overlap']:.0%} of its top {found['k']} in a session on "
+        f"average, and never shows {found['never_shown']:.0%}"
     )
-    say(f"{found.verdict}: {found.reason}")
-    if found.verdict == "keep" and found.interval[1] > 0:
-        say("note: a log of later days tells more, on all queries: `cuolr assess`")
+    if found["logging_policy_share"] is not None:
+        say(
+            f"{found['logging_policy_share']:.0%} of the score comes from a model of the current ranker, which "
+            f"reproduces {found['logging_policy_overlap']:.0%} of its top {found['k']}"
+        )
+    say(f"{found['recommendation']}: {found['reason']}")
+    if found["recommendation"] == "keep" and evaluation.interval[1] > 0:
+        say("note: evaluate it on a later log, which uses all queries: cuolr assess MODEL LOG")

@@ -2,16 +2,14 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
-from cuolr.cli.data_options import DataOptions
-from cuolr.cli.labelled_queries import as_model_takes, labelled_queries
-from cuolr.cli.terminal import show_json, show_table
+from cuolr.cli.options import DataOptions, MeasureOptions, as_model_takes
+from cuolr.cli.terminal import progress_bar, show_json, show_table
 from cuolr.errors import InputError, check_at_least
 from cuolr.evaluation.evaluate import Evaluation, evaluate
-from cuolr.evaluation.measures import WithoutRelevant, what_counts
+from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.significance import Comparison, holm, stars
 from cuolr.evaluation.significance import compare as compare_values
 from cuolr.policies.store import load_policy
@@ -20,38 +18,35 @@ from cuolr.policies.store import load_policy
 def compare(
     models: tyro.conf.Positional[tuple[Path, ...]],
     data: Path,
-    split: Literal["train", "vali", "test"] = "test",
-    measures: str = "ndcg@10",
-    without_relevant: WithoutRelevant = "skip",
+    measured: MeasureOptions = MeasureOptions(),
     seed: int = 0,
-    data_options: DataOptions = DataOptions(),
     json: bool = False,
+    data_options: DataOptions = DataOptions(),
 ) -> None:
-    """Compare models with the first one, query by query, with paired tests.
+    """Compare models with the first one on labelled queries, with paired significance tests.
 
-    p values are corrected by Holm's method for all comparisons of the table; * is p < 0.05 and ** p < 0.01 by the
+    p values are corrected by Holm's method over all comparisons of the table. * is p < 0.05 and ** is p < 0.01, by the
     paired t-test.
 
     Args:
-        models: Folders of saved models, two or more.
+        models: Folders of two or more saved models.
         data: Folder of a labelled data set, or one LETOR file.
-        split: Which part of a data set.
-        measures: Separated by commas, such as ndcg@10,err@10.
-        without_relevant: What a query without a relevant document counts; clicks:MODEL@k have their value always.
-        seed: Of the permutation test and the bootstrap.
-        data_options: How to read the data set.
+        measured: What to measure.
+        seed: Seed of the permutation test and the bootstrap.
         json: Print JSON instead of a table.
+        data_options: How to read the data set.
     """
     if len(models) < 2:
-        raise InputError(f"expected two models or more to compare, found {len(models)}")
+        raise InputError(f"expected at least two models to compare, found {len(models)}")
     check_at_least("--seed", seed, 0)
-    names = [name.strip() for name in measures.split(",")]
-    queries = labelled_queries(data, data_options, split, names)
+    queries = data_options.load_labelled(data, measured.split, measured.names)
     policies = [load_policy(model) for model in models]
-    evaluations = [
-        evaluate(policy, as_model_takes(queries, policy.n_features, data), names, without_relevant)
-        for policy in policies
-    ]
+    evaluations = []
+    with progress_bar("ranking", len(policies)) as progress:
+        for policy in policies:
+            as_taken = as_model_takes(queries, policy.n_features, data)
+            evaluations.append(evaluate(policy, as_taken, measured.names, measured.without_relevant))
+            progress(1)
     first = evaluations[0]
     pairs = [(measure, other) for measure in first.per_query for other in range(1, len(models))]
     comparisons = [
@@ -69,7 +64,7 @@ def compare(
             for (measure, other), comparison, p_t, p_permutation in rows
         ]
         means = {str(model): evaluation.means() for model, evaluation in zip(models, evaluations, strict=True)}
-        show_json({"measures": means, "comparisons": described, "without_relevant": without_relevant})
+        show_json({"measures": means, "comparisons": described, "without_relevant": measured.without_relevant})
         return
     lines = [
         _line(measure, models[other], evaluations[other], comparison, p_t, p_permutation)
@@ -77,7 +72,7 @@ def compare(
     ]
     means_of_first = ", ".join(f"{measure} {value:.4f}" for measure, value in first.means().items())
     columns = ["model", "measure", "mean", "difference", "95 % interval", "p (t)", "p (permutation)", "win/tie/loss"]
-    counted = what_counts(without_relevant, first.per_query)
+    counted = what_counts(measured.without_relevant, first.per_query)
     caption = (
         f"{len(first.query_ids):,} queries; {first.n_without_relevant:,} without a relevant document {counted}; "
         "p values corrected by Holm's method over the table; * p < 0.05, ** p < 0.01 (t)"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cuolr.cli.data_options import DataOptions
 from cuolr.cli.experiment import run_cells, tell_failures
+from cuolr.cli.options import DataOptions
 from cuolr.cli.report import report
 from cuolr.cli.terminal import live_table
 

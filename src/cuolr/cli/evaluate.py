@@ -1,67 +1,83 @@
 """`cuolr evaluate`: how well a model ranks labelled queries."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
-from cuolr.cli.data_options import DataOptions
-from cuolr.cli.labelled_queries import as_model_takes, labelled_queries
-from cuolr.cli.terminal import say, show_json, show_table, show_text
-from cuolr.evaluation.evaluate import PER_QUERY_SUFFIXES, write_per_query
+from cuolr.cli.options import DataOptions, MeasureOptions, as_model_takes
+from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
+from cuolr.evaluation.evaluate import PER_QUERY_SUFFIXES, Evaluation, write_per_query
 from cuolr.evaluation.evaluate import evaluate as measure_policy
-from cuolr.evaluation.measures import WithoutRelevant, what_counts
+from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.trec import write_qrels, write_run
 from cuolr.files import check_files, check_suffix
 from cuolr.policies.store import load_policy
+from cuolr.types import RankingDataset
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Files to write.
+
+    Attributes:
+        per_query: The values of each query: .csv, .parquet or .json.
+        trec_run: The rankings, as a run for trec_eval.
+        qrels: The true grades, as qrels for trec_eval.
+        overwrite: Replace existing files.
+    """
+
+    per_query: Path | None = None
+    trec_run: Path | None = None
+    qrels: Path | None = None
+    overwrite: bool = False
+
+    def check(self) -> None:
+        """Stop before any work where a file could not be written."""
+        if self.per_query is not None:
+            check_suffix(self.per_query, PER_QUERY_SUFFIXES)
+        check_files((self.per_query, self.trec_run, self.qrels), self.overwrite)
+
+    def write(self, queries: RankingDataset, evaluation: Evaluation) -> None:
+        """Write what is asked for."""
+        # Ids that a TREC file cannot hold are refused: the qrels have all of them, so they come first.
+        if self.qrels is not None:
+            write_qrels(self.qrels, queries)
+            say(f"wrote {self.qrels}")
+        if self.trec_run is not None:
+            write_run(self.trec_run, queries.candidates, evaluation.ranking)
+            say(f"wrote {self.trec_run}")
+        if self.per_query is not None:
+            write_per_query(self.per_query, evaluation)
+            say(f"wrote {self.per_query}")
 
 
 def evaluate(
     model: tyro.conf.Positional[Path],
     data: Path,
-    split: Literal["train", "vali", "test"] = "test",
-    measures: str = "ndcg@10",
-    without_relevant: WithoutRelevant = "skip",
-    data_options: DataOptions = DataOptions(),
-    per_query: Path | None = None,
-    trec_run: Path | None = None,
-    qrels: Path | None = None,
+    measured: MeasureOptions = MeasureOptions(),
+    files: FileOptions = FileOptions(),
     json: bool = False,
-    overwrite: bool = False,
+    data_options: DataOptions = DataOptions(),
 ) -> None:
-    """Measure how well a model ranks labelled queries.
+    """Evaluate a model on labelled queries.
 
     Args:
         model: Folder of a saved model.
         data: Folder of a labelled data set, or one LETOR file.
-        split: Which part of a data set.
-        measures: Separated by commas, such as ndcg@5,ndcg@10.
-        without_relevant: What a query without a relevant document counts; clicks:MODEL@k have their value always.
-        data_options: How to read the data set.
-        per_query: Write each query's values to this file: .csv, .parquet or .json by its name.
-        trec_run: Write the measured lists to this file, as `trec_eval` reads them.
-        qrels: Write the true grades to this file, as `trec_eval` reads them.
+        measured: What to measure.
+        files: Files to write.
         json: Print JSON instead of a table.
-        overwrite: Replace the files if they are there.
+        data_options: How to read the data set.
     """
-    if per_query is not None:
-        check_suffix(per_query, PER_QUERY_SUFFIXES)
-    check_files((per_query, trec_run, qrels), overwrite)
+    files.check()
     policy = load_policy(model)
-    names = [name.strip() for name in measures.split(",")]
-    queries = as_model_takes(labelled_queries(data, data_options, split, names), policy.n_features, data)
-    evaluation = measure_policy(policy, queries, names, without_relevant)
+    labelled = data_options.load_labelled(data, measured.split, measured.names)
+    queries = as_model_takes(labelled, policy.n_features, data)
+    with spinner(f"ranking {queries.candidates.n_queries:,} queries"):
+        evaluation = measure_policy(policy, queries, measured.names, measured.without_relevant)
     means = evaluation.means()
-    # Ids that a TREC file cannot hold are refused: the qrels have all of them, so they come first.
-    if qrels is not None:
-        write_qrels(qrels, queries)
-        say(f"wrote {qrels}")
-    if trec_run is not None:
-        write_run(trec_run, queries.candidates, evaluation.ranking)
-        say(f"wrote {trec_run}")
-    if per_query is not None:
-        write_per_query(per_query, evaluation)
-        say(f"wrote {per_query}")
+    files.write(queries, evaluation)
     n_queries, n_without = len(evaluation.query_ids), evaluation.n_without_relevant
     if json:
         show_json(
@@ -70,14 +86,14 @@ def evaluate(
                 "model": str(model),
                 "data": str(data),
                 "fold": data_options.fold_of(data),
-                "split": data.name if data.is_file() else split,
+                "split": data.name if data.is_file() else measured.split,
                 "queries": n_queries,
                 "queries_without_relevant": n_without,
-                "without_relevant": without_relevant,
+                "without_relevant": measured.without_relevant,
             }
         )
         return
-    show_text(f"{model} on {data}" if data.is_file() else f"{model} on {data}, {split}")
+    show_text(f"{model} on {data}" if data.is_file() else f"{model} on {data}, {measured.split}")
     show_table("", ["measure", "mean"], [[name, f"{value:.4f}"] for name, value in means.items()])
-    counted = what_counts(without_relevant, means)
+    counted = what_counts(measured.without_relevant, means)
     show_text(f"{n_queries:,} queries; {n_without:,} without a relevant document {counted}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from cuolr.cli.data_options import DataOptions
+from cuolr.cli.options import DataOptions
 from cuolr.cli.terminal import progress_bar, say
 from cuolr.errors import InputError, check_at_least
 

@@ -1,47 +1,72 @@
 """`cuolr generate`: a data set that looks like a real one, as LETOR files."""
 
-import json
+import json as json_format
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import tyro
 
-from cuolr.cli.terminal import progress_bar, say
+from cuolr.cli.options import Name
+from cuolr.cli.terminal import progress_bar, say, show_json
 from cuolr.data.letor.catalog import DESCRIPTION_FILE
 from cuolr.data.letor.reader import write_letor
 from cuolr.data.synthetic import generate_splits
 from cuolr.files import atomic_folder
 
 
-def generate_folder(
-    preset: tyro.conf.Positional[str],
-    *,
-    out: Path,
-    train: int = 2_000,
-    vali: int = 500,
-    test: int = 500,
-    seed: int = 1,
-    overwrite: bool = False,
-) -> None:
-    """Write a generated data set to OUT/Fold1/{train,vali,test}.txt.
+@dataclass(frozen=True)
+class Sizes:
+    """Size of the data set.
 
-    Args:
-        preset: web10k-like, yahoo-like or tiny.
-        out: The folder to make.
+    Attributes:
         train: Number of training queries.
         vali: Number of validation queries.
         test: Number of test queries.
+    """
+
+    train: int = 2_000
+    vali: int = 500
+    test: int = 500
+
+
+def generate_folder(
+    preset: tyro.conf.Positional[Name],
+    *,
+    out: Path,
+    sizes: Sizes = Sizes(),
+    seed: int = 1,
+    json: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Generate a labelled data set that resembles a public one, as LETOR files OUT/Fold1/{train,vali,test}.txt.
+
+    Args:
+        preset: web10k-like, yahoo-like or tiny.
+        out: Folder of the data set.
+        sizes: Size of the data set.
         seed: The same seed gives the same data.
-        overwrite: Replace the folder if it is there.
+        json: Print JSON instead of a message.
+        overwrite: Replace an existing data set.
     """
     with atomic_folder(out, overwrite, ours=DESCRIPTION_FILE) as folder, progress_bar("generating", 4) as progress:
-        splits = dict(zip(("train", "vali", "test"), generate_splits(preset, train, vali, test, seed), strict=True))
+        splits = dict(
+            zip(
+                ("train", "vali", "test"),
+                generate_splits(preset, sizes.train, sizes.vali, sizes.test, seed),
+                strict=True,
+            )
+        )
         progress(1)
         (folder / "Fold1").mkdir()
-        described = {"preset": preset, "train": train, "vali": vali, "test": test, "seed": seed}
+        described = {"preset": preset, **asdict(sizes), "seed": seed}
         # Not every split has a document of the highest grade, so the scale is written down.
         described["max_grade"] = splits["train"].max_grade
-        (folder / DESCRIPTION_FILE).write_text(json.dumps(described, indent=2) + "\n")
+        (folder / DESCRIPTION_FILE).write_text(json_format.dumps(described, indent=2) + "\n")
         for split, dataset in splits.items():
             write_letor(dataset, folder / "Fold1" / f"{split}.txt")
             progress(1)
-    say(f"wrote {out}: {train:,} training, {vali:,} validation and {test:,} test queries")
+    if json:
+        show_json({"out": str(out), **described})
+    else:
+        queries = f"{sizes.train:,} training, {sizes.vali:,} validation and {sizes.test:,} test queries"
+        say(f"wrote {out}: {queries}")

@@ -1,12 +1,11 @@
 """`cuolr import-log`: your own log, checked and made ready to train from."""
 
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
-from cuolr.cli.terminal import say
-from cuolr.data.letor.reader import LetorOptions
+from cuolr.cli.options import LetorFlags
+from cuolr.cli.terminal import say, show_json, spinner
 from cuolr.files import refuse_existing
 from cuolr.log_import import import_log as read_log
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
@@ -17,25 +16,30 @@ def import_log(
     features: Path,
     out: Path,
     k: int | None = None,
-    zero_based: bool = False,
-    missing: Literal["zero", "minimum"] = "zero",
+    json: bool = False,
     overwrite: bool = False,
+    letor: LetorFlags = LetorFlags(),
 ) -> None:
-    """Read your own click log: a table of what was shown and clicked, and the documents' features.
+    """Import a click log of your own: a table of shown and clicked documents, and the documents' features.
 
-    The table has a row per shown document: query_id, session_id, position (from 1), doc_id, click (0 or 1), and
-    where known logging_propensity, examination and timestamp.
+    The table has a row per shown document with the columns query_id, session_id, position (from 1), doc_id and click
+    (0 or 1), and optionally logging_propensity, examination, timestamp and reward. All problems are reported at once,
+    with their rows.
 
     Args:
         table: Parquet, CSV or JSON lines.
         features: LETOR with document ids after '#', or Parquet with query_id, doc_id and a column per feature.
         out: Folder of the log.
-        k: Cut lists at this length; by default the longest is kept.
-        zero_based: LETOR features: indices start at 0, not at 1.
-        missing: LETOR features: what NULL becomes, 0 or the feature's least value in the file.
-        overwrite: Replace the log if it is there.
+        k: Truncate lists to this length. By default the longest is kept.
+        json: Print JSON instead of a message.
+        overwrite: Replace an existing log.
+        letor: How to read LETOR features.
     """
     refuse_existing(out, overwrite, ours=SESSIONS_FILE)
-    log = read_log(table, features, k, LetorOptions(zero_based, missing))
-    save_click_log(log, out, {"table": str(table), "features": str(features)}, overwrite)
-    say(f"wrote {out}: {log.sessions:,} sessions; look at it with: cuolr log-info {out}")
+    with spinner(f"importing {table.name}"):
+        log = read_log(table, features, k, letor.options())
+        save_click_log(log, out, {"table": str(table), "features": str(features)}, overwrite)
+    if json:
+        show_json({"out": str(out), "sessions": log.sessions, "queries": log.candidates.n_queries, "k": log.k})
+    else:
+        say(f"wrote {out}: {log.sessions:,} sessions; describe it with: cuolr log-info {out}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.data_options import DataOptions
+from cuolr.cli.options import DataOptions
 from cuolr.cli.terminal import show_json, show_table
 from cuolr.data.letor.catalog import find_folds
 from cuolr.data.statistics import DatasetStatistics, describe
@@ -13,42 +13,38 @@ from cuolr.errors import InputError
 
 
 def inspect(
-    paths: tyro.conf.Positional[tuple[Path, ...]],
-    options: DataOptions = DataOptions(),
+    data: tyro.conf.Positional[tuple[Path, ...]],
     table: bool = False,
     json: bool = False,
+    data_options: DataOptions = DataOptions(),
 ) -> None:
-    """Show what is in a data set: queries, documents, features and grades of each split.
+    """Describe labelled data sets: queries, documents, features and grades of each split.
 
     Args:
-        paths: Folders, or LETOR files.
-        options: How to read them.
-        table: One row for each data set, all splits together, as the paper's table of data sets has it.
-        json: Print JSON instead of a table; by path where there are several.
+        data: Folders of data sets, or LETOR files.
+        table: Print one row per data set, all splits together, as in the paper's table of data sets.
+        json: Print JSON instead of a table; by path if there are several.
+        data_options: How to read the data set.
     """
-    if not paths:
-        raise InputError("expected the folder of a data set or a LETOR file, found nothing")
-    for path in paths:
-        if not path.exists():
-            raise InputError(f"{path}: expected the folder of a data set or a LETOR file, found nothing")
-    statistics = {str(path): _statistics(path, options) for path in paths}
+    if not data:
+        raise InputError("expected the folder of a data set or a LETOR file, found no argument")
+    if missing := [path for path in data if not path.exists()]:
+        raise InputError([f"{path}: not found; expected the folder of a data set or a LETOR file" for path in missing])
+    statistics = {
+        str(path): {name: describe(split) for name, split in data_options.load_any(path).items()} for path in data
+    }
     if table:
-        rows = {path: _row(Path(path), splits, options) for path, splits in statistics.items()}
+        rows = {path: _row(Path(path), splits, data_options) for path, splits in statistics.items()}
         if json:
             show_json(rows)
         else:
             _show_rows(list(rows.values()))
     elif json:
         counts = {path: {name: asdict(split) for name, split in splits.items()} for path, splits in statistics.items()}
-        show_json(counts if len(paths) > 1 else next(iter(counts.values())))
+        show_json(counts if len(data) > 1 else next(iter(counts.values())))
     else:
         for title, splits in statistics.items():
             _show(title, splits)
-
-
-def _statistics(path: Path, options: DataOptions) -> dict[str, DatasetStatistics]:
-    splits = {path.name: options.load_file(path)} if path.is_file() else options.load(path)
-    return {name: describe(split) for name, split in splits.items()}
 
 
 def _row(path: Path, splits: dict[str, DatasetStatistics], options: DataOptions) -> dict[str, str | int]:
@@ -74,7 +70,7 @@ def _show_rows(rows: list[dict[str, str | int]]) -> None:
 
 def _show(title: str, statistics: dict[str, DatasetStatistics]) -> None:
     grades = max(len(counts.grades) for counts in statistics.values())
-    columns = ["split", "queries", "documents", "features", "documents a query", "without relevant"]
+    columns = ["split", "queries", "documents", "features", "documents per query", "without relevant"]
     columns += [f"grade {grade}" for grade in range(grades)]
     rows = []
     for name, counts in statistics.items():
@@ -83,5 +79,5 @@ def _show(title: str, statistics: dict[str, DatasetStatistics]) -> None:
         row = [name, f"{counts.queries:,}", f"{counts.documents:,}", f"{counts.features}"]
         row += [f"{least}–{mean:.1f}–{most}", without]
         rows.append(row + [f"{count / counts.documents:.1%}" for count in counts.grades])
-    caption = "documents a query: least–mean–most; without relevant: queries whose documents all have grade 0"
+    caption = "documents per query: minimum–mean–maximum; without relevant: queries whose documents all have grade 0"
     show_table(title, columns, rows, caption)

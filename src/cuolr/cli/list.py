@@ -1,37 +1,72 @@
 """`cuolr list`: everything that has a name."""
 
-from cuolr.cli.terminal import show_json, show_table
-from cuolr.clicks.click_model import CLICK_MODELS
-from cuolr.data.letor.catalog import CATALOGUE
-from cuolr.data.synthetic import PRESETS
-from cuolr.evaluation.measures import measure_names
-from cuolr.policies.policy import POLICIES
+import shutil
+import textwrap
+from dataclasses import asdict
+
+import tyro
+
+from cuolr.cli.catalogue import Entry, Setting, catalogue, settings
+from cuolr.cli.help import MAX_WIDTH
+from cuolr.cli.options import Name
+from cuolr.cli.terminal import show_json, show_table, show_text
+from cuolr.registry import unknown_name
+
+# Longer defaults, such as tables of probabilities, are cut.
+MAX_DEFAULT = 40
 
 
-def list_names(json: bool = False) -> None:
-    """List every registered data set, click model, policy, learner, encoder, preset, measure and experiment.
+def list_names(what: tyro.conf.Positional[Name | None] = None, json: bool = False) -> None:
+    """List learners, click models, encoders, policies, measures, presets, experiments and data sets.
+
+    For the name of a learner, an encoder or a click model, list its settings with default, range and meaning. In
+    training, set those of a learner with `--set learner.NAME=VALUE`, and of an encoder with
+    `--set learner.encoder_settings.NAME=VALUE`.
 
     Args:
+        what: learners, click-models, encoders, policies, measures, presets, experiments, data-sets, generated-data; or
+            a name, such as cql. By default all names.
         json: Print JSON instead of tables.
     """
-    # These need torch, which takes a second to load; no other command should wait for it.
-    from cuolr.experiments.spec_file import BUILT_IN
-    from cuolr.networks.encoder import ENCODERS
-    from cuolr.training.base_learner import LEARNERS
-    from cuolr.training.presets.configure import PRESETS as TRAINING_PRESETS
-
-    names = {
-        "data sets": sorted(CATALOGUE),
-        "generated data sets": sorted(PRESETS),
-        "click models": CLICK_MODELS.names(),
-        "policies": POLICIES.names(),
-        "learners": LEARNERS.names(),
-        "encoders": ENCODERS.names(),
-        "presets of training": sorted(TRAINING_PRESETS),
-        "measures": [f"{name}@k" for name in measure_names()],
-        "experiments": sorted(BUILT_IN),
-    }
-    if json:
-        show_json(names)
+    known = catalogue()
+    if what is None:
+        names = {kind: sorted(entries) for kind, entries in known.items()}
+        if json:
+            show_json(names)
+        else:
+            show_table("", ["", ""], [[kind, ", ".join(of_kind)] for kind, of_kind in names.items()], left=(0, 1))
+    elif what in known:
+        if json:
+            show_json(known[what])
+        else:
+            _show_entries(known[what])
     else:
-        show_table("", ["", ""], [[kind, ", ".join(known)] for kind, known in names.items()], left=(0, 1))
+        found = {kind: entries[what] for kind, entries in known.items() if what in entries}
+        if not found:
+            raise unknown_name("name", what, [*known, *(name for entries in known.values() for name in entries)])
+        if json:
+            described = {kind: [asdict(setting) for setting in of_kind] for kind, of_kind in settings(what).items()}
+            show_json({"name": what, "is": found, "settings": described})
+        else:
+            _show_one(what, found, settings(what))
+
+
+def _show_entries(entries: dict[str, Entry]) -> None:
+    has_role = any(entry.get("role") for entry in entries.values())
+    rows = [[name, *([entry["role"]] if has_role else []), entry["description"]] for name, entry in entries.items()]
+    show_table("", ["name", *(["role"] if has_role else []), "description"], rows, left=(0, 1, 2))
+
+
+def _show_one(name: str, found: dict[str, Entry], settings_of: dict[str, list[Setting]]) -> None:
+    for kind, entry in found.items():
+        show_text(f"{name} ({kind}): {entry['description']}")
+    for kind, of_kind in settings_of.items():
+        if of_kind:
+            show_text("\n".join([f"\nSettings of the {kind}, with default and range:", *map(_lines, of_kind)]))
+
+
+def _lines(setting: Setting) -> str:
+    width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
+    default = setting.default if len(setting.default) <= MAX_DEFAULT else f"{setting.default[: MAX_DEFAULT - 1]}…"
+    meaning = textwrap.fill(setting.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return f"  {setting.name} = {default}  ({setting.range})\n{meaning}"

@@ -10,7 +10,7 @@ from cuolr.logs.diagnosis import LogInfo, describe_folder
 
 
 def log_info(log: tyro.conf.Positional[Path], json: bool = False) -> None:
-    """Show what is in a click log, and whether examination and relevance can be told apart from it.
+    """Describe a click log: its size, click rates by position, and whether position bias is identifiable.
 
     Args:
         log: Folder of the log.
@@ -29,10 +29,10 @@ def _show(title: str, info: LogInfo) -> None:
         ["sessions", f"{info.sessions:,}"],
         ["queries", f"{info.queries:,} ({info.share_of_queries_seen:.1%} of all)"],
         ["distinct lists", f"{info.distinct_lists:,}"],
-        ["clicks a session", f"{info.clicks_per_session:.3f}"],
+        ["clicks per session", f"{info.clicks_per_session:.3f}"],
         ["sessions without a click", without],
-        ["documents seen", f"{info.documents_seen:,}"],
-        ["seen at more than one position", f"{info.share_at_several_positions:.1%}"],
+        ["documents shown", f"{info.documents_seen:,}"],
+        ["documents shown at several positions", f"{info.share_at_several_positions:.1%}"],
     ]
     show_table(title, ["", ""], rows)
     highest = max((rate for rate in info.click_rate if rate), default=1.0)
@@ -41,4 +41,4 @@ def _show(title: str, info: LogInfo) -> None:
         for position, rate in enumerate(info.click_rate, start=1)
     ]
     show_table("click rate by position", ["position", "rate", ""], rates, left=(0, 2))
-    show_text(f"Can examination and relevance be told apart? {info.identifiable[0].upper()}{info.identifiable[1:]}.")
+    show_text(f"Position bias identifiable: {info.identifiable}.")

@@ -1,21 +1,24 @@
-"""The command line: verbs only. Bad input gives one line per problem on stderr and exit status 2."""
+"""The command line: commands in groups. Bad input gives one line per problem on stderr and exit status 2."""
 
+import difflib
 import io
 import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 import tyro
 
+import cuolr
 from cuolr.cli.assess import assess
 from cuolr.cli.compare import compare
 from cuolr.cli.demo import demo
 from cuolr.cli.evaluate import evaluate
 from cuolr.cli.experiment import experiment
 from cuolr.cli.generate import generate_folder
+from cuolr.cli.help import Command, command_help, overview
 from cuolr.cli.import_log import import_log
 from cuolr.cli.inspect import inspect
 from cuolr.cli.list import list_names
@@ -31,43 +34,127 @@ from cuolr.cli.train import train
 from cuolr.cli.tune import tune
 from cuolr.errors import InputError, InputWarning
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "assess": assess,
-    "compare": compare,
-    "demo": demo,
-    "evaluate": evaluate,
-    "experiment": experiment,
-    "generate": generate_folder,
-    "import-log": import_log,
-    "inspect": inspect,
-    "list": list_names,
-    "log-info": log_info,
-    "optimality": optimality,
-    "oracle": oracle,
-    "propensity": propensity,
-    "rank": rank,
-    "report": report,
-    "simulate": simulate,
-    "train": train,
-    "tune": tune,
+DESCRIPTION = "Learn to rank documents from click logs, whatever the click model."
+GROUPS: Mapping[str, Mapping[str, Command]] = {
+    "Your log": {
+        "import-log": Command(
+            import_log,
+            "check a click log of your own and make it ready for training",
+            "cuolr import-log clicks.csv --features features.parquet --out LOG",
+        ),
+        "log-info": Command(
+            log_info,
+            "describe a click log; is position bias identifiable?",
+            "cuolr log-info LOG",
+        ),
+        "propensity": Command(
+            propensity,
+            "show or estimate the examination probability of each position",
+            "cuolr propensity LOG --plot examination.svg",
+        ),
+    },
+    "Models": {
+        "train": Command(
+            train,
+            "train a ranking model from a click log",
+            "cuolr train LOG --out MODEL",
+        ),
+        "rank": Command(
+            rank,
+            "rank documents with a model",
+            "cuolr rank MODEL --candidates documents.parquet --out rankings.csv",
+        ),
+        "assess": Command(
+            assess,
+            "estimate from a click log whether to ship, test or keep",
+            "cuolr assess MODEL NEXT_WEEKS_LOG",
+        ),
+        "evaluate": Command(
+            evaluate,
+            "evaluate a model on labelled queries",
+            "cuolr evaluate MODEL --data MSLR-WEB10K --measures ndcg@10,err@10",
+        ),
+        "compare": Command(
+            compare,
+            "compare models on labelled queries, with significance tests",
+            "cuolr compare MODEL_A MODEL_B --data MSLR-WEB10K",
+        ),
+    },
+    "Experiments": {
+        "demo": Command(
+            demo,
+            "run a small experiment on generated data, in minutes",
+            "cuolr demo --out demo",
+        ),
+        "experiment": Command(
+            experiment,
+            "run an experiment: learners on the same simulated logs",
+            "cuolr experiment table1 --data MSLR-WEB10K --out RESULTS",
+        ),
+        "report": Command(
+            report,
+            "report the results of an experiment: page, tables, plots",
+            "cuolr report RESULTS",
+        ),
+        "tune": Command(
+            tune,
+            "search the settings of learners on simulated logs",
+            "cuolr tune sac cql --data MSLR-WEB10K --out TUNED",
+        ),
+        "optimality": Command(
+            optimality,
+            "test if sorting by attractiveness maximises expected clicks",
+            "cuolr optimality --click-model ubm",
+        ),
+    },
+    "Data": {
+        "list": Command(
+            list_names,
+            "list data sets, click models, learners and their settings",
+            "cuolr list learners",
+        ),
+        "inspect": Command(
+            inspect,
+            "describe a labelled data set",
+            "cuolr inspect MSLR-WEB10K --fold 1",
+        ),
+        "generate": Command(
+            generate_folder,
+            "generate a labelled data set",
+            "cuolr generate web10k-like --out DATA",
+        ),
+        "simulate": Command(
+            simulate,
+            "simulate a click log on a labelled data set",
+            "cuolr simulate --data DATA --click-model pbm --sessions 100000 --out LOG",
+        ),
+        "oracle": Command(
+            oracle,
+            "train on the true labels: an upper bound for other models",
+            "cuolr oracle --data DATA --out ORACLE",
+        ),
+    },
 }
+COMMANDS: dict[str, Callable[..., int | None]] = {
+    name: command.run for group in GROUPS.values() for name, command in group.items()
+}
+# Flags are --x, without --no-x; options of a dataclass have no prefix; "None" is no value to give.
+PARSING = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
+SHELLS = ("bash", "zsh", "fish")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Learning to rank from click logs, whatever the click model."""
+    """Run the command that the arguments name."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows another
     # As with Ctrl-C, what is unfinished is cleaned up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    config = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", InputWarning)
             warnings.showwarning = _show_warning
-            tyro.extras.subcommand_cli_from_dict(
-                COMMANDS, prog="cuolr", description=main.__doc__, args=arguments, config=config
-            )
+            status = _run(list(sys.argv[1:] if arguments is None else arguments))
             sys.stdout.flush()
     except InputError as error:
         for problem in error.problems:
@@ -83,6 +170,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
         say(f"error: {error.filename or 'output'}: {error.strerror or error}")
         _forget_output()
         sys.exit(2)
+    if status:
+        sys.exit(status)
+
+
+def _run(arguments: list[str]) -> int | None:
+    """Run a command and return its exit status, or print what is asked about the program."""
+    match arguments:
+        case [] | ["-h" | "--help", *_]:
+            print(overview(DESCRIPTION, GROUPS))
+        case ["--version"]:
+            print(f"cuolr {cuolr.__version__}")
+        case ["--completion", shell] if shell in SHELLS:
+            tyro.extras.subcommand_cli_from_dict(
+                COMMANDS, prog="cuolr", args=["--tyro-print-completion", shell], config=PARSING
+            )
+        case ["--completion", *shell]:
+            found = f"'{shell[0]}'" if shell else "none"
+            raise InputError(f"--completion: expected a shell, {', '.join(SHELLS)}, found {found}")
+        case [name, *_] if name not in COMMANDS:
+            close = difflib.get_close_matches(name, COMMANDS, n=1)
+            guess = f" (did you mean '{close[0]}'?)" if close else ""
+            raise InputError(f"unknown command '{name}'{guess}; `cuolr --help` lists all")
+        case [name, *rest] if {"-h", "--help"} & set(rest):
+            (command,) = (group[name] for group in GROUPS.values() if name in group)
+            print(command_help(name, command))
+        case [name, *rest]:
+            return tyro.cli(COMMANDS[name], prog=f"cuolr {name}", args=rest, config=PARSING)
+    return None
 
 
 def _forget_output() -> None:

@@ -1,9 +1,10 @@
-"""`cuolr oracle`: a ranker trained on the true labels, to measure others against."""
+"""`cuolr oracle`: a ranker trained on the true labels, as a reference for others."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from cuolr.cli.data_options import DataOptions
-from cuolr.cli.terminal import say
+from cuolr.cli.options import DataOptions
+from cuolr.cli.terminal import say, show_json, spinner
 from cuolr.errors import check_at_least
 from cuolr.evaluation.evaluate import score_on
 from cuolr.files import refuse_existing
@@ -13,43 +14,61 @@ from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 ON_VALIDATION = "on vali, queries without a relevant document skipped"
 
 
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What to train.
+
+    Attributes:
+        best: Train several settings of LambdaMART, a 256-256 network and RankSVM, and keep the best on validation. On
+            small data the paper's settings lose to a linear ranker.
+        seed: The same seed gives the same model.
+        threads: Number of threads of LambdaMART.
+    """
+
+    best: bool = False
+    seed: int = 0
+    threads: int = 2
+
+
 def oracle(
     data: Path,
     out: Path,
-    best: bool = False,
-    seed: int = 0,
-    threads: int = 2,
-    data_options: DataOptions = DataOptions(),
+    training: TrainingOptions = TrainingOptions(),
+    json: bool = False,
     overwrite: bool = False,
+    data_options: DataOptions = DataOptions(),
 ) -> None:
-    """Train on the true labels: LambdaMART with the paper's settings, the upper bound for rankers learned from clicks.
+    """Train on the true labels: LambdaMART with the paper's settings, an upper bound for models trained from clicks.
 
     Args:
         data: Folder of a labelled data set with train and vali splits.
         out: Folder of the model.
-        best: Not LambdaMART as in the paper, but the best on validation of several settings of it, a 256-256 network
-            and RankSVM. On small data the paper's settings lose to a linear ranker.
-        seed: The same seed gives the same model.
-        threads: How many to use.
+        training: What to train.
+        json: Print JSON instead of messages.
+        overwrite: Replace an existing model.
         data_options: How to read the data set.
-        overwrite: Replace the model if it is there.
     """
-    # It needs torch, which takes a second to load; no other command should wait for it.
-    from cuolr.supervised.oracle_best import fit_best
-
     refuse_existing(out, overwrite, ours=SETTINGS_FILE)
+    seed, threads = training.seed, training.threads
     check_at_least("--seed", seed, 0)
     check_at_least("--threads", threads, 1)
     splits = data_options.load(data)
     train, validation = splits["train"], splits["vali"]
     provenance = {"data": str(data), "fold": data_options.fold_of(data), "seed": seed}
-    if best:
-        found = fit_best(train, validation, seed, threads, lambda name, score: say(f"{name}: ndcg@10 {score:.4f}"))
-        save_policy(
-            found.policy, out, {"oracle": "best", "chosen": found.name, "tried": found.validation, **provenance}
-        )
-        say(f"wrote {out}: {found.name}, ndcg@10 {found.validation[found.name]:.4f} {ON_VALIDATION}")
-        return
-    policy = fit_lambdamart(train, validation, LambdaMartSettings(seed=seed, threads=threads))
-    save_policy(policy, out, {"oracle": "lambdamart", **provenance})
-    say(f"wrote {out}: lambdamart, ndcg@10 {score_on(validation)(policy):.4f} {ON_VALIDATION}")
+    with spinner("training"):
+        if training.best:
+            # It needs torch, which takes a second to load.
+            from cuolr.supervised.oracle_best import fit_best
+
+            found = fit_best(train, validation, seed, threads, lambda name, score: say(f"{name}: ndcg@10 {score:.4f}"))
+            policy, chosen, tried = found.policy, found.name, dict(found.validation)
+            described = {"oracle": "best", "chosen": chosen, "tried": tried, **provenance}
+        else:
+            policy = fit_lambdamart(train, validation, LambdaMartSettings(seed=seed, threads=threads))
+            chosen, tried = "lambdamart", {"lambdamart": score_on(validation)(policy)}
+            described = {"oracle": "lambdamart", **provenance}
+    save_policy(policy, out, described)
+    if json:
+        show_json({"out": str(out), "chosen": chosen, "measure": "ndcg@10", "split": "vali", "scores": tried})
+    else:
+        say(f"wrote {out}: {chosen}, ndcg@10 {tried[chosen]:.4f} {ON_VALIDATION}")

@@ -1,10 +1,11 @@
-"""`cuolr propensity`: how users look at positions, as a table and a picture."""
+"""`cuolr propensity`: examination probabilities by position, as a table and a plot."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import tyro
 
-from cuolr.cli.terminal import say, show_json, show_table
+from cuolr.cli.terminal import progress_bar, say, show_json, show_table
 from cuolr.clicks.click_model import click_model_from
 from cuolr.clicks.randomisation import true_propensities
 from cuolr.errors import InputError
@@ -12,6 +13,7 @@ from cuolr.examination.plot import PLOT_SUFFIXES, plot_propensities
 from cuolr.examination.propensities import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
 from cuolr.examination.randomised import estimate_propensities
 from cuolr.files import check_files, check_suffix
+from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.diagnosis import describe_folder
 from cuolr.logs.log_folder import META_FILE, read_click_log, read_meta
 
@@ -24,17 +26,17 @@ def propensity(
     json: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Show how users look at positions: what ipw and cm-ipw weight clicks by.
+    """Show or estimate the examination probability of each position, by which ipw and cm-ipw weight clicks.
 
-    Where the log was simulated and its click model has them, the true values are shown beside the estimates.
+    For a simulated log, the true values of its click model are shown beside the estimates.
 
     Args:
-        source: Folder of a click log with propensity.json in it, or such a file.
-        randomised: The source is a log whose lists were shown in random order: estimate from its clicks.
-        out: Write the estimates to this file, to be given to `cuolr train --propensities`.
-        plot: Draw the estimates into this file (.png, .svg or .pdf).
+        source: Folder of a click log with a propensity.json, or such a file.
+        randomised: Estimate from the clicks of the log, whose lists were shown in random order.
+        out: Write the estimates to this file, for `cuolr train --propensities`.
+        plot: Plot the estimates to this file: .png, .svg or .pdf.
         json: Print JSON instead of a table.
-        overwrite: Replace the files if they are there.
+        overwrite: Replace existing files.
     """
     if plot is not None:
         check_suffix(plot, PLOT_SUFFIXES)
@@ -56,31 +58,39 @@ def propensity(
     positions = max(len(estimate.values) for estimate in columns.values())
     rows = [[str(place + 1), *(_cell(e, place) for e in columns.values())] for place in range(positions)]
     behind = f"from {found.lists:,} lists in random order, ± two standard errors" if found.lists else "as given"
-    show_table(f"how users look at positions, {behind}", ["position", *columns], rows)
+    show_table(f"examination by position, {behind}", ["position", *columns], rows)
 
 
 def _estimate(log: Path) -> Propensities:
     info = describe_folder(log)
     if not info.tells_apart:
         raise InputError(
-            f"{log}: expected lists in a new random order in each session, from which examination and relevance can be "
-            f"told apart; {info.identifiable}"
+            f"{log}: --randomised: expected a new random order of the list in each session; position bias "
+            f"identifiable: {info.identifiable}"
         )
-    return estimate_propensities(lambda: read_click_log(log))
+    passes = 2
+    with progress_bar("estimating", passes * info.sessions) as progress:
+
+        def blocks() -> Iterator[ClickLog]:
+            for block in read_click_log(log):
+                yield block
+                progress(block.sessions)
+
+        return estimate_propensities(blocks)
 
 
 def _read(source: Path) -> Propensities:
     file = source / PROPENSITY_FILE if source.is_dir() else source
     if not file.is_file():
         raise InputError(
-            f"{file}: not found; `cuolr simulate` writes it with --randomised-lists, and with --randomised it is "
-            "estimated from a log whose lists were shown in random order"
+            f"{file}: file not found; `cuolr simulate --randomised-lists` writes it, and --randomised estimates it "
+            "from a log whose lists were shown in random order"
         )
     return read_propensities(file)
 
 
 def _truth(source: Path, found: Propensities) -> Propensities:
-    """As far as the description of a simulated log gives it away; learners do not see that."""
+    """From the description of a simulated log, which learners do not see."""
     match read_meta(source) if (source / META_FILE).is_file() else {}:
         case {"source": {"click_model": {"name": _} as described}}:
             model = click_model_from(described)

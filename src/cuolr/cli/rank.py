@@ -1,52 +1,68 @@
-"""`cuolr rank`: put documents in order by a model."""
+"""`cuolr rank`: rank documents with a model."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
-from cuolr.cli.terminal import say
+from cuolr.cli.options import LetorFlags
+from cuolr.cli.terminal import say, show_json, spinner
 from cuolr.data.candidate_reader import read_candidates
-from cuolr.data.letor.reader import LetorOptions
 from cuolr.errors import check_at_least, problems_in
 from cuolr.evaluation.trec import SUFFIXES, write_rankings
 from cuolr.files import check_files, check_suffix
 from cuolr.policies.store import load_policy
 
 
+@dataclass(frozen=True)
+class ListOptions:
+    """The rankings.
+
+    Attributes:
+        k: Length of the lists.
+        sample: Sample each document from the policy with this seed instead of taking the best. Only for models that
+            place one document after the other.
+    """
+
+    k: int = 10
+    sample: int | None = None
+
+
 def rank(
     model: tyro.conf.Positional[Path],
     candidates: Path,
     out: Path,
-    top: int = 10,
-    sample: int | None = None,
-    zero_based: bool = False,
-    missing: Literal["zero", "minimum"] = "zero",
+    lists: ListOptions = ListOptions(),
+    json: bool = False,
     overwrite: bool = False,
+    letor: LetorFlags = LetorFlags(),
 ) -> None:
-    """Rank the documents of each query by a model.
+    """Rank the documents of each query with a model.
 
     Args:
         model: Folder of a saved model.
-        candidates: What to rank: LETOR, whose labels are ignored, or Parquet with query_id, doc_id and the features.
-        out: A row per document: Parquet or CSV by its name, or a TREC run where it ends in .trec or .run.
-        top: Length of the lists.
-        sample: Draw each document from the policy by this seed, instead of taking the best; for models that place one
-            document after the other.
-        zero_based: LETOR candidates: indices start at 0, not at 1.
-        missing: LETOR candidates: what NULL becomes, 0 or the feature's least value in the file.
-        overwrite: Replace the file if it is there.
+        candidates: Documents to rank: LETOR, whose labels are ignored, or Parquet with query_id, doc_id and features.
+        out: File of the rankings, a row per document: .parquet, .csv, or a TREC run with .trec or .run.
+        lists: The rankings.
+        json: Print JSON instead of a message.
+        overwrite: Replace an existing file.
+        letor: How to read LETOR candidates.
     """
-    check_at_least("--top", top, 1)
+    check_at_least("--k", lists.k, 1)
     check_suffix(out, SUFFIXES)
     check_files([out], overwrite)
     policy = load_policy(model)
-    if sample is not None:
+    if lists.sample is not None:
         with problems_in("--sample"):
-            policy = policy.sampled(sample)
-    documents = read_candidates(candidates, LetorOptions(zero_based, missing), policy.n_features)
-    top = min(top, int(documents.sizes.max()))
-    with problems_in(candidates):
-        ranking = policy.rank(documents, top)
+            policy = policy.sampled(lists.sample)
+    with spinner(f"reading {candidates.name}"):
+        documents = read_candidates(candidates, letor.options(), policy.n_features)
+    k = min(lists.k, int(documents.sizes.max()))
+    with problems_in(candidates), spinner(f"ranking {documents.n_queries:,} queries"):
+        ranking = policy.rank(documents, k)
     write_rankings(out, documents, ranking)
-    say(f"wrote {out}: the {top} {'best' if sample is None else 'first'} documents of {documents.n_queries:,} queries")
+    if json:
+        show_json({"out": str(out), "queries": documents.n_queries, "k": k, "sample": lists.sample})
+    else:
+        drawn = "top" if lists.sample is None else "sampled"
+        say(f"wrote {out}: {drawn} {k} documents of {documents.n_queries:,} queries")

@@ -1,11 +1,11 @@
 """`cuolr simulate`: a click log from a labelled data set."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cuolr.cli.click_model_options import ClickModelOptions
-from cuolr.cli.data_options import DataOptions
-from cuolr.cli.terminal import progress_bar, say
+from cuolr.cli.options import ClickModelOptions, DataOptions, Name
+from cuolr.cli.terminal import progress_bar, say, show_json
 from cuolr.clicks.randomisation import randomise
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.errors import InputError, check_at_least
@@ -20,79 +20,128 @@ from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import RankingDataset
 
 
+@dataclass(frozen=True)
+class LogOptions:
+    """The log.
+
+    Attributes:
+        sessions: Number of sessions.
+        out: Folder of the log. It contains no labels.
+        k: Length of the lists.
+        seed: The same seed gives the same log.
+        keep_examination: Add the column examination, which real logs do not have.
+        randomised_lists: Number of lists in random order to estimate propensity.json from, for ipw and cm-ipw; 0 = no
+            estimates.
+        overwrite: Replace an existing log and logging policy.
+    """
+
+    sessions: int
+    out: Path
+    k: int = 10
+    seed: int = 1
+    keep_examination: bool = False
+    randomised_lists: int = 1_000_000
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class LoggingOptions:
+    """The logging policy.
+
+    Attributes:
+        logging: Logging policy: ranksvm, random, or the folder of a saved model.
+        fraction: Fraction of the training queries that ranksvm is trained on.
+        temperature: Sample a new ranking in each session, from a Plackett-Luce model with this temperature. The log
+            then has logging_propensity.
+        save_logging: Save the logging policy as a model to this folder, to evaluate it.
+    """
+
+    logging: Name = "ranksvm"
+    fraction: float = 0.01
+    temperature: float | None = None
+    save_logging: Path | None = None
+
+    def check(self, log: Path, overwrite: bool) -> None:
+        """Stop before any work where the logging policy could not be saved, or would be in the log."""
+        if self.save_logging is None:
+            return
+        refuse_existing(self.save_logging, overwrite, ours=SETTINGS_FILE)
+        folder, log = self.save_logging.resolve(), log.resolve()
+        if folder.is_relative_to(log) or log.is_relative_to(folder):
+            raise InputError(f"--save-logging: expected a folder outside the log, found {self.save_logging}")
+
+    def policy(self, train: RankingDataset, seed: int) -> tuple[RankingPolicy, dict[str, Any]]:
+        """The policy, and what the log's description says about it."""
+        name = self.logging
+        if name == "ranksvm":
+            described = {"name": name, "fraction": self.fraction, "seed": seed}
+            return fit_ranksvm(train, self.fraction, seed), described
+        if name == "random":
+            return RandomPolicy(seed), {"name": name, "seed": seed}
+        if not Path(name).is_dir():
+            raise InputError(f"--logging: expected ranksvm, random, or the folder of a saved model, found '{name}'")
+        return load_policy(Path(name)), {"name": "model", "folder": name}
+
+    def logger(self, policy: RankingPolicy) -> RankingPolicy | StochasticLogger:
+        """What shows the lists: the policy, or rankings sampled from it."""
+        if self.temperature is None:
+            return policy
+        if not isinstance(policy, ScoringPolicy):
+            raise InputError(f"--temperature: expected a logging policy that scores documents, found '{self.logging}'")
+        return StochasticLogger(policy, self.temperature)
+
+
 def simulate(
     data: Path,
-    click_model: str,
-    sessions: int,
-    out: Path,
-    logging: str = "ranksvm",
-    fraction: float = 0.01,
-    temperature: float | None = None,
-    k: int = 10,
-    seed: int = 1,
-    click_options: ClickModelOptions = ClickModelOptions(),
+    users: ClickModelOptions,
+    log: LogOptions,
+    logging_policy: LoggingOptions = LoggingOptions(),
+    json: bool = False,
     data_options: DataOptions = DataOptions(),
-    keep_examination: bool = False,
-    randomised_lists: int = 1_000_000,
-    save_logging: Path | None = None,
-    overwrite: bool = False,
 ) -> None:
-    """Simulate a click log: rank the training queries by a logging policy and draw clicks from a click model.
+    """Simulate a click log: a logging policy ranks the training queries, and a click model samples the clicks.
 
     Args:
         data: Folder of a labelled data set.
-        click_model: A click model's name (`cuolr list`), or a TOML file that describes one.
-        sessions: How many.
-        out: Folder of the log; no label is in it.
-        logging: What ranks: ranksvm, random, or the folder of a saved model.
-        fraction: Share of the training queries that ranksvm learns from.
-        temperature: Draw each ranking anew, by Plackett-Luce at this temperature; the log has logging_propensity then.
-        k: Length of the lists.
-        seed: The same seed gives the same log.
-        click_options: Parameters of the click model.
+        users: Parameters of the click model.
+        log: The log.
+        logging_policy: The logging policy.
+        json: Print JSON instead of a message.
         data_options: How to read the data set.
-        keep_examination: Write down where the user looked, which no real log knows.
-        randomised_lists: Lists in random order from which propensity.json is estimated, for ipw and cm-ipw; 0 = none.
-        save_logging: Save the logging policy as a model in this folder, so that it can be evaluated; not in the log.
-        overwrite: Replace the log, and the saved logging policy, if they are there.
     """
-    refuse_existing(out, overwrite, ours=SESSIONS_FILE)
-    if save_logging is not None:
-        refuse_existing(save_logging, overwrite, ours=SETTINGS_FILE)
-        if save_logging.resolve().is_relative_to(out.resolve()) or out.resolve().is_relative_to(save_logging.resolve()):
-            raise InputError(f"--save-logging: expected a folder outside of the log, found {save_logging}")
-    check_at_least("--randomised-lists", randomised_lists, 0)
-    model = click_options.model(click_model)
+    refuse_existing(log.out, log.overwrite, ours=SESSIONS_FILE)
+    logging_policy.check(log.out, log.overwrite)
+    check_at_least("--randomised-lists", log.randomised_lists, 0)
+    model = users.model()
     train = data_options.load(data)["train"]
     longest = int(train.candidates.sizes.max())
-    if k > longest:
-        say(f"note: no query has more than {longest} documents; lists are of {longest}, not {k}")
-        k = longest
-    policy, described = _logging_policy(logging, train, fraction, seed)
-    logger: RankingPolicy | StochasticLogger = policy
-    if temperature is not None:
-        if not isinstance(policy, ScoringPolicy):
-            raise InputError(f"--temperature: expected a logging policy that scores documents, found '{logging}'")
-        logger = StochasticLogger(policy, temperature)
-    simulation = Simulation(train, logger, model, sessions, k, seed, keep_examination)
+    if log.k > longest:
+        say(f"note: lists have {longest} documents, not {log.k}: no query has more")
+    k = min(log.k, longest)
+    policy, described = logging_policy.policy(train, log.seed)
+    logger = logging_policy.logger(policy)
+    simulation = Simulation(train, logger, model, log.sessions, k, log.seed, log.keep_examination)
     source = {"data": str(data), "fold": data_options.find(data).fold, "logging": described}
     propensities = None
-    if randomised_lists:
-        with progress_bar("randomising", 2 * randomised_lists) as progress:
-            propensities = randomise(train, model, randomised_lists, k, seed, progress)
+    if log.randomised_lists:
+        with progress_bar("randomising", 2 * log.randomised_lists) as progress:
+            propensities = randomise(train, model, log.randomised_lists, k, log.seed, progress)
 
     def save_estimates(folder: Path) -> None:
         if propensities is not None:
             save_propensities(propensities, folder / PROPENSITY_FILE)
 
-    with progress_bar("simulating", sessions) as progress:
-        simulate_to(out, simulation, source, overwrite, progress, save_estimates)
+    with progress_bar("simulating", log.sessions) as progress:
+        simulate_to(log.out, simulation, source, log.overwrite, progress, save_estimates)
     if propensities is not None and (unknown := _unknown_positions(propensities)):
-        say(f"note: --randomised-lists {randomised_lists}: too few to know {'; '.join(unknown)}")
-    if save_logging is not None:
-        save_policy(policy, save_logging, source)
-        say(f"wrote {save_logging}: the logging policy")
-    say(f"wrote {out}: {sessions:,} sessions; look at it with: cuolr log-info {out}")
+        say(f"note: --randomised-lists {log.randomised_lists}: too few to estimate {'; '.join(unknown)}")
+    if logging_policy.save_logging is not None:
+        save_policy(policy, logging_policy.save_logging, source)
+        say(f"wrote {logging_policy.save_logging}: the logging policy")
+    if json:
+        show_json({"out": str(log.out), "sessions": log.sessions, "k": k, "seed": log.seed, **source})
+    else:
+        say(f"wrote {log.out}: {log.sessions:,} sessions; describe it with: cuolr log-info {log.out}")
 
 
 def _unknown_positions(propensities: Propensities) -> list[str]:
@@ -107,16 +156,3 @@ def _unknown_positions(propensities: Propensities) -> list[str]:
         for name, values in estimates.items()
     }
     return [f"{name} at position {', '.join(positions)}" for name, positions in unknown.items() if positions]
-
-
-def _logging_policy(
-    name: str, train: RankingDataset, fraction: float, seed: int
-) -> tuple[RankingPolicy, dict[str, Any]]:
-    """The policy, and what the log's description says about it."""
-    if name == "ranksvm":
-        return fit_ranksvm(train, fraction, seed), {"name": name, "fraction": fraction, "seed": seed}
-    if name == "random":
-        return RandomPolicy(seed), {"name": name, "seed": seed}
-    if not Path(name).is_dir():
-        raise InputError(f"--logging: expected ranksvm, random, or the folder of a saved model, found '{name}'")
-    return load_policy(Path(name)), {"name": "model", "folder": name}

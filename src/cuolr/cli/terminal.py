@@ -10,7 +10,16 @@ from rich import box
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 # The console of the bar or table that is shown now: what is said meanwhile goes above it.
@@ -97,6 +106,18 @@ def progress_bar(what: str, total: int, in_bytes: bool = False) -> Iterator[Call
     ):
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)
+
+
+@contextmanager
+def spinner(what: str) -> Iterator[None]:
+    """Shows that work goes on, and for how long already, where nothing says how much is left."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with (
+        _console() as console,
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+    ):
+        progress.add_task(what, total=None)
+        yield
 
 
 @contextmanager

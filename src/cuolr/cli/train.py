@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from cuolr.cli.assess import tell_readiness
-from cuolr.cli.data_options import DataOptions
-from cuolr.cli.labelled_queries import as_model_takes, labelled_queries
+from cuolr.cli.assess import show_recommendation
+from cuolr.cli.options import DataOptions, as_model_takes
 from cuolr.cli.terminal import say, training_bar
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
@@ -99,7 +98,7 @@ class ValidationOptions:
         measure = self.parse()
         if self.validate is None or measure is None:
             return None
-        queries = labelled_queries(self.validate, self.data_options, "vali", [measure])
+        queries = self.data_options.load_labelled(self.validate, "vali", [measure])
         queries = as_model_takes(queries, n_features, self.validate)
         speak(f"validating by {measure}, queries without a relevant document {what_counts('skip', [measure])}")
         fold = self.data_options.fold_of(self.validate)
@@ -229,7 +228,7 @@ def _assess(result: "TrainingResult", log: "ClickLog", out: Path) -> None:
 
     assert result.best is not None
     found = assess_on_own_log(result.best.policy, log, result.provenance["settings"])
-    tell_readiness(found, out / READINESS_FILE)
+    show_recommendation(found, out / READINESS_FILE)
 
 
 def _tell_differences_from_paper(config: "RunConfig", log: "TrainingLog", measure: str | None, speak: Say) -> None:

@@ -7,8 +7,8 @@ from typing import Literal
 
 import tyro
 
-from cuolr.cli.data_options import DataOptions
 from cuolr.cli.experiment import run_cells, tell_failures
+from cuolr.cli.options import DataOptions
 from cuolr.cli.terminal import say, show_json, show_table
 from cuolr.evaluation.measures import Measure
 from cuolr.files import atomic_file

@@ -1,0 +1,140 @@
+"""All that has a name, with a line of description, and the settings of learners, encoders and click models."""
+
+import dataclasses
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from cuolr.cli.docstrings import Docstring, meanings_of_fields
+from cuolr.clicks.click_model import CLICK_MODELS, click_model
+from cuolr.config import ranges_of, read_toml
+from cuolr.data.letor.catalog import CATALOGUE, DatasetInfo
+from cuolr.data.synthetic import PRESETS, Preset
+from cuolr.evaluation.measures import MEASURES, measure_names
+from cuolr.policies.policy import POLICIES
+from cuolr.registry import Registry
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a learner, an encoder or a click model.
+
+    Attributes:
+        name: With those of the configs that it is in, as in `rankers.folds`.
+        default: As TOML writes it; of a learner, with the default preset.
+        range: Its type and the values that it may have, in words.
+        meaning: From the docstring of its config.
+    """
+
+    name: str
+    default: str
+    range: str
+    meaning: str
+
+
+# What is said of a name, such as its description.
+Entry: TypeAlias = dict[str, str]
+
+
+def catalogue() -> dict[str, dict[str, Entry]]:
+    """What has a name, by kind; the kinds are named as `cuolr list` takes them."""
+    # These need torch, which takes a second to load; no other command should wait for it.
+    from cuolr.experiments.spec_file import BUILT_IN
+    from cuolr.networks.encoder import ENCODERS
+    from cuolr.training.base_learner import LEARNERS
+    from cuolr.training.presets.configure import PRESETS as TRAINING_PRESETS
+
+    measures = {
+        f"{written}@k": _first_sentence(Docstring.parse(MEASURES.get(name).__doc__).summary)
+        for written, name in zip(measure_names(), MEASURES.names(), strict=True)
+    }
+    described = {
+        "learners": _registered(LEARNERS),
+        "click-models": _registered(CLICK_MODELS),
+        "encoders": _registered(ENCODERS),
+        "policies": _registered(POLICIES),
+        "measures": measures,
+        "presets": {name: _first_comment(path) for name, path in sorted(TRAINING_PRESETS.items())},
+        "experiments": {name: read_toml(path)["title"] for name, path in sorted(BUILT_IN.items())},
+        "data-sets": {name: _of_data_set(info) for name, info in sorted(CATALOGUE.items())},
+        "generated-data": {name: _of_generated_data(preset) for name, preset in sorted(PRESETS.items())},
+    }
+    found = {kind: {name: {"description": line} for name, line in lines.items()} for kind, lines in described.items()}
+    for name, entry in found["learners"].items():
+        entry["role"] = LEARNERS.get(name).role
+    return found
+
+
+def settings(name: str) -> dict[str, list[Setting]]:
+    """The settings of what has that name, by kind: learner, encoder or click model."""
+    from cuolr.networks.encoder import ENCODERS, encoder_config
+    from cuolr.training.base_learner import LEARNERS
+    from cuolr.training.presets.configure import configure
+
+    configs: dict[str, Any] = {}
+    if name in LEARNERS.names():
+        configs["learner"] = configure(name).learner_config
+    if name in ENCODERS.names():
+        configs["encoder"] = encoder_config(name, {})
+    if name in CLICK_MODELS.names():
+        configs["click model"] = click_model(name)
+    return {kind: list(_settings(config)) for kind, config in configs.items()}
+
+
+def _settings(config: Any, prefix: str = "") -> Iterator[Setting]:
+    """The fields of a dataclass with its values, and those of the dataclasses in it."""
+    meanings, ranges = meanings_of_fields(type(config)), ranges_of(type(config))
+    for field in dataclasses.fields(config):
+        value, meaning = getattr(config, field.name), meanings.get(field.name, "")
+        if dataclasses.is_dataclass(value):
+            yield from _settings(value, f"{prefix}{field.name}.")
+        else:
+            yield Setting(f"{prefix}{field.name}", _as_toml(value), ranges[field.name], meaning)
+
+
+def _as_toml(value: Any) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case list() | tuple():
+            return f"[{', '.join(map(_as_toml, value))}]"
+        case Mapping():
+            return f"{{{', '.join(f'{key} = {_as_toml(item)}' for key, item in value.items())}}}"
+        case _:
+            return str(value)
+
+
+def _registered(registry: Registry[Any]) -> dict[str, str]:
+    return {name: _describe(registry.get(name)) for name in registry.names()}
+
+
+def _describe(entry: type[Any]) -> str:
+    """The first sentence on a registered class; its module's, where it has one: its own is about equations."""
+    text = sys.modules[entry.__module__].__doc__ or entry.__doc__
+    return _first_sentence(re.sub("^`.*`: ", "", Docstring.parse(text).summary))
+
+
+def _first_comment(path: Path) -> str:
+    """What the file says of itself at its top, up to the end of the sentence."""
+    comments = [line.removeprefix("#").strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    return _first_sentence(" ".join(comments[: comments.index("")]))
+
+
+def _first_sentence(text: str) -> str:
+    sentence = re.split(r"(?<=\.)\s", text, maxsplit=1)[0].removesuffix(".")
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _of_data_set(info: DatasetInfo) -> str:
+    if info.queries is None:
+        return info.title
+    return f"{info.title}: {info.queries:,} queries, {info.documents:,} documents, {info.n_features} features"
+
+
+def _of_generated_data(preset: Preset) -> str:
+    return f"{preset.features} features, {len(preset.grades)} grades, {preset.documents:g} documents per query"

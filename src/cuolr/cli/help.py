@@ -1,0 +1,210 @@
+"""What `cuolr --help` and `cuolr COMMAND --help` print: plain text that fits the terminal."""
+
+import dataclasses
+import inspect
+import re
+import shutil
+import textwrap
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from cuolr.cli.docstrings import Docstring, meanings_of_fields
+
+MAX_WIDTH = 100
+# Flags longer than this stand on a line of their own.
+MAX_COLUMN = 26
+METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
+HELP = ("-h, --help", "Show this help.")
+# What a line is not broken in, and the blank that stands there meanwhile.
+KEPT_TOGETHER = re.compile(r"`[^`]*`|\(default: [^)]*\)")
+UNBROKEN = "\0"
+# Headings. The first two come first, the others as in the signature.
+ARGUMENTS, REQUIRED, OPTIONS = "Arguments", "Required options", "Options"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A verb of the command line.
+
+    Attributes:
+        run: What it does; may return an exit status. Its signature and docstring give the options and their help.
+        summary: What it does, in a line of `cuolr --help`.
+        example: How it is called.
+    """
+
+    run: Callable[..., int | None]
+    summary: str
+    example: str
+
+
+@dataclass(frozen=True)
+class _Option:
+    """One parameter of a command.
+
+    Attributes:
+        flag: As it is written, such as `--k`; the name in capitals for a positional argument.
+        metavar: What its value is called; "" where it takes none.
+        text: What it does, with its default.
+        required: Whether it has no default.
+        group: The heading of the options that it belongs to.
+    """
+
+    flag: str
+    metavar: str
+    text: str
+    required: bool
+    group: str
+
+    @property
+    def invocation(self) -> str:
+        return f"{self.flag} {self.metavar}".strip()
+
+
+def overview(description: str, groups: Mapping[str, Mapping[str, Command]]) -> str:
+    """The text of `cuolr --help`: the commands in groups, a line each.
+
+    Args:
+        description: What the program does.
+        groups: The commands of each group by name.
+    """
+    column = max(len(name) for commands in groups.values() for name in commands) + 4
+    lines = ["usage: cuolr COMMAND ...", "", description]
+    for title, commands in groups.items():
+        lines += ["", f"{title}:"]
+        lines += [f"  {name:<{column - 2}}{command.summary}" for name, command in commands.items()]
+    options = {
+        "COMMAND --help": "options of a command",
+        "--version": "version of the program",
+        "--completion SHELL": "completion script for bash, zsh or fish",
+    }
+    lines += ["", *(f"  cuolr {option:<20}{meaning}" for option, meaning in options.items())]
+    return "\n".join(lines)
+
+
+def command_help(name: str, command: Command, width: int | None = None) -> str:
+    """The text of `cuolr NAME --help`.
+
+    Args:
+        name: Of the command.
+        command: What it runs.
+        width: Of the text, in characters; None = the terminal's.
+    """
+    width = min(width or shutil.get_terminal_size().columns, MAX_WIDTH)
+    described = Docstring.parse(command.run.__doc__)
+    groups: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], REQUIRED: []}
+    options = list(_options(command.run))
+    for option in options:
+        groups.setdefault(option.group, []).append((option.invocation, option.text))
+    groups.setdefault(OPTIONS, []).append(HELP)
+    longest = max(len(left) for rows in groups.values() for left, _ in rows)
+    column = min(longest, MAX_COLUMN) + 4
+    parts = [_usage(name, options, width)]
+    parts += [_wrapped(paragraph, width) for paragraph in (described.summary, *described.paragraphs)]
+    parts += [f"{title}:\n{_aligned(rows, column, width)}" for title, rows in groups.items() if rows]
+    return "\n\n".join([*parts, f"Example:\n  {command.example}"])
+
+
+def _usage(name: str, options: Iterable[_Option], width: int) -> str:
+    needed = [option.invocation for option in options if option.required]
+    optional = [f"[{option.flag}]" for option in options if option.group == ARGUMENTS and not option.required]
+    # A flag and its value stay on a line.
+    words = [word.replace(" ", UNBROKEN) for word in (name, *needed, *optional, "[options]")]
+    return "\n".join(_lines(" ".join(["usage: cuolr", *words]), width, indent=" " * 8))
+
+
+def _options(run: Callable[..., Any]) -> Iterator[_Option]:
+    meanings, hints = Docstring.parse(run.__doc__).entries, typing.get_type_hints(run, include_extras=True)
+    parameters = inspect.signature(run).parameters.values()
+    # What must be given comes first.
+    for parameter in sorted(parameters, key=lambda parameter: parameter.default is not inspect.Parameter.empty):
+        yield from _one_or_group(
+            parameter.name, hints[parameter.name], parameter.default, meanings.get(parameter.name, ""), OPTIONS
+        )
+
+
+def _one_or_group(name: str, hint: Any, default: Any, meaning: str, group: str) -> Iterator[_Option]:
+    """An option; of a dataclass those of its fields, under its own heading."""
+    if not dataclasses.is_dataclass(hint):
+        yield _option(name, hint, default, meaning, group)
+        return
+    config = typing.cast("type[Any]", hint)
+    heading = (meaning or Docstring.parse(config.__doc__).summary).removesuffix(".")
+    meanings, hints = meanings_of_fields(config), typing.get_type_hints(config, include_extras=True)
+    for field in dataclasses.fields(config):
+        yield from _one_or_group(field.name, hints[field.name], field.default, meanings.get(field.name, ""), heading)
+
+
+def _option(name: str, hint: Any, default: Any, meaning: str, group: str) -> _Option:
+    kind, annotations = _unwrapped(hint)
+    names = [given for note in annotations if (given := getattr(note, "name", None))]
+    metavars = [given for note in annotations if (given := getattr(note, "metavar", None))]
+    required = default in (inspect.Parameter.empty, dataclasses.MISSING)
+    if tyro.conf.Positional in annotations:
+        many = "..." if typing.get_origin(kind) is tuple else ""
+        return _Option(f"{name.upper().replace('_', '-')}{many}", "", _said(meaning, default), required, ARGUMENTS)
+    if tyro.conf.UseAppendAction in annotations:
+        meaning, kind, default = f"{meaning} Repeatable.", typing.get_args(kind)[0], None
+    flag = "--" + (names[0] if names else name.replace("_", "-"))
+    metavar = "" if kind is bool else metavars[0] if metavars else _metavar(kind)
+    return _Option(flag, metavar, _said(meaning, default), required, REQUIRED if required else group)
+
+
+def _unwrapped(hint: Any) -> tuple[Any, list[Any]]:
+    """A type without None and annotations, and the annotations."""
+    annotations: list[Any] = []
+    while True:
+        if typing.get_origin(hint) is typing.Annotated:
+            hint, *more = typing.get_args(hint)
+            annotations += more
+        elif typing.get_origin(hint) in (typing.Union, types.UnionType):
+            (hint,) = (kind for kind in typing.get_args(hint) if kind is not type(None))
+        else:
+            return hint, annotations
+
+
+def _metavar(kind: Any) -> str:
+    if typing.get_origin(kind) is typing.Literal:
+        return "{" + ",".join(map(str, typing.get_args(kind))) + "}"
+    if typing.get_origin(kind) is tuple:
+        return f"{_metavar(typing.get_args(kind)[0])}..."
+    return METAVARS[kind]
+
+
+def _said(meaning: str, default: Any) -> str:
+    """The meaning of an option, with its default where that says something."""
+    says_nothing = default in (inspect.Parameter.empty, dataclasses.MISSING, "", ())
+    if says_nothing or default is None or default is False:
+        return meaning
+    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
+    return f"{meaning} (default: {shown})"
+
+
+def _wrapped(paragraph: str, width: int) -> str:
+    return paragraph if paragraph.startswith(" ") else "\n".join(_lines(paragraph, width))
+
+
+def _lines(text: str, width: int, indent: str = "") -> list[str]:
+    """A text in lines; what is in backquotes, and a default, stays on one."""
+    kept = KEPT_TOGETHER.sub(lambda match: match[0].replace(" ", UNBROKEN), text)
+    wrapped = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    return [line.replace(UNBROKEN, " ") for line in wrapped]
+
+
+def _aligned(rows: Iterable[tuple[str, str]], column: int, width: int) -> str:
+    """Two columns, the second from `column` on and wrapped."""
+    lines = []
+    for left, right in rows:
+        first, *others = _lines(right, width - column) or [""]
+        if len(left) + 4 > column:
+            lines.append(f"  {left}")
+            lines.append(" " * column + first)
+        else:
+            lines.append(f"  {left}".ljust(column) + first)
+        lines += [" " * column + line for line in others]
+    return "\n".join(lines)

@@ -1,0 +1,192 @@
+import contextlib
+import inspect
+import io
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+import tyro
+
+from cuolr.cli.docstrings import Docstring
+from cuolr.cli.help import Command, command_help
+from cuolr.cli.main import COMMANDS, GROUPS, PARSING
+from tests.cli.conftest import Run
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command-line.md").read_text()
+EXAMPLES = {name: command.example for group in GROUPS.values() for name, command in group.items()}
+FLAG = re.compile(r"^(?: |│|\|) (--[a-z][\w-]*)", re.MULTILINE)
+
+
+def test_the_overview_has_the_commands_in_groups_a_line_each(run: Run) -> None:
+    result = run("--help")
+    assert result.status == 0
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert re.findall(r"^(\w.*):$", result.out, re.MULTILINE) == ["Your log", "Models", "Experiments", "Data"]
+    assert re.findall(r"^  ([a-z-]+)  ", result.out, re.MULTILINE) == list(COMMANDS)
+
+
+def test_without_arguments_the_overview_is_shown(run: Run) -> None:
+    assert run().out == run("-h").out == run("--help").out
+
+
+def test_the_version_is_one_line(run: Run) -> None:
+    assert run("--version").out == "cuolr 0.1.0\n"
+
+
+@pytest.mark.parametrize("wrong", ["trian", "--trian", "TRAIN", "train "])
+def test_an_unknown_command_is_one_line_with_a_guess(run: Run, wrong: str) -> None:
+    result = run(wrong, "--out", "x")
+    assert (result.status, result.out) == (2, "")
+    guess = "" if wrong.isupper() else " (did you mean 'train'?)"
+    assert result.err == f"error: unknown command '{wrong}'{guess}; `cuolr --help` lists all\n"
+
+
+def tyros_help(name: str) -> str:
+    """What tyro, which reads the arguments, says that it takes."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
+        tyro.cli(COMMANDS[name], prog=f"cuolr {name}", args=["--help"], config=PARSING)
+    return re.sub(r"\x1b\[[\d;]*m", "", text.getvalue())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_has_exactly_the_options_that_it_takes(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    flags = FLAG.findall(run(name, "--help").out)
+    assert len(flags) == len(set(flags))
+    assert set(flags) == set(FLAG.findall(tyros_help(name)))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_fits_80_columns_and_says_what_each_option_is(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run(name, "--help")
+    assert result.status == 0
+    assert result.out.startswith(f"usage: cuolr {name} ")
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert "None" not in result.out
+    assert "{None}" not in tyros_help(name), "in its messages it calls values so too"
+    described = Docstring.parse(COMMANDS[name].__doc__).entries
+    assert described.keys() == inspect.signature(COMMANDS[name]).parameters.keys()
+
+
+def test_an_option_shows_its_value_and_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sort(
+        files: tyro.conf.Positional[tuple[Path, ...]],
+        order: Literal["up", "down"],
+        limit: int | None = None,
+        seed: int = 0,
+        columns: tuple[str, ...] = ("a", "b"),
+        assign: Annotated[
+            tuple[str, ...], tyro.conf.arg(name="set", metavar="NAME=VALUE"), tyro.conf.UseAppendAction
+        ] = (),
+        stable: bool = False,
+        method: Annotated[str, tyro.conf.arg(metavar="NAME")] | None = None,
+    ) -> None:
+        """Sort files.
+
+        Numbers come before words, and words are compared letter by letter, as in a dictionary.
+
+        Args:
+            files: What to sort.
+            order: Direction.
+            limit: Number of rows. By default all.
+            seed: Seed of it, with `--method random --stable` alone.
+            columns: Keys.
+            assign: Any setting.
+            stable: Keep ties.
+            method: Algorithm.
+        """
+
+    assert command_help("sort", Command(sort, "sort", "cuolr sort a.csv --order up"), width=60) == textwrap.dedent(
+        """\
+        usage: cuolr sort FILES... --order {up,down} [options]
+
+        Sort files.
+
+        Numbers come before words, and words are compared letter by
+        letter, as in a dictionary.
+
+        Arguments:
+          FILES...           What to sort.
+
+        Required options:
+          --order {up,down}  Direction.
+
+        Options:
+          --limit INT        Number of rows. By default all.
+          --seed INT         Seed of it, with
+                             `--method random --stable` alone.
+                             (default: 0)
+          --columns TEXT...  Keys. (default: a b)
+          --set NAME=VALUE   Any setting. Repeatable.
+          --stable           Keep ties.
+          --method NAME      Algorithm.
+          -h, --help         Show this help.
+
+        Example:
+          cuolr sort a.csv --order up"""
+    )
+
+
+def test_the_page_of_the_command_line_lists_every_command_with_its_example() -> None:
+    for title, commands in GROUPS.items():
+        _, _, section = PAGE.partition(f"## {title}\n")
+        section = section.partition("\n## ")[0]
+        assert re.findall(r"^\| `([a-z-]+)` \| (.*?) \|$", section, re.MULTILINE) == [
+            (name, command.summary) for name, command in commands.items()
+        ]
+        assert [line for line in section.splitlines() if line.startswith("cuolr ")] == [
+            command.example for command in commands.values()
+        ]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_has_what_the_command_requires_and_nothing_unknown(name: str) -> None:
+    program, verb, *arguments = shlex.split(EXAMPLES[name])
+    assert (program, verb) == ("cuolr", name)
+    text = command_help(name, next(group[name] for group in GROUPS.values() if name in group), width=100)
+    assert {argument for argument in arguments if argument.startswith("--")} <= set(FLAG.findall(text))
+    usage = text.partition("\n\n")[0]
+    assert set(re.findall(r"--[\w-]+", usage)) <= set(arguments)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_knows_the_commands_and_their_options(run: Run, shell: str) -> None:
+    result = run("--completion", shell)
+    assert result.status == 0
+    assert all(name in result.out for name in (*COMMANDS, "randomised-lists"))
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_commands_and_options(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cuolr.bash").write_text(run("--completion", "bash").out)
+    for words, expected in ((["cuolr", "ra"], "rank"), (["cuolr", "rank", "MODEL", "--cand"], "--candidates")):
+        program = f"""
+            PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH
+            source {shlex.quote(str(tmp_path / "cuolr.bash"))}
+            COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}
+            $(complete -p cuolr | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+            echo "${{COMPREPLY[@]}}"
+        """
+        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [expected], done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "found"), [((), "none"), (("csh",), "'csh'")])
+def test_another_shell_is_refused(run: Run, arguments: tuple[str, ...], found: str) -> None:
+    result = run("--completion", *arguments)
+    assert (result.status, result.err) == (
+        2,
+        f"error: --completion: expected a shell, bash, zsh, fish, found {found}\n",
+    )
