@@ -57,14 +57,8 @@ def train(
     return loop.result
 
 
-def run_folder(path: Path, **settings: Any) -> RunFolder:
-    return RunFolder(path, {"learner": settings})
-
-
-def started(path: Path) -> RunFolder:
-    folder = run_folder(path)
-    folder.start()
-    return folder
+def run_folder(path: Path, overwrite: bool = False, **settings: Any) -> RunFolder:
+    return RunFolder(path, {"learner": settings}, overwrite)
 
 
 def scores_in_turn(*scores: float) -> Validate:
@@ -163,7 +157,7 @@ def interrupting_at(number: int, presses: int) -> Validate:
 
 def test_ctrl_c_in_the_last_validation_lets_the_run_finish(tmp_path: Path) -> None:
     config, validate = TrainingConfig(steps=12, validate_every=5), interrupting_at(3, presses=1)
-    result = train(toy(), validate, config, started(tmp_path / "run"))
+    result = train(toy(), validate, config, run_folder(tmp_path / "run"))
     assert (result.outcome, set(result.validations)) == ("finished", {5, 10, 12})
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -171,7 +165,7 @@ def test_ctrl_c_in_the_last_validation_lets_the_run_finish(tmp_path: Path) -> No
 def test_ctrl_c_twice_in_the_last_validation_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
     config, validate = TrainingConfig(steps=12, validate_every=5), interrupting_at(3, presses=2)
     with pytest.raises(KeyboardInterrupt):
-        train(toy(), validate, config, started(tmp_path / "run"))
+        train(toy(), validate, config, run_folder(tmp_path / "run"))
     resumed = train(toy(9), None, config, run_folder(tmp_path / "run"), resume=True)
     whole = train(toy(), None, config)
     assert resumed.validations == whole.validations
@@ -205,7 +199,7 @@ def test_training_stops_when_patience_runs_out() -> None:
 
 
 def finish(path: Path, steps: int = 47, resume: bool = False, **arguments: Any) -> TrainingResult:
-    folder = run_folder(path) if resume else started(path)
+    folder = run_folder(path)
     learner = arguments.pop("learner", built(ToyLearner(ToyConfig()), 99 if resume else 3, unshown=2))
     config = TrainingConfig(steps=steps, validate_every=10)
     return train(learner, None, config, folder, resume, **arguments)
@@ -259,7 +253,7 @@ def metrics_until_damage(folder: Path) -> list[dict[str, float]]:
 
 def test_the_best_score_after_resuming_is_the_best_validation_before(tmp_path: Path) -> None:
     config = TrainingConfig(steps=40, validate_every=10)
-    train(toy(), scores_in_turn(0.2, 0.9), TrainingConfig(20, validate_every=10), started(tmp_path / "run"))
+    train(toy(), scores_in_turn(0.2, 0.9), TrainingConfig(20, validate_every=10), run_folder(tmp_path / "run"))
     best = weights_of(load_policy(tmp_path / "run"))
     # A score that lies about, such as one on the test split, is not looked at.
     (tmp_path / "test_score.json").write_text("1.0")
@@ -316,7 +310,6 @@ def test_a_value_that_is_not_finite_stops_too() -> None:
 
 def test_other_settings_are_not_resumed(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run", weight=0.1, rate=1e-4, name="cql")
-    folder.start()
     train(toy(), None, TrainingConfig(steps=5), folder)
     with pytest.raises(InputError) as error:
         run_folder(tmp_path / "run", weight=0.5, rate=1e-4, extra=1).resume()
@@ -337,12 +330,12 @@ def test_a_folder_is_not_overwritten_unless_asked_for(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="run: exists already; give --resume to go on, or --overwrite"):
         run_folder(tmp_path / "run").start()
     before = weights_of(load_policy(tmp_path / "run"))
-    run_folder(tmp_path / "run").start(overwrite=True)
+    run_folder(tmp_path / "run", overwrite=True).start()
     assert weights_of(load_policy(tmp_path / "run")) == before  # until there is another
     assert len(list((tmp_path / "run").iterdir())) == 2
     (tmp_path / "run" / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match="run: exists and is not a model"):
-        run_folder(tmp_path / "run").start(overwrite=True)
+        run_folder(tmp_path / "run", overwrite=True).start()
 
 
 def test_the_folder_holds_the_model_a_checkpoint_and_a_line_for_each_step(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_what_a_kill_left_unfinished_is_no_reason_to_refuse_a_place(tmp_path: Pa
 def test_starting_anew_removes_all_but_the_model(tmp_path: Path) -> None:
     folder = run_of_three_steps(tmp_path / "run")
     (folder.path / LEFTOVER).write_text("half")
-    folder.start(overwrite=True)
+    RunFolder(folder.path, {}, overwrite=True).start()
     assert names(folder.path) == {"model.json", "model"}
     assert load_policy(folder.path) == RandomPolicy(1)
     folder.publish(RandomPolicy(2), {})
@@ -54,7 +54,7 @@ def test_a_folder_with_anything_else_is_left_alone(tmp_path: Path, name: str) ->
     folder = run_of_three_steps(tmp_path / "run")
     (folder.path / name).write_text("dear")
     with pytest.raises(InputError, match="run: exists and is not a model"):
-        folder.start(overwrite=True)
+        RunFolder(folder.path, {}, overwrite=True).start()
     assert (folder.path / "metrics.jsonl").exists()
 
 

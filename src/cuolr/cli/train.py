@@ -148,7 +148,7 @@ def train(
         sessions = TrainingLog.of_folder(log)
         if propensities is not None:
             _check_taken(config.learner, f"--propensities {propensities}", lambda known: known.takes_propensities)
-            sessions = replace(sessions, propensities=read_propensities(propensities))
+            sessions = replace(sessions, propensities=partial(read_propensities, propensities))
         if learning.preset == "paper":
             _tell_differences_from_paper(config, sessions, measure, speak)
         request = FitRequest(
@@ -236,7 +236,8 @@ def _tell_differences_from_paper(config: "RunConfig", log: "TrainingLog", measur
     if measure != "ndcg@10":
         chosen_by = "held-out clicks, without --validate" if measure is None else measure
         speak(f"note: not as in the paper: the model is chosen by {chosen_by}, there by ndcg@10")
-    lists = log.propensities.lists if log.propensities and config.learner_class.takes_propensities else 0
+    propensities = log.propensities() if config.learner_class.takes_propensities else None
+    lists = 0 if propensities is None else propensities.lists
     # 0 = the values were given, not estimated.
     if 0 < lists < PAPER_LISTS:
         speak(

@@ -120,7 +120,7 @@ def _learn(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks) -
         clicks.log,
         lambda: replace(clicks.log, candidates=candidates),
         lambda: replace(clicks.aggregated, candidates=candidates),
-        clicks.propensities.get(method.propensities or cell.click_model),
+        lambda: clicks.propensities.get(method.propensities or cell.click_model),
     )
     result = fit(FitRequest(log, config, validation))
     if result.best is None or result.outcome == "interrupted":

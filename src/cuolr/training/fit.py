@@ -1,8 +1,7 @@
 """From a click log to a trained policy: the one orchestration behind the command, `Ranker` and every experiment."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.examination.propensities import Propensities
 from cuolr.files import versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks, fingerprint
@@ -92,6 +92,7 @@ def fit(
     log = request.log.read_for(learner_class, config.learner, request.aggregation)
     if on_read is not None:
         on_read(log)
+    propensities = request.log.propensities() if learner_class.takes_propensities else None
     held_out: Ints = np.empty(0, np.int64)
     validated_by: Mapping[str, Any] = {"held_out_queries": training.held_out}
     if request.validation is None:
@@ -102,27 +103,27 @@ def fit(
     loop = Loop(
         training,
         validate=None if request.validation is None else request.validation.score,
-        folder=_start_folder(request, settings, log),
+        folder=_run_folder(request, settings, log),
         resume=request.folder is not None and request.folder.resume,
         progress=progress,
-        provenance=_provenance(request, settings, log),
+        provenance={**_provenance(request, settings, log), **_described(propensities)},
     )
     normaliser = Normaliser.fit(training.normalising, log.candidates)
-    propensities = request.log.propensities if learner_class.takes_propensities else None
     task = FitTask(log, normaliser, held_out, training, loop, propensities)
     policy = learner_class(config.learner_config).fit(task)
     return loop.result or _without_steps(policy, loop)
 
 
-def _start_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> RunFolder | None:
-    """The folder of the run, made ready unless it is to be resumed."""
+def _run_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> RunFolder | None:
+    """The folder of the run; the loop makes it once the learner is ready."""
     if request.folder is None:
         return None
     fixed = {**settings, "training": {k: v for k, v in settings["training"].items() if k != "steps"}}
-    folder = RunFolder(request.folder.path, {**fixed, "log": fingerprint(log)})
-    if not request.folder.resume:
-        distributed.from_first(partial(folder.start, request.folder.overwrite))
-    return folder
+    return RunFolder(request.folder.path, {**fixed, "log": fingerprint(log)}, request.folder.overwrite)
+
+
+def _described(propensities: Propensities | None) -> dict[str, Any]:
+    return {} if propensities is None else {"propensities": asdict(propensities)}
 
 
 def _provenance(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> dict[str, Any]:
@@ -136,6 +137,8 @@ def _without_steps(policy: RankingPolicy, loop: Loop) -> TrainingResult:
     best = Best(policy, score, step=0)
     trained = {"step": 0, "validation": score, "steps": 0, "finished": True}
     provenance = {**loop.provenance, "training": trained}
-    if loop.folder is not None and distributed.is_first():
-        loop.folder.publish(policy, provenance)
+    if loop.folder is not None:
+        distributed.from_first(loop.folder.start)
+        if distributed.is_first():
+            loop.folder.publish(policy, provenance)
     return TrainingResult(best, 0, "finished", {}, provenance)

@@ -66,7 +66,7 @@ class Loop:
     Attributes:
         config: How long, and how often to validate.
         validate: Called every so many steps, and at the end; None = by how well held-out clicks are explained.
-        folder: Where checkpoints, metrics and the best model go; started already, unless `resume`.
+        folder: Where checkpoints, metrics and the best model go.
         resume: Continue from the folder's checkpoint.
         progress: Called after each step.
         provenance: Where the policy comes from, to be kept with the model.
@@ -95,6 +95,8 @@ class Loop:
                 raise InputError(
                     f"{self.folder.path}: {run.step} steps have been made already; steps must be at least {run.step}"
                 )
+        elif self.folder is not None:
+            distributed.from_first(self.folder.start)
         run.save()  # so that a run can be resumed from its first moment on
         with _interrupt_noticed() as interrupted:
             outcome = run.train(interrupted)

@@ -30,18 +30,20 @@ class RunFolder:
         path: The folder.
         settings: All that decides the run but its number of steps, as JSON can hold it. A checkpoint of other settings
             is not resumed.
+        overwrite: Whether a run that is there already may be replaced.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, Any], overwrite: bool = False) -> None:
         self.path = path
+        self.overwrite = overwrite
         self.settings = json.loads(json.dumps(settings))
 
-    def start(self, overwrite: bool = False) -> None:
+    def start(self) -> None:
         """Make the folder; one that is there already is taken if asked for, and if it is of a run.
 
         The model of that run stays until there is a new one.
         """
-        check_place(self.path, overwrite)
+        check_place(self.path, self.overwrite)
         self.path.mkdir(parents=True, exist_ok=True)
         for name in (CHECKPOINT_FILE, METRICS_FILE, READINESS_FILE):
             (self.path / name).unlink(missing_ok=True)

@@ -24,18 +24,19 @@ class TrainingLog:
         example: Some rows of it, to see what columns it has.
         sessions: Gives the log as it is.
         lists: Gives the aggregated log.
-        propensities: Examination by position, where it is known of these users.
+        propensities: Gives the examination by position, where it is known of these users; asked for only by learners
+            that take it.
     """
 
     example: ClickLog
     sessions: Callable[[], ClickLog]
     lists: Callable[[], ClickLog]
-    propensities: Propensities | None = None
+    propensities: Callable[[], Propensities | None] = lambda: None
 
     @classmethod
     def of(cls, log: ClickLog, propensities: Propensities | None = None) -> Self:
         """A log in memory."""
-        return cls(log, lambda: log, lambda: aggregate(log), propensities)
+        return cls(log, lambda: log, lambda: aggregate(log), lambda: propensities)
 
     @classmethod
     def of_folder(cls, folder: Path) -> Self:
@@ -45,8 +46,12 @@ class TrainingLog:
         """
         example = next(read_click_log(folder, rows_at_a_time=1))
         beside = folder / PROPENSITY_FILE
-        propensities = read_propensities(beside) if beside.is_file() else None
-        return cls(example, lambda: load_click_log(folder), lambda: aggregate_folder(folder), propensities)
+        return cls(
+            example,
+            lambda: load_click_log(folder),
+            lambda: aggregate_folder(folder),
+            lambda: read_propensities(beside) if beside.is_file() else None,
+        )
 
     def read_for(self, learner: type[Learner], name: str, aggregation: Aggregation = "auto") -> ClickLog:
         """The log in the form that a learner reads.
