@@ -189,7 +189,7 @@ class Ranker:
     def load(cls, folder: Path | str) -> Self:
         """Read a model that `save` or `cuolr train` wrote, with its provenance.
 
-        It knows the settings that it was trained with, and its own log, so that `assess` looks at held-out queries.
+        It knows the settings that it was trained with, and its own log, so that `assess` uses held-out queries.
         """
         policy, provenance = load_policy(folder), provenance_of(folder)
         trained = provenance.get("training", {})
@@ -207,7 +207,7 @@ def _validation_on(validation: RankingDataset, log: ClickLog) -> Validation:
 
 
 def _parameters_of(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """The constructor's parameters, as far as a model's provenance tells them."""
+    """The constructor's parameters, as far as a model's provenance records them."""
     settings = provenance.get("settings")
     if not settings:
         return {}

@@ -86,7 +86,7 @@ def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny:
     assert "validating by ndcg@5, queries without a relevant document skipped" in result.err
     score, step = provenance["training"]["validation"], provenance["training"]["step"]
     assert f"ndcg@5 {score:.4f} at step {step} of 6" in result.err
-    assert json.loads((tmp_path / "model" / "readiness.json").read_text())["learned"]
+    assert json.loads((tmp_path / "model" / "assessment.json").read_text())["learned"]
     assert "queries that it was trained on" in result.err
     evaluated = run("evaluate", tmp_path / "model", "--data", tiny, "--split", "vali", "--measures", "ndcg@5", "--json")
     assert json.loads(evaluated.out)["measures"]["ndcg@5"] == pytest.approx(score)
@@ -404,7 +404,7 @@ def test_by_default_both_factors_are_learned_and_the_model_is_assessed(run: Run,
     result = run("train", log, "--out", tmp_path / "model", *small)
     assert result.status == 0, result.err
     assert description(tmp_path / "model")["policy"] == "blend"
-    told = json.loads((tmp_path / "model" / "readiness.json").read_text())
+    told = json.loads((tmp_path / "model" / "assessment.json").read_text())
     assert not told["learned"]
     assert "held-out quer" in result.err
     assert f"{told['verdict']}: " in result.err

@@ -87,7 +87,7 @@ def test_what_cannot_be_done_together_is_refused_in_one_line(two: Path) -> None:
     assert results(two, 1)["refusals"] == [
         "lightgbm needs all sessions at once, so one process must do; leave torchrun away",
         "expected a batch of at least 2 lists, one for each process, found 1",
-        f"{two / 'naive'}: exists already; give --resume to go on, or --overwrite to start anew",
+        f"{two / 'naive'}: exists already; resume it (--resume), or allow overwriting (--overwrite)",
     ]
 
 

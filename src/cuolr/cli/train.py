@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -52,7 +52,7 @@ class LearnerOptions:
     precision: Literal["float32", "bfloat16"] | None = None
     """Of matrix products in training; bfloat16 is faster where the processor has it."""
     settings: Settings = ()
-    """Any other setting, such as learner.conservative_weight=0.5; may be given several times."""
+    """Any other setting, such as learner.conservative_weight=0.5."""
 
     def configure(self) -> "RunConfig":
         """All settings of the run."""
@@ -83,7 +83,7 @@ class ValidationOptions:
     """Validate on labels: the folder of a data set, whose vali split is used, or a LETOR file."""
     measure: str | None = None
     """Measure to validate by, with --validate; by default ndcg@10."""
-    data_options: DataOptions = DataOptions()
+    data_options: DataOptions = field(default_factory=DataOptions)
 
     def parse(self) -> str | None:
         """The measure; None where no labels validate."""
@@ -224,11 +224,11 @@ def _tell_result(result: "TrainingResult", config: "RunConfig", out: Path, measu
 
 def _assess(result: "TrainingResult", log: "ClickLog", out: Path) -> None:
     from cuolr.off_policy.assess import assess_on_own_log
-    from cuolr.training.run_folder import READINESS_FILE
+    from cuolr.training.run_folder import ASSESSMENT_FILE
 
     assert result.best is not None
     found = assess_on_own_log(result.best.policy, log, result.provenance["settings"])
-    show_recommendation(found, out / READINESS_FILE)
+    show_recommendation(found, out / ASSESSMENT_FILE)
 
 
 def _tell_differences_from_paper(config: "RunConfig", log: "TrainingLog", measure: str | None, speak: Say) -> None:

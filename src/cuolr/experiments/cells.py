@@ -1,4 +1,4 @@
-"""One cell of an experiment: train a method on a log, or on labels for a yardstick, and measure it on test queries.
+"""One cell of an experiment: train a method on a log, or a reference ranker on labels, and measure it on test queries.
 
 Left of the wall: it simulates and evaluates. The learner gets the log, and a function to validate by.
 """
@@ -80,10 +80,10 @@ def run_cell(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks 
         experiment: What the cell is of.
         cell: Which one.
         splits: Labelled queries for training, validation and test.
-        clicks: What there is to learn from; None for a yardstick.
+        clicks: What there is to learn from; None for a reference ranker.
     """
     start = time.perf_counter()
-    trained = _fit_yardstick(experiment, cell, splits) if clicks is None else _learn(experiment, cell, splits, clicks)
+    trained = _fit_reference(experiment, cell, splits) if clicks is None else _learn(experiment, cell, splits, clicks)
     seconds = time.perf_counter() - start
     evaluation = evaluate(trained.policy, splits[experiment.split], experiment.measures)
     return CellResult(
@@ -130,12 +130,12 @@ def _learn(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks) -
 
 
 def takes_propensities(experiment: Experiment, cell: Cell) -> bool:
-    """Whether the cell's learner is told the examination of positions."""
+    """Whether the cell's learner uses the examination of positions."""
     config = experiment.config_of(cell)
     return config is not None and config.learner_class.takes_propensities
 
 
-def _fit_yardstick(experiment: Experiment, cell: Cell, splits: Splits) -> _Trained:
+def _fit_reference(experiment: Experiment, cell: Cell, splits: Splits) -> _Trained:
     train, validation = splits["train"], splits["vali"]
     learner = experiment.method_named(cell.method).learner
     notes: dict[str, Any] = {}

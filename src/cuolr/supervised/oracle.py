@@ -43,7 +43,7 @@ def fit_lambdamart(
 
     Args:
         train: What to learn from.
-        validation: Where early stopping looks; None = all trees are grown and kept.
+        validation: For early stopping; None = all trees are grown and kept.
         settings: Hyper-parameters; None = the paper's.
     """
     settings = settings or LambdaMartSettings()

@@ -73,7 +73,7 @@ class Learner(ABC):
         Config: The frozen dataclass of its settings.
         role: Its role in a table of results.
         log_form: What it reads.
-        takes_propensities: Whether it is told the examination of positions.
+        takes_propensities: Whether it uses the examination of positions.
         data_parallel: Whether several processes can share its batches.
         search_space: The values that tuning tries of each setting.
     """

@@ -38,7 +38,7 @@ def joined() -> Iterator[None]:
         yield
     except InputError:
         if os.environ["LOCAL_RANK"] != "0":
-            sys.exit(2)  # all find the same problems; one process of each machine tells them
+            sys.exit(2)  # all meet the same problems; one process of each machine reports them
         raise
     finally:
         dist.destroy_process_group()

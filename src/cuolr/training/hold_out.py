@@ -1,4 +1,4 @@
-"""Validation without labels: some queries are held out, and nothing is learned from their clicks."""
+"""Validation without labels: a share of the queries is held out, and nothing is learned from their clicks."""
 
 import numpy as np
 

@@ -1,9 +1,9 @@
-"""The folder that a run of training fills: a model at any time after the first validation, and all it takes to go on.
+"""The folder that a run of training fills: a model at any time after the first validation, and all it takes to resume.
 
 model.json, model-….safetensors   the best policy so far, see `policies.store`
 checkpoint.safetensors            the state of the run, see `checkpoints`
 metrics.jsonl                     what was measured, a line for each step
-readiness.json                    at the end, what the log says of the model, see `readiness`
+assessment.json                   at the end, the off-policy evaluation of the model, see `off_policy`
 """
 
 import json
@@ -19,8 +19,8 @@ from cuolr.policies.store import ARRAYS_PATTERN, SETTINGS_FILE, put_policy
 from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
 
 CHECKPOINT_FILE, METRICS_FILE = "checkpoint.safetensors", "metrics.jsonl"
-READINESS_FILE = "readiness.json"
-FILES = (SETTINGS_FILE, ARRAYS_PATTERN, CHECKPOINT_FILE, METRICS_FILE, READINESS_FILE)
+ASSESSMENT_FILE = "assessment.json"
+FILES = (SETTINGS_FILE, ARRAYS_PATTERN, CHECKPOINT_FILE, METRICS_FILE, ASSESSMENT_FILE)
 
 
 class RunFolder:
@@ -45,7 +45,7 @@ class RunFolder:
         """
         check_place(self.path, self.overwrite)
         self.path.mkdir(parents=True, exist_ok=True)
-        for name in (CHECKPOINT_FILE, METRICS_FILE, READINESS_FILE):
+        for name in (CHECKPOINT_FILE, METRICS_FILE, ASSESSMENT_FILE):
             (self.path / name).unlink(missing_ok=True)
         self._remove_unfinished()
 
@@ -106,14 +106,14 @@ def check_place(path: Path, overwrite: bool) -> None:
     if not all(any(fnmatch(name, pattern) for pattern in FILES) for name in names):
         raise InputError(f"{path}: exists and is not a model; choose another place or remove it")
     if names and not overwrite:
-        raise InputError(f"{path}: exists already; give --resume to go on, or --overwrite to start anew")
+        raise InputError(f"{path}: exists already; resume it (--resume), or allow overwriting (--overwrite)")
 
 
 def check_to_resume(path: Path) -> Path:
-    """The checkpoint of a run, without which none can go on."""
+    """The checkpoint of a run; one without cannot be resumed."""
     checkpoint = path / CHECKPOINT_FILE
     if not checkpoint.exists():
-        raise InputError(f"{checkpoint}: not found, so there is nothing to resume; leave --resume away to start")
+        raise InputError(f"{checkpoint}: not found, so there is nothing to resume; start without --resume")
     return checkpoint
 
 

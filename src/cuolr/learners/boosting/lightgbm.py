@@ -1,4 +1,4 @@
-"""`lightgbm`: LambdaMART on clicks, as a practitioner would take it from the shelf."""
+"""`lightgbm`: LambdaMART on clicks by LightGBM, with optional position bias."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

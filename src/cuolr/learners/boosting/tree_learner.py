@@ -44,7 +44,7 @@ class TreeConfig:
 
 @dataclass(frozen=True)
 class ShownDocuments:
-    """The documents of some sessions, one after the other.
+    """The documents of a sample of sessions, one after the other.
 
     Attributes:
         features: [n, F] scaled.
@@ -133,7 +133,7 @@ def sample(batches: Batches, max_documents: int) -> Iterator[SessionBatch]:
     sessions, documents = len(batches), 0
     for step in range(-(-sessions // batches.batch_size)):
         batch = batches.at(step)
-        # The last batch goes on into the next epoch.
+        # The last batch continues into the next epoch.
         shown = batch.where[: sessions - step * batches.batch_size].sum(dim=1).cumsum(dim=0) + documents
         fitting = int((shown <= max_documents).sum())
         yield SessionBatch(

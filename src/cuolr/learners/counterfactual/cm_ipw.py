@@ -1,4 +1,4 @@
-"""`cm-ipw`: inverse propensity weighting for users who read from the top and may leave after a click."""
+"""`cm-ipw`: inverse propensity weighting under cascade-based click models."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal

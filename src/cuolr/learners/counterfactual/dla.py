@@ -1,4 +1,4 @@
-"""`dla`: learns the ranker and the examination of positions together, from clicks alone."""
+"""`dla`: dual learning algorithm, which learns ranker and examination together from clicks."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

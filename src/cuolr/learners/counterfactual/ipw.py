@@ -1,4 +1,4 @@
-"""`ipw`: inverse propensity weighting, for users who look at a position whatever is shown there."""
+"""`ipw`: inverse propensity weighting, with the examination probability of each position."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -21,8 +21,8 @@ class IpwConfig(ListwiseConfig):
     """Settings of IPW, on top of those of `ListwiseConfig`.
 
     Attributes:
-        policy_aware: Weight by a document's examination over all positions that the logger showed it at; for logs
-            whose rankings were drawn at random.
+        policy_aware: Weight by the mean examination of the positions at which a document was shown; for logs with
+            stochastic rankings.
         max_weight: No click counts more than this.
     """
 

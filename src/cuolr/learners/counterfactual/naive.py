@@ -1,4 +1,4 @@
-"""`naive`: takes clicks for relevance."""
+"""`naive`: clicks as relevance labels, without any correction."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""`two-tower`: the logit of a click is a number for the document plus a number for the position."""
+"""`two-tower`: additive two-tower model, the logit of a click is a document's score plus a position's bias."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

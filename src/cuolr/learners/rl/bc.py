@@ -1,4 +1,4 @@
-"""`bc`: imitates the log."""
+"""`bc`: behaviour cloning of the logging policy."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -26,7 +26,7 @@ class BcConfig(SequentialConfig):
 
 @LEARNERS.register("bc")
 class BC(SequentialLearner):
-    """Learns which document the logger placed, among those that were left; does not look at clicks."""
+    """Learns which of the remaining documents the logging policy places next; clicks are ignored."""
 
     Config = BcConfig
     config: BcConfig

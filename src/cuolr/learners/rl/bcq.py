@@ -1,4 +1,4 @@
-"""`bcq`: Q-learning among the documents that the logger might have shown."""
+"""`bcq`: batch-constrained Q-learning, among the documents that the logging policy is likely to show."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -18,9 +18,9 @@ class BcqConfig(DqnConfig):
     """Settings of BCQ, on top of those of `DqnConfig`.
 
     Attributes:
-        behaviour_learning_rate: Of the model of the logger.
-        threshold: A document is considered if the logger is at least this times as likely to place it as its favourite;
-            0 = DQN, 1 = imitation.
+        behaviour_learning_rate: Of the model of the logging policy.
+        threshold: A document is considered if the logging policy is at least this many times as likely to place it as
+            the most likely one; 0 = DQN, 1 = behaviour cloning.
     """
 
     behaviour_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
@@ -31,24 +31,24 @@ class BcqConfig(DqnConfig):
 class BCQ(DQN):
     """Double DQN whose choice is among a with G(a | s) ≥ threshold · max_a′ G(a′ | s), Fujimoto et al. 2019b.
 
-    G, the model of the logger, learns by cross-entropy from the log's actions.
+    G, the model of the logging policy, learns by cross-entropy from the log's actions.
     """
 
     Config = BcqConfig
     config: BcqConfig
 
     def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
-        """The critic, and the model of the logger."""
+        """The critic, and the model of the logging policy."""
         self.behaviour = self.pair_network()
         return {"behaviour": (self.behaviour, self.config.behaviour_learning_rate), **super().build_networks()}
 
     def consider(self, episodes: Episodes, states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """What the logger might have placed, and the cross-entropy of the model that says so."""
+        """Actions that the logging policy is likely to take, and the cross-entropy of its model."""
         scores = self.behaviour.remaining(states, episodes.documents)
         log_likelihood = episodes.logged(log_softmax(scores, episodes.actions))
         considered = likely(scores.detach(), episodes.actions, self.config.threshold, dim=1)
         return considered, {"behaviour_loss": -episodes.mean(log_likelihood)}
 
     def policy(self) -> SequentialPolicy:
-        """The critic's choice among what the logger might have placed."""
+        """The critic's choice among actions that the logging policy is likely to take."""
         return self.greedy_policy(self.critics[0], behaviour=self.behaviour, threshold=self.config.threshold)

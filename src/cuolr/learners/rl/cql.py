@@ -1,4 +1,4 @@
-"""`cql`: soft actor-critic that is wary of what the log does not show."""
+"""`cql`: conservative Q-learning, soft actor-critic with a penalty on the values of actions the log does not show."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`dqn`: double deep Q-learning, with no actor."""
+"""`dqn`: double deep Q-learning, without an actor."""
 
 from dataclasses import dataclass
 

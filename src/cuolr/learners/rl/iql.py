@@ -1,4 +1,4 @@
-"""`iql`: learns values from the log's own actions alone, and imitates the good ones."""
+"""`iql`: implicit Q-learning, with values of the logged actions alone and advantage-weighted regression."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,8 +14,8 @@ from cuolr.networks.masked import log_softmax
 from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.training.base_learner import LEARNERS
 
-# Weights of imitation are clipped here, as in the code of Kostrikov et al.
-GREATEST_IMITATION = 100.0
+# Advantage weights are clipped here, as in the code of Kostrikov et al.
+MAX_ADVANTAGE_WEIGHT = 100.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class IQL(CriticLearner):
             target_q = torch.stack([target(states, logged) for target in self.targets]).amin(dim=0)
         advantage = target_q - value
         steepness = torch.where(advantage < 0, 1 - self.config.expectile, self.config.expectile)
-        imitation = (self.config.advantage_weight * advantage.detach()).exp().clamp(max=GREATEST_IMITATION)
+        weight = (self.config.advantage_weight * advantage.detach()).exp().clamp(max=MAX_ADVANTAGE_WEIGHT)
         log_policy = log_softmax(self.actor.remaining(states, episodes.documents), episodes.actions)
         q = [critic(states, logged) for critic in self.critics]
         next_value = episodes.next(value[1:].detach())
@@ -76,7 +76,7 @@ class IQL(CriticLearner):
             minimised={
                 "value_loss": episodes.mean(steepness * advantage.square()),
                 "critic_loss": self.squared_error(episodes, q, next_value),
-                "actor_loss": -episodes.mean(imitation * episodes.logged(log_policy)),
+                "actor_loss": -episodes.mean(weight * episodes.logged(log_policy)),
             },
             watched={"q": episodes.mean(q[0].detach()), "advantage": episodes.mean(advantage.detach())},
             log_likelihood=self.click_likelihood(episodes, q, next_value),

@@ -1,4 +1,4 @@
-"""`sac`: discrete soft actor-critic over the documents that are left."""
+"""`sac`: discrete soft actor-critic over the documents that are not placed yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class SacConfig(CriticConfig):
 
     Attributes:
         actor_learning_rate: η_π of Algorithm 1.
-        entropy_weight: How much a nat of entropy is worth in clicks; `automatic` = found as one learns.
+        entropy_weight: Weight of the policy's entropy, in clicks per nat; `automatic` = adapted to `target_entropy`.
         target_entropy: With `automatic`, the entropy to hold, as a share of that of a uniform choice.
         entropy_learning_rate: With `automatic`, how fast the weight is changed.
         encoder_learns_from: Whose losses train the encoder.
@@ -45,8 +45,8 @@ class SAC(CriticLearner):
     Expectations over the policy are sums over the documents that are left, so nothing is drawn.
 
     Deviation: in the actor's loss Q is held fixed also with respect to the state, so that the encoder cannot raise the
-    value of a policy by changing what a state looks like. Both losses are taken at the same parameters, and then all
-    networks make their step, which saves a second pass of every network.
+    value of a policy by changing the representation of a state. Both losses are taken at the same parameters, and
+    then all networks make their step, which saves a second pass of every network.
     """
 
     Config = SacConfig
@@ -145,8 +145,8 @@ def share_of_uniform_entropy(policy: Tensor, log_policy: Tensor, episodes: Episo
     Each list counts as often as the sessions it stands for, as in the losses.
     """
     entropy = -(policy * log_policy * episodes.weight).sum()
-    greatest = uniform_entropy(episodes)
-    return torch.where(greatest > 0, entropy / greatest, 1.0)
+    highest = uniform_entropy(episodes)
+    return torch.where(highest > 0, entropy / highest, 1.0)
 
 
 def uniform_entropy(episodes: Episodes) -> Tensor:
