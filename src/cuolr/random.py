@@ -5,6 +5,9 @@ import numpy.typing as npt
 
 from cuolr.types import IntegerArray, Ints
 
+# Of everything that is random, unless another one is given.
+DEFAULT_SEED = 1
+
 U64 = np.uint64
 ROUNDS = 6
 

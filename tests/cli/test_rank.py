@@ -206,4 +206,4 @@ def test_what_cannot_be_drawn_is_refused(run: Run, model: Path, letor: Path, tmp
     save_policy(build("sac").policy(), model)
     result = run("rank", model, *arguments, -1)
     assert result.status == 2
-    assert "--sample: seed to sample by: expected a whole number from 0 up, found -1" in result.err
+    assert "--sample: seed: expected a whole number from 0 up, found -1" in result.err

@@ -92,7 +92,7 @@ def test_a_click_model_can_come_from_a_file(run: Run, tiny: Path, tmp_path: Path
     ("arguments", "problem"),
     [
         (["--click-model", "pmb"], "unknown click model 'pmb' (did you mean 'pbm'?)"),
-        (["--noise", 3], "PositionBasedModel: noise: expected a probability between 0 and 1, found 3.0"),
+        (["--noise", 3], "setting 'noise': expected 0 to 1, found 3.0"),
         (
             ["--logging", "nobody"],
             "--logging: expected ranksvm, random, or the folder of a saved model, found 'nobody'",

@@ -61,7 +61,7 @@ def propensity(
 
 def _estimate(log: Path) -> Propensities:
     info = describe_folder(log)
-    if not info.tells_apart:
+    if not info.position_bias_identifiable:
         raise InputError(
             f"{log}: expected lists in a new random order in each session, from which examination and relevance can be "
             f"told apart; {info.identifiable}"

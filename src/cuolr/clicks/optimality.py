@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuolr.clicks.click_model import ClickModel, click_model_table, relevance_of
+from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles, Floats, Ints
 
 MAX_GRADE = 4
@@ -111,7 +113,7 @@ def check_optimality(
     k: int | None = None,
     discount: float = 1.0,
     instances: int = 500,
-    seed: int = 1,
+    seed: int = DEFAULT_SEED,
 ) -> OptimalityReport:
     """Compare the sorted list with all others: is max_R V_R = V_R*, with V_R = Σ_k γ^(k−1)·P(C_k = 1 | R)?
 
@@ -185,24 +187,17 @@ def _searched(
 
 
 def _check_arguments(documents: int, k: int, discount: float, instances: int, seed: int) -> None:
-    problems = []
-    if documents < 1:
-        problems.append(f"documents: expected 1 or more, found {documents}")
-    elif not 1 <= k <= documents:
-        problems.append(f"k: expected 1 to {documents}, the number of documents, found {k}")
-    elif math.perm(documents, k) > MAX_ORDERS:
-        orders = math.perm(documents, k)
-        problems.append(
+    check_arguments(
+        documents=(documents, Range(1)),
+        k=(k, Range(1, max(documents, 1))),
+        discount=(discount, Range(0, 1)),
+        instances=(instances, Range(1)),
+        seed=(seed, Range(0)),
+    )
+    if (orders := math.perm(documents, k)) > MAX_ORDERS:
+        raise InputError(
             f"{documents} documents, {k} shown, have {orders:,} orders; at most {MAX_ORDERS:,} are searched"
         )
-    if not 0 <= discount <= 1:
-        problems.append(f"discount: expected a number between 0 and 1, found {discount}")
-    if instances < 1:
-        problems.append(f"instances: expected 1 or more, found {instances}")
-    if seed < 0:
-        problems.append(f"seed: expected 0 or more, found {seed}")
-    if problems:
-        raise InputError(problems)
 
 
 def _spaced(relevance: tuple[float, ...]) -> str:

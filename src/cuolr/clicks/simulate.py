@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.clicks.click_model import ClickModel, click_model_table, relevance_of
+from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import slot_dtype
@@ -23,6 +24,7 @@ from cuolr.logs.log_folder import concatenate, one_each, write_click_log
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger, sample_uniformly
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import Floats, IntegerArray, RankingDataset
 
 # Told how many sessions were simulated since the last call.
@@ -64,7 +66,7 @@ class Simulation:
         sessions: How many.
         k: Length of the lists.
         seed: 0 or more.
-        keep_examination: Whether the log says where the user looked, which no real log does.
+        keep_examination: Whether the log records examination, which no real log does.
     """
 
     dataset: RankingDataset
@@ -72,20 +74,13 @@ class Simulation:
     click_model: ClickModel
     sessions: int
     k: int = 10
-    seed: int = 0
+    seed: int = DEFAULT_SEED
     keep_examination: bool = False
 
     def __post_init__(self) -> None:
-        least = {"sessions": 1, "k": 1, "seed": 0}
-        problems = [
-            f"{name}: expected a whole number from {minimum} up, found {getattr(self, name)}"
-            for name, minimum in least.items()
-            if getattr(self, name) < minimum
-        ]
+        check_arguments(sessions=(self.sessions, Range(1)), k=(self.k, Range(1)), seed=(self.seed, Range(0)))
         if not self.dataset.candidates.n_documents:
-            problems.append("data set: expected at least one document to show, found none")
-        if problems:
-            raise InputError(problems)
+            raise InputError("data set: expected at least one document to show, found none")
 
     def blocks(
         self, sessions_per_block: int | None = None, threads: int = 2, progress: Progress | None = None
@@ -202,7 +197,7 @@ def simulate(
     click_model: ClickModel,
     sessions: int,
     k: int = 10,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     progress: Progress | None = None,
 ) -> ClickLog:
     """A simulated log in memory, section 5.1; the arguments are those of `Simulation`."""

@@ -1,4 +1,4 @@
-"""Logging policies that know nothing: a random order of each query's documents, once or in each session."""
+"""Random logging policies: one random order of each query's documents, or a new one in each session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.policies.policy import POLICIES, ScoringPolicy
-from cuolr.random import U64, mixed
+from cuolr.random import DEFAULT_SEED, U64, mixed
 from cuolr.types import Candidates, Doubles, Floats, IntegerArray
 
 
@@ -21,7 +21,7 @@ class RandomPolicy(ScoringPolicy):
     So it does not matter with which other queries it is ranked.
     """
 
-    seed: int = 0
+    seed: int = DEFAULT_SEED
 
     def score(self, candidates: Candidates) -> Floats:
         """[n_documents] uniform in [0, 1)."""
@@ -49,11 +49,7 @@ class RandomPolicy(ScoringPolicy):
 
 @dataclass(frozen=True)
 class UniformLogger:
-    """A stochastic logger: each session has a random order of its own, all orders equally likely."""
-
-    def sample(self, candidates: Candidates, k: int, rng: np.random.Generator) -> tuple[IntegerArray, Doubles]:
-        """One ranking of each query, see `sample_uniformly`."""
-        return sample_uniformly(candidates.sizes, k, rng.random((candidates.n_queries, k)))
+    """A logging policy that draws a new order in each session, all orders equally likely; see `sample_uniformly`."""
 
 
 def sample_uniformly(
@@ -70,7 +66,7 @@ def sample_uniformly(
         uniforms: [B, k] from [0, 1).
 
     Returns:
-        ranking: [B, k] slots, −1 after the last document.
+        ranking: [B, k] candidate indices, −1 after the last document.
         propensity: [B, k] the probability of each document given those placed above it; 1 where there is none.
     """
     positions = np.arange(k, dtype=np.int32)

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.config import Range, check_arguments
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
-from cuolr.errors import InputError, check_at_least
+from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import slot_dtype
 from cuolr.logs.importing.problems import row_problems, session_problems
@@ -45,7 +46,7 @@ def read_log_table(table: Table, candidates: Candidates, k: int | None = None) -
         InputError: With all problems, the first 20 of each kind.
     """
     if k is not None:
-        check_at_least("k", k, 1)
+        check_arguments(k=(k, Range(1)))
     place = Path(table) if is_path(table) else "the table"
     rows = _scan(table, place)
     with read_errors(place):
