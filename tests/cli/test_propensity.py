@@ -160,7 +160,7 @@ def test_the_outputs_are_checked_before_any_work_and_their_folder_is_made(run: R
     assert run("propensity", log, "--out", out, "--plot", plot).status == 0
     assert (out.is_file(), plot.is_file()) == (True, True)
     twice = run("propensity", tmp_path / "nothing", "--out", plot, "--plot", plot, "--overwrite")
-    assert "found the same one twice" in twice.err
+    assert "given for two outputs" in twice.err
     (log / "meta.json").write_text("{")
     assert run("propensity", log, "--out", tmp_path / "other.json").status == 2
     assert not (tmp_path / "other.json").exists()

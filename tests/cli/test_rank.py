@@ -130,7 +130,7 @@ def test_a_folder_is_not_taken_for_the_file(run: Run, model: Path, tmp_path: Pat
     (tmp_path / "out.csv").mkdir()
     nothing = tmp_path / "nothing.txt"
     result = run("rank", model, "--candidates", nothing, "--out", tmp_path / "out.csv", "--overwrite")
-    assert "out.csv: expected the name of a file, found a folder" in result.err
+    assert "out.csv: is a folder; choose the name of a file" in result.err
 
 
 def ranked(run: Run, model: Path, candidates: Path, *more: object) -> list[str]:
@@ -202,7 +202,7 @@ def test_what_cannot_be_drawn_is_refused(run: Run, model: Path, letor: Path, tmp
     arguments = ("--candidates", letor, "--out", tmp_path / "out.csv", "--sample")
     result = run("rank", model, *arguments, 3)
     assert result.status == 2
-    assert "--sample: this model gives one ranking and has no distribution to draw from" in result.err
+    assert "--sample: this policy is deterministic: it has no distribution to sample rankings from" in result.err
     save_policy(build("sac").policy(), model)
     result = run("rank", model, *arguments, -1)
     assert result.status == 2

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from cuolr.data import synthetic
+from cuolr.data.feature_families import FAMILIES
 from cuolr.data.normalise import Normaliser
-from cuolr.data.synthetic import FAMILIES, PRESETS, QUERIES_PER_BLOCK, generate, generate_splits
+from cuolr.data.synthetic import PRESETS, QUERIES_PER_BLOCK, generate, generate_splits
 from cuolr.errors import InputError
 from cuolr.types import Floats, RankingDataset
 
