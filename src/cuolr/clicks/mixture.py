@@ -36,7 +36,7 @@ class MixtureModel(ClickModel):
         return tuple(click_model(name, noise=self.noise) for name in self.models)
 
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
-        """The first digits of a session's first random number say who the user is; the rest is as good as new."""
+        """The leading digits of a session's first random number choose the user; the rest is a random number again."""
         count = len(self.components)
         scaled = uniforms[:, 0] * count
         user = np.minimum(scaled.astype(np.int64), count - 1)

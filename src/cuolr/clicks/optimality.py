@@ -22,7 +22,7 @@ VALUES_PER_BLOCK = 1_000_000
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Documents for which some list gets more expected clicks than the sorted one.
+    """Documents for which a list gets more expected clicks than the sorted one.
 
     Attributes:
         sorted_list: [k] the relevance of the shown documents, sorted.
@@ -49,7 +49,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class OptimalityReport:
-    """What the search found.
+    """The result of the search.
 
     Attributes:
         click_model: Its registered name.
@@ -59,7 +59,7 @@ class OptimalityReport:
         instances: How many random instances were searched: every second one has documents of grade 0 to 4, the others
             have a relevance between 0 and 1.
         seed: Of the instances.
-        graded_violations: In how many of the graded instances some list beats the sorted one.
+        graded_violations: Number of graded instances in which a list beats the sorted one.
         continuous_violations: In how many of the others.
         largest: The counterexample where sorting misses the largest share of the clicks, None where sorting is best.
     """
@@ -76,7 +76,7 @@ class OptimalityReport:
 
     @property
     def violations(self) -> int:
-        """In how many instances some list beats the sorted one."""
+        """Number of instances in which a list beats the sorted one."""
         return self.graded_violations + self.continuous_violations
 
     @property

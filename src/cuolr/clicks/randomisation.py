@@ -33,10 +33,10 @@ def randomise(
     Args:
         dataset: Left of the wall: its labels decide the clicks.
         click_model: The user.
-        lists: How many; 10 million in the paper.
+        lists: Number of lists; 10 million in the paper.
         k: Length of the lists.
         seed: 0 or more.
-        progress: Told how many lists were done since the last call; each is done twice.
+        progress: Called with the number of lists since the last call; each is simulated twice.
     """
     simulation = Simulation(dataset, UniformLogger(), click_model, lists, k, seed + SEED_OFFSET)
     return estimate_propensities(lambda: simulation.blocks(progress=progress))

@@ -25,7 +25,7 @@ def _heavy_tail(signal: Floats, level: Floats, width: Floats) -> Floats:
 
 
 def _ratio(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Share of the query's words that are found: between 0 and 1, both ends common."""
+    """Share of the query's words that occur: between 0 and 1, with many values at both ends."""
     return np.clip(0.2 + 0.5 * level + (0.3 + 0.2 * width) * signal, 0, 1)
 
 

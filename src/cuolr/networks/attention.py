@@ -71,7 +71,7 @@ class AttentionEncoder(StateEncoder):
 
 
 def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """softmax(Q Kᵀ / √d) V for each head, each token looking at itself and those before it.
+    """softmax(Q Kᵀ / √d) V for each head, each token attending to itself and those before it.
 
     Spelt out, because torch's fused kernel is made for long sequences and is slower on lists.
 

@@ -26,8 +26,8 @@ class RandomPolicy(ScoringPolicy):
     def score(self, candidates: Candidates) -> Floats:
         """[n_documents] uniform in [0, 1)."""
         starts = np.array([self._start_of(query_id) for query_id in candidates.query_ids.tolist()], U64)
-        slots = np.arange(candidates.n_documents) - np.repeat(candidates.offsets[:-1], candidates.sizes)
-        return _uniforms(np.repeat(starts, candidates.sizes), slots.astype(U64))
+        indices = np.arange(candidates.n_documents) - np.repeat(candidates.offsets[:-1], candidates.sizes)
+        return _uniforms(np.repeat(starts, candidates.sizes), indices.astype(U64))
 
     def _start_of(self, query_id: str) -> int:
         """Where the query's stream of random numbers starts."""
@@ -72,14 +72,14 @@ def sample_uniformly(
     positions = np.arange(k, dtype=np.int32)
     left = np.maximum(sizes[:, None] - positions, 1)
     place = ((uniforms * left).astype(np.int32) + positions).T.copy()
-    slots, put_there = place.copy(), np.empty_like(place)
+    indices, put_there = place.copy(), np.empty_like(place)
     for p in range(k):
         # What stands at p: itself, or what was put there last in exchange; the same for the place drawn.
         put_there[p] = p
         for earlier in range(p):
             np.copyto(put_there[p], put_there[earlier], where=place[earlier] == p)
-            np.copyto(slots[p], put_there[earlier], where=place[earlier] == place[p])
-    return np.where(positions < sizes[:, None], slots.T, np.int32(-1)), 1 / left
+            np.copyto(indices[p], put_there[earlier], where=place[earlier] == place[p])
+    return np.where(positions < sizes[:, None], indices.T, np.int32(-1)), 1 / left
 
 
 def _uniforms(start: npt.NDArray[np.uint64], index: npt.NDArray[np.uint64]) -> Floats:

@@ -166,7 +166,7 @@ def choose(scores: Tensor, considered: Tensor, uniforms: Tensor | None) -> Tenso
     if uniforms is None:
         best = possible.amax(dim=1, keepdim=True)
         return (possible >= best - ROUNDING * best.abs().clamp(min=1)).byte().argmax(dim=1)
-    # Where nothing is left there is nothing to draw from; any slot will do.
+    # Where no document is left, any candidate index will do.
     probability = possible.double().softmax(dim=1).nan_to_num(0)
     cumulative = probability.cumsum(dim=1)
     drawn = (cumulative <= uniforms[:, None] * cumulative[:, -1:]).sum(dim=1)

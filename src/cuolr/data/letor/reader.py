@@ -1,4 +1,4 @@
-"""LETOR and SVMlight files, text or gzip: read fast and checked, written so that they read back the same."""
+"""LETOR and SVMlight files, as text or gzip: reading, with checks, and writing."""
 
 import gzip
 import warnings
@@ -24,7 +24,7 @@ from cuolr.types import Candidates, Floats, RankingDataset
 BLOCK_BYTES = 4 << 20
 PARTS_AT_ONCE = 3
 
-# Counts up when the same file would be read to other arrays, so that caches of the old reading are not used.
+# Raised when the same file would give other arrays, so that older caches are not used.
 READER_VERSION = 1
 
 
@@ -52,7 +52,7 @@ class LetorFile:
         candidates: The documents by query.
         relevance: [n_documents] grades.
         dense: Whether each row names every feature; in a sparse file the last features may just not occur.
-        note: Something odd that was put right, for the user to know.
+        note: A warning for the user about rows that were reordered.
     """
 
     candidates: Candidates
@@ -65,7 +65,7 @@ class LetorFile:
         return RankingDataset(self.candidates, self.relevance, max_grade or self.highest_grade)
 
     def warn(self, path: Path) -> None:
-        """Tell the user what was put right."""
+        """Warn the user where there is a note."""
         if self.note is not None:
             warnings.warn(f"{path}: {self.note}", InputWarning, stacklevel=3)
 
@@ -82,7 +82,7 @@ def read_letor(
 
     A row is `<grade> qid:<id> <index>:<value> … # comment`; features that are left out are 0. Where rows have no
     `qid`, a file of the same name plus `.query` beside it gives the number of rows of each query in turn.
-    Rows of a query that are not consecutive are brought together, with a warning. A document id is taken from a
+    Rows of a query that are not consecutive are grouped, with a warning. A document id is taken from a
     comment such as `docid = GX008-86-4444840`, or from one that is a single word.
 
     Args:
@@ -97,7 +97,7 @@ def read_letor(
 
 
 def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Progress | None = None) -> LetorFile:
-    """Read one file; as `read_letor`, for those who need to know whether it was dense."""
+    """Read one file, as `read_letor` does, and say whether it was dense."""
     blocks: list[Block] = []
     problems: list[str] = []
     layout: RowLayout | None = None
@@ -137,11 +137,11 @@ def read_splits(
         paths: A file for each split.
         options: How to read them.
         max_grade: The highest grade of the scale; None = the highest that occurs in any of them.
-        read: Reads one file; the cache puts itself here.
+        read: Reads one file, such as `Cache.read`.
     """
     files = {split: read(path, options) for split, path in paths.items()}
     counts = {split: file.candidates.n_features for split, file in files.items()}
-    # A sparse file that happens to lack its last features is only narrower; anything else is a mix-up.
+    # A sparse file may lack its last features; other differences mean that the files do not belong together.
     least = max((counts[split] for split, file in files.items() if file.dense), default=max(counts.values()))
     width = max(counts.values())
     if width > least or any(file.dense and counts[split] != width for split, file in files.items()):
@@ -155,13 +155,13 @@ def read_splits(
 def filled_up(candidates: Candidates, n_features: int, path: Path) -> Candidates:
     """Candidates from a file as a model of `n_features` takes them: with zeros for the last ones if they do not occur.
 
-    LETOR leaves zeros out, so this may be just how the file is; it may also be the wrong file, so the user is told.
+    LETOR leaves zeros out, so the last features may not occur in a file. It may also be the wrong file: hence a warning.
     """
     found = candidates.n_features
     if found > n_features:
         raise InputError(f"{path}: expected at most the {n_features} features of the model, found {found}")
     if found < n_features:
-        note = f"{path}: has {found} features, the model {n_features}; those that do not occur are taken as 0"
+        note = f"{path}: has {found} features, the model {n_features}; the missing ones are set to 0"
         warnings.warn(note, InputWarning, stacklevel=2)
     return _widened(candidates, n_features)
 
@@ -191,7 +191,7 @@ def _open_to_write(path: Path, compressed: bool) -> IO[bytes]:
 
 
 class _Part(NamedTuple):
-    """Some lines of a file."""
+    """Consecutive lines of a file."""
 
     first_line: int
     text_bytes: int
