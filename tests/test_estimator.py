@@ -93,11 +93,11 @@ def test_rankings_are_drawn_by_a_seed(log: ClickLog) -> None:
 
 def test_rankings_that_make_no_sense_are_refused(log: ClickLog) -> None:
     ranker = cuolr.Ranker("sac", steps=2, batch_size=8, settings=QUICK).fit(log)
-    with pytest.raises(InputError, match="length of the rankings: expected a whole number from 1 up, found -1"):
+    with pytest.raises(InputError, match="k: expected a whole number from 1 up, found -1"):
         ranker.rank(log.candidates, -1)
-    with pytest.raises(InputError, match="seed to sample by: expected a whole number from 0 up, found -1"):
+    with pytest.raises(InputError, match="seed: expected a whole number from 0 up, found -1"):
         ranker.rank(log.candidates, sample_seed=-1)
-    with pytest.raises(InputError, match="length of the rankings: expected a whole number from 1 up, found 0"):
+    with pytest.raises(InputError, match="k: expected a whole number from 1 up, found 0"):
         RandomPolicy(1).rank(log.candidates, 0)
 
 

@@ -91,6 +91,26 @@ def check_ranges(config: Any) -> None:
         raise SettingError(problems)
 
 
+def check_arguments(**arguments: tuple[float, Range]) -> None:
+    """Refuse arguments of a function that are outside of their range.
+
+    >>> check_arguments(k=(0, Range(1)), discount=(0.5, Range(0, 1)))
+    Traceback (most recent call last):
+        ...
+    cuolr.errors.InputError: k: expected a whole number from 1 up, found 0
+
+    Args:
+        arguments: By name, the value and its range.
+    """
+    problems = [
+        f"{name}: expected {limits.describe(type(value))}, found {value}"
+        for name, (value, limits) in arguments.items()
+        if value not in limits
+    ]
+    if problems:
+        raise InputError(problems)
+
+
 def ranges_of(config_class: type) -> dict[str, str]:
     """What each setting may be, in words; the settings of nested configs as `outer.inner`."""
     ranges: dict[str, str] = {}

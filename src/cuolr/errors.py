@@ -1,4 +1,4 @@
-"""What goes wrong through no fault of ours, said in words that a user can act on."""
+"""Errors and warnings about input, in words that a user can act on."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ def check_at_least(name: str, value: int, least: int) -> None:
 
 @contextmanager
 def problems_in(place: object) -> Iterator[None]:
-    """Say of each problem that is met inside where it is, such as the file."""
+    """Prefix each problem raised inside with its place, such as the file."""
     try:
         yield
     except InputError as error:
@@ -38,4 +38,4 @@ def problems_in(place: object) -> Iterator[None]:
 
 
 class InputWarning(UserWarning):
-    """Something odd in the input that was read all the same; the command line prints it on stderr."""
+    """An oddity in input that was read nevertheless; the command line prints it on stderr."""

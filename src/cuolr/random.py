@@ -1,9 +1,12 @@
-"""Randomness that can be had in any order: bits that look random, and permutations of many rows."""
+"""Random numbers in any order: mixed bits, and permutations that take no memory."""
 
 import numpy as np
 import numpy.typing as npt
 
 from cuolr.types import IntegerArray, Ints
+
+# Of everything that is random, unless another one is given.
+DEFAULT_SEED = 1
 
 U64 = np.uint64
 ROUNDS = 6
@@ -17,7 +20,7 @@ def mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def shuffled(places: IntegerArray, n: int, seed: int, number: int) -> Ints:
-    """What stands at these places of a random order of 0 … n − 1.
+    """The elements at these places of a random permutation of 0 … n − 1.
 
     A Feistel network (Luby and Rackoff, 1988): it maps the numbers of an even count of bits one to one, and is applied
     again to those that fall outside of n. So the order takes no memory and no time for the places not asked for.

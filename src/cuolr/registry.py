@@ -1,4 +1,4 @@
-"""Names for things: a click model, a learner, a data set is found by the name that the papers give it."""
+"""Registries: click models, learners, encoders, policies and measures by name, also those of other packages."""
 
 import difflib
 import importlib
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that nothing answers to: lists the known ones and guesses what was meant."""
+    """The error for an unknown name: lists the known ones and suggests the closest."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     guess = f" (did you mean '{close[0]}'?)" if close else ""

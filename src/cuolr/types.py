@@ -83,9 +83,9 @@ class Candidates:
             where: [B, N] true = a real document.
         """
         sizes = self.sizes[queries]
-        slots = np.arange(sizes.max(initial=0))
-        where = slots < sizes[:, None]
-        return np.where(where, self.offsets[queries, None] + slots, 0), where
+        indices = np.arange(sizes.max(initial=0))
+        where = indices < sizes[:, None]
+        return np.where(where, self.offsets[queries, None] + indices, 0), where
 
     def select(self, queries: IntegerArray) -> "Candidates":
         """Just these queries, in this order."""

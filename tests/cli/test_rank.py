@@ -153,7 +153,7 @@ def test_features_that_letor_leaves_out_are_zero(run: Run, tmp_path: Path) -> No
     file.write_text("0 qid:1 1:5 # docid = x\n0 qid:1 2:1 # docid = y\n")
     result = run("rank", model, "--candidates", file, "--out", tmp_path / "out.csv")
     assert result.status == 0, result.err
-    assert "sparse.txt: has 2 features, the model 3; those that do not occur are taken as 0" in result.err
+    assert "sparse.txt: has 2 features, the model 3; the missing ones are set to 0" in result.err
     assert pl.read_csv(tmp_path / "out.csv")["doc_id"].to_list() == ["x", "y"]
     file.write_text("0 qid:1 1:5 # docid = x\n0 qid:1 4:1 # docid = y\n")
     refused = run("rank", model, "--candidates", file, "--out", tmp_path / "other.csv")
@@ -172,7 +172,7 @@ def test_parquet_features_are_found_by_name_whatever_their_order(run: Run, tmp_p
     assert refused.status == 2
     problems = refused.err.replace("\n", " ")
     assert "documents.parquet: feature 'fit' is missing" in problems
-    assert "documents.parquet: feature 'fat' was not there in training" in problems
+    assert "documents.parquet: feature 'fat' was not in the training data" in problems
 
 
 def test_a_list_of_another_length_is_refused_with_the_name_of_the_file(run: Run, tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_what_cannot_be_drawn_is_refused(run: Run, model: Path, letor: Path, tmp
     arguments = ("--candidates", letor, "--out", tmp_path / "out.csv", "--sample")
     result = run("rank", model, *arguments, 3)
     assert result.status == 2
-    assert "--sample: this model gives one ranking and has no distribution to draw from" in result.err
+    assert "--sample: this policy is deterministic: it has no distribution to sample rankings from" in result.err
     save_policy(build("sac").policy(), model)
     result = run("rank", model, *arguments, -1)
     assert result.status == 2
-    assert "--sample: seed to sample by: expected a whole number from 0 up, found -1" in result.err
+    assert "--sample: seed: expected a whole number from 0 up, found -1" in result.err

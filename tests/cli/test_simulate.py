@@ -92,7 +92,7 @@ def test_a_click_model_can_come_from_a_file(run: Run, tiny: Path, tmp_path: Path
     ("arguments", "problem"),
     [
         (["--click-model", "pmb"], "unknown click model 'pmb' (did you mean 'pbm'?)"),
-        (["--noise", 3], "PositionBasedModel: noise: expected a probability between 0 and 1, found 3.0"),
+        (["--noise", 3], "setting 'noise': expected 0 to 1, found 3.0"),
         (
             ["--logging", "nobody"],
             "--logging: expected ranksvm, random, or the folder of a saved model, found 'nobody'",
@@ -100,7 +100,7 @@ def test_a_click_model_can_come_from_a_file(run: Run, tiny: Path, tmp_path: Path
         (["--seed", -1], "seed: expected a whole number from 0 up, found -1"),
         (["--sessions", 0], "sessions: expected a whole number from 1 up, found 0"),
         (["--fraction", 2], "fraction of the training queries: expected above 0 and at most 1, found 2.0"),
-        (["--temperature", 0], "temperature of the logging policy: expected a number above 0, found 0.0"),
+        (["--temperature", 0], "temperature: expected a finite number above 0, found 0.0"),
         (["--fold", 9], "expected the folder Fold9, found folds 1"),
     ],
 )

@@ -111,10 +111,10 @@ def test_all_problems_of_a_file_are_reported_with_its_name(tmp_path: Path) -> No
     with pytest.raises(InputError) as error:
         read_click_model(path)
     assert error.value.problems == [
-        f"{path}: PositionBasedModel: noise: expected a probability between 0 and 1, found 2.0",
-        f"{path}: PositionBasedModel: eta: expected a finite number, 0 or more, found -1.0",
-        f"{path}: PositionBasedModel: examination, position 2: expected a probability between 0 and 1, found 1.5",
-        f"{path}: PositionBasedModel: examination, position 4: expected a probability between 0 and 1, found -0.5",
+        f"{path}: setting 'noise': expected 0 to 1, found 2.0",
+        f"{path}: setting 'eta': expected a finite number from 0 up, found -1.0",
+        f"{path}: setting 'examination[1]': expected 0 to 1, found 1.5",
+        f"{path}: setting 'examination[3]': expected 0 to 1, found -0.5",
     ]
 
 

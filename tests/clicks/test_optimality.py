@@ -118,9 +118,9 @@ def test_all_bad_arguments_are_reported_at_once() -> None:
     with pytest.raises(InputError) as error:
         check_optimality(PerfectModel(), documents=5, k=6, discount=1.5, instances=0)
     assert error.value.problems == [
-        "k: expected 1 to 5, the number of documents, found 6",
-        "discount: expected a number between 0 and 1, found 1.5",
-        "instances: expected 1 or more, found 0",
+        "k: expected 1 to 5, found 6",
+        "discount: expected 0 to 1, found 1.5",
+        "instances: expected a whole number from 1 up, found 0",
     ]
 
 

@@ -44,15 +44,15 @@ def test_past_rank_ten_the_distance_counts_up_to_nine(distance: int, chance: flo
 
 
 def test_a_row_of_the_wrong_length_is_refused() -> None:
-    with pytest.raises(InputError, match="examination, position 2: expected 2 entries, found 3"):
+    with pytest.raises(InputError, match=r"setting 'examination\[1\]': expected 2 entries, found 3"):
         UserBrowsingModel(examination=((1.0,), (1.0, 1.0, 1.0)))
 
 
 def test_a_single_row_is_refused() -> None:
-    with pytest.raises(InputError, match="examination: expected two rows or more, found 1"):
+    with pytest.raises(InputError, match="setting 'examination': expected two rows or more, found 1"):
         UserBrowsingModel(examination=((1.0,),))
 
 
 def test_an_entry_that_is_no_probability_is_refused_with_its_place() -> None:
-    with pytest.raises(InputError, match=r"examination, position 2, entry 1: .* found 1\.98"):
+    with pytest.raises(InputError, match=r"setting 'examination\[1\]\[0\]': expected 0 to 1, found 1\.98"):
         UserBrowsingModel(examination=((1.0,), (1.98, 1.0)))

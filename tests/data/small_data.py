@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import slot_dtype
+from cuolr.logs.columns import index_dtype
 from cuolr.logs.log_folder import one_each
 from cuolr.types import Candidates, RankingDataset
 
@@ -43,7 +43,7 @@ def log_of(candidates: Candidates, query: list[int], ranking: list[list[int]], c
 def random_log(candidates: Candidates, sessions: int, k: int, lists_per_query: int = 2, seed: int = 0) -> ClickLog:
     """Sessions that show one of a few random lists of each query, clicked at random."""
     rng = np.random.default_rng(seed)
-    lists = np.full((candidates.n_queries, lists_per_query, k), -1, slot_dtype(candidates))
+    lists = np.full((candidates.n_queries, lists_per_query, k), -1, index_dtype(candidates))
     for query, size in enumerate(candidates.sizes.tolist()):
         for shown in lists[query]:
             shown[: min(k, size)] = rng.permutation(size)[:k]

@@ -48,9 +48,7 @@ def test_columns_have_names_and_lists_have_none(tmp_path: Path) -> None:
 
 def test_letor_is_filled_up_to_the_features_of_a_model(tmp_path: Path) -> None:
     (tmp_path / "f.txt").write_text("1 qid:1 1:5 #a\n0 qid:1 2:3 #b\n")
-    with pytest.warns(
-        InputWarning, match=r"f.txt: has 2 features, the model 4; those that do not occur are taken as 0"
-    ):
+    with pytest.warns(InputWarning, match=r"f.txt: has 2 features, the model 4; the missing ones are set to 0"):
         candidates = read_candidates(str(tmp_path / "f.txt"), n_features=4)
     assert candidates.features.tolist() == [[5, 0, 0, 0], [0, 3, 0, 0]]
     assert read_candidates(tmp_path / "f.txt", n_features=2).features.tolist() == [[5, 0], [0, 3]]
@@ -114,7 +112,7 @@ def test_lists_of_fixed_length_are_read(tmp_path: Path) -> None:
         ({"a": None, "features": [["x"], ["y"]]}, "column 'features': expected one list of numbers"),
         ({"features": [[1.0], [1.0]]}, "column 'features': expected one list of numbers"),
         ({"a": None, "vector": [[1.0], [1.0]]}, "column 'vector': expected one list of numbers, named 'features'"),
-        ({"Relevance": [1, 0]}, "column 'Relevance' looks like a relevance label, which no ranker may see"),
+        ({"Relevance": [1, 0]}, "column 'Relevance' looks like a relevance label, which a ranker must not see"),
         ({"label": [1, 0]}, "column 'label' looks like a relevance label"),
         ({"doc_id": ["d", "d\0"]}, "column 'doc_id': expected no character NUL, found it in row 2"),
         ({"query_id": ["q\0", "q"]}, "column 'query_id': expected no character NUL, found it in row 1"),

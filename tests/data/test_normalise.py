@@ -148,7 +148,7 @@ def test_every_feature_that_is_missing_or_unknown_is_named() -> None:
     assert error.value.problems == [
         "feature 'a' is missing",
         "feature 'c' is missing",
-        "feature 'd' was not there in training",
+        "feature 'd' was not in the training data",
     ]
     with pytest.raises(InputError, match="expected documents of 3 features, as in training, found 2"):
         normaliser.as_fitted(candidates_of([[1, 2]]), 3)

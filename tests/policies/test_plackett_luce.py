@@ -11,7 +11,7 @@ from cuolr.errors import InputError
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
 from cuolr.policies.policy import rank_by_score
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.types import Bools, Candidates, Doubles
+from cuolr.types import Bools, Candidates, Doubles, Ints
 
 
 def step_by_step(
@@ -100,22 +100,29 @@ def three_queries() -> Candidates:
     return Candidates(np.zeros((9, 1), np.float32), np.array([0, 4, 4, 9]), np.array(["a", "b", "c"]))
 
 
+def sampled(logger: StochasticLogger, candidates: Candidates, k: int) -> tuple[Ints, Doubles]:
+    """A ranking of each query, as the simulator draws it."""
+    rows, where = candidates.padded_rows(np.arange(candidates.n_queries))
+    scores = logger.policy.score(candidates).astype(np.float64) / logger.temperature
+    return sample_plackett_luce(scores[rows], where, k, np.random.default_rng(0).random(where.shape))
+
+
 def test_a_temperature_near_zero_gives_the_policys_own_ranking() -> None:
     policy, candidates = RandomPolicy(5), three_queries()
-    ranking, propensity = StochasticLogger(policy, 1e-9).sample(candidates, 4, np.random.default_rng(0))
+    ranking, propensity = sampled(StochasticLogger(policy, 1e-9), candidates, 4)
     np.testing.assert_array_equal(ranking, policy.rank(candidates, 4))
     np.testing.assert_allclose(propensity, 1.0)
 
 
 def test_a_high_temperature_gives_every_document_the_same_chance() -> None:
-    _, propensity = StochasticLogger(RandomPolicy(5), 1e9).sample(three_queries(), 5, np.random.default_rng(0))
+    _, propensity = sampled(StochasticLogger(RandomPolicy(5), 1e9), three_queries(), 5)
     expected = np.array([[1 / 4, 1 / 3, 1 / 2, 1, 1], [1, 1, 1, 1, 1], [1 / 5, 1 / 4, 1 / 3, 1 / 2, 1]])
     np.testing.assert_allclose(propensity, expected)
 
 
 def test_the_temperature_divides_the_scores() -> None:
     policy, candidates = RandomPolicy(5), three_queries()
-    ranking, propensity = StochasticLogger(policy, 0.25).sample(candidates, 2, np.random.default_rng(0))
+    ranking, propensity = sampled(StochasticLogger(policy, 0.25), candidates, 2)
     weights = np.exp(policy.score(candidates)[4:].astype(np.float64) / 0.25)
     first, second = ranking[2]
     assert propensity[2] == pytest.approx(
@@ -126,5 +133,5 @@ def test_the_temperature_divides_the_scores() -> None:
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, inf, float("nan")])
 def test_a_temperature_that_is_no_positive_number_is_refused(temperature: float) -> None:
-    with pytest.raises(InputError, match="temperature of the logging policy: expected a number above 0"):
+    with pytest.raises(InputError, match="temperature: expected a finite number above 0"):
         StochasticLogger(RandomPolicy(), temperature)

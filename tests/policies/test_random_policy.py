@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.policies.random_policy import RandomPolicy, UniformLogger, sample_uniformly
+from cuolr.policies.random_policy import RandomPolicy, sample_uniformly
 from cuolr.types import Candidates
 
 
@@ -53,7 +53,7 @@ def test_scores_are_uniform() -> None:
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=8), st.integers(1, 15), st.integers(0, 99))
 def test_a_uniform_logger_shows_each_document_at_most_once(sizes: list[int], k: int, seed: int) -> None:
-    ranking, propensity = UniformLogger().sample(candidates_of(sizes), k, np.random.default_rng(seed))
+    ranking, propensity = sample_uniformly(np.array(sizes), k, np.random.default_rng(seed).random((len(sizes), k)))
     for row, chances, size in zip(ranking.tolist(), propensity.tolist(), sizes, strict=True):
         length = min(size, k)
         assert len(set(row[:length])) == length

@@ -63,7 +63,7 @@ def propensity(
 
 def _estimate(log: Path) -> Propensities:
     info = describe_folder(log)
-    if not info.tells_apart:
+    if not info.position_bias_identifiable:
         raise InputError(
             f"{log}: --randomised: expected a new random order of the list in each session; position bias "
             f"identifiable: {info.identifiable}"

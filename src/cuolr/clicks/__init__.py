@@ -1,1 +1,1 @@
-"""Click models: how people look at a list, and what they click."""
+"""Click models: which documents of a list users examine and click."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cuolr.clicks.click_model import CLICK_MODELS, Reals
+from cuolr.clicks.click_model import CLICK_MODELS, Probability, Reals
 from cuolr.clicks.top_down import TopDownModel
 
 
@@ -25,9 +25,9 @@ class ClickChainModel(TopDownModel):
             without click noise.
     """
 
-    continuation_after_skip: float = 0.9
-    continuation_after_irrelevant: float = 0.5
-    continuation_after_relevant: float = 0.25
+    continuation_after_skip: Probability = 0.9
+    continuation_after_irrelevant: Probability = 0.5
+    continuation_after_relevant: Probability = 0.25
     relevance_is_attractiveness: bool = False
 
     def continue_after_click(self, relevance: Reals) -> Reals:

@@ -1,15 +1,14 @@
-"""What every click model does: answer a ranked list with clicks, and say how likely each click was."""
+"""What every click model does: sample the clicks on a ranked list, and give the probability of each click."""
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from cuolr.config import from_dict, read_toml, to_dict
+from cuolr.config import Range, SettingError, check_ranges, from_dict, read_toml, to_dict
 from cuolr.errors import InputError, problems_in
 from cuolr.registry import Registry
 from cuolr.types import Bools, Doubles, Floats, IntegerArray
@@ -19,6 +18,9 @@ CLICK_MODELS: Registry[type["ClickModel"]] = Registry(
 )
 
 Reals = TypeVar("Reals", Floats, Doubles)
+Probability: TypeAlias = Annotated[float, Range(0, 1)]
+# η, the severity of position bias: examination probabilities are raised to this power.
+Severity: TypeAlias = Annotated[float, Range(0)]
 
 # The arrays of so many sessions of ten documents stay in a core's cache while a model works on them.
 SESSIONS_PER_BLOCK = 16_384
@@ -38,33 +40,33 @@ def relevance_of(grades: IntegerArray, max_grade: int) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class ClickModel(ABC):
-    """A user who looks at a ranked list and clicks: P(C_k = 1) = examination(R, k) · attractiveness(d_k).
+    """A user who examines a ranked list and clicks: P(C_k = 1) = examination(R, k) · attractiveness(d_k).
 
-    Section 3.1, definition 3.1. A model is its own config: frozen, with the parameters as fields. Every number among
-    them is a probability, but for `eta`, the severity of the bias; anything else is refused with its name.
+    Section 3.1, definition 3.1. A model is its own config: frozen, with the parameters as fields.
 
     Attributes:
         noise: ε, the attractiveness of an irrelevant document.
     """
 
-    noise: float = 0.1
+    noise: Probability = 0.1
 
     def __post_init__(self) -> None:
-        problems = [problem for field in fields(self) for problem in _problems(field.name, getattr(self, field.name))]
-        if problems:
-            raise InputError([f"{type(self).__name__}: {problem}" for problem in problems])
+        check_ranges(self)
+        empty = [field.name for field in fields(self) if getattr(self, field.name) == ()]
+        if empty:
+            raise SettingError(dict.fromkeys(empty, "expected at least one entry, found none"))
 
     def attractiveness(self, relevance: Reals) -> Reals:
         """α(d) = ε + (1 − ε)·relevance, section 5.1."""
         return self.noise + (1 - self.noise) * relevance
 
     def click_if_examined(self, relevance: Reals) -> Reals:
-        """[B, K] the chance that a document is clicked once it is looked at: its attractiveness."""
+        """[B, K] the probability that a document is clicked once it is examined: its attractiveness."""
         return self.attractiveness(relevance)
 
     @abstractmethod
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
-        """Where the user looks, if looking at document k makes them click exactly where `attracted` is true.
+        """Which documents the user examines, if an examined document is clicked exactly where `attracted` is true.
 
         Args:
             relevance: [B, K] between 0 and 1.
@@ -95,7 +97,7 @@ class ClickModel(ABC):
 
         Returns:
             clicks: [B, K], false where nothing is shown.
-            examination: [B, K] whether the user looked, false where nothing is shown.
+            examination: [B, K] whether the user examined the document, false where nothing is shown.
         """
         assert uniforms.shape == (*relevance.shape, 2), (uniforms.shape, relevance.shape)
         clicks, examination = np.empty(relevance.shape, np.bool_), np.empty(relevance.shape, np.bool_)
@@ -114,7 +116,7 @@ class ClickModel(ABC):
 
 
 def by_position(values: Sequence[float], like: Reals, power: float = 1.0) -> Reals:
-    """[K] a parameter for each position of lists `like` [B, K]; past the last one given, the last one carries on.
+    """[K] a parameter for each position of lists `like` [B, K]; positions after the last one given take the last value.
 
     >>> by_position((0.5, 0.25), np.zeros((1, 4)), power=2)
     array([0.25  , 0.0625, 0.0625, 0.0625])
@@ -156,19 +158,3 @@ def read_click_model(path: Path) -> ClickModel:
     table = read_toml(path)
     with problems_in(path):
         return click_model_from(table)
-
-
-def _problems(name: str, value: Any, place: str = "position") -> Iterator[str]:
-    """What is wrong with a parameter, a line each; a vector is by position, and a row of a table by entry."""
-    if isinstance(value, bool | str):
-        return
-    if isinstance(value, Sequence):
-        if not value:
-            yield f"{name}: expected at least one entry, found none"
-        for number, entry in enumerate(value, start=1):
-            yield from _problems(f"{name}, {place} {number}", entry, place="entry")
-    elif name == "eta":
-        if not (math.isfinite(value) and value >= 0):
-            yield f"eta: expected a finite number, 0 or more, found {value}"
-    elif not 0 <= value <= 1:
-        yield f"{name}: expected a probability between 0 and 1, found {value}"

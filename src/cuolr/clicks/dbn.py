@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cuolr.clicks.click_model import CLICK_MODELS, Reals
+from cuolr.clicks.click_model import CLICK_MODELS, Probability, Reals
 from cuolr.clicks.sdbn import SimplifiedDynamicBayesianModel
 
 
@@ -18,7 +18,7 @@ class DynamicBayesianModel(SimplifiedDynamicBayesianModel):
         perseverance: γ, the chance that an unsatisfied user goes on; 0.9 did best in their experiments.
     """
 
-    perseverance: float = 0.9
+    perseverance: Probability = 0.9
 
     def continue_after_click(self, relevance: Reals) -> Reals:
         """[B, K] γ·(1 − s)."""

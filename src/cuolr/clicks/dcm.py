@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cuolr.clicks.click_model import CLICK_MODELS, Reals, by_position
+from cuolr.clicks.click_model import CLICK_MODELS, Probability, Reals, Severity, by_position
 from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.clicks.top_down import TopDownModel
 
@@ -16,12 +16,12 @@ class DependentClickModel(TopDownModel):
     multiple-click models in web search".
 
     Attributes:
-        eta: η, the severity of the bias; 0 = everything is looked at.
-        continuation: λ before the power, by position of the click; in longer lists the last one carries on.
+        eta: η, the severity of the bias; 0 = every position is examined.
+        continuation: λ before the power, by position of the click; in longer lists the last value applies.
     """
 
-    eta: float = 1.0
-    continuation: tuple[float, ...] = EYE_TRACKING
+    eta: Severity = 1.0
+    continuation: tuple[Probability, ...] = EYE_TRACKING
 
     def continue_after_click(self, relevance: Reals) -> Reals:
         """[K] λ_k."""

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, click_model
-from cuolr.errors import InputError
+from cuolr.config import SettingError
 from cuolr.types import Bools, Doubles, Floats
 
 
@@ -28,7 +28,7 @@ class MixtureModel(ClickModel):
         for model in self.components:
             if isinstance(model, MixtureModel) or type(model).click_if_examined is not ClickModel.click_if_examined:
                 name = self.models[self.components.index(model)]
-                raise InputError(f"MixtureModel: models: expected models of examination alone, found '{name}'")
+                raise SettingError({"models": f"expected models of examination alone, found '{name}'"})
 
     @cached_property
     def components(self) -> tuple[ClickModel, ...]:
@@ -36,7 +36,7 @@ class MixtureModel(ClickModel):
         return tuple(click_model(name, noise=self.noise) for name in self.models)
 
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
-        """The first digits of a session's first random number say who the user is; the rest is as good as new."""
+        """The leading digits of a session's first random number choose the user; the rest is a random number again."""
         count = len(self.components)
         scaled = uniforms[:, 0] * count
         user = np.minimum(scaled.astype(np.int64), count - 1)

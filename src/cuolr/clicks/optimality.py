@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuolr.clicks.click_model import ClickModel, click_model_table, relevance_of
+from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles, Floats, Ints
 
 MAX_GRADE = 4
@@ -20,7 +22,7 @@ VALUES_PER_BLOCK = 1_000_000
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Documents for which some list gets more expected clicks than the sorted one.
+    """Documents for which a list gets more expected clicks than the sorted one.
 
     Attributes:
         sorted_list: [k] the relevance of the shown documents, sorted.
@@ -47,7 +49,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class OptimalityReport:
-    """What the search found.
+    """The result of the search.
 
     Attributes:
         click_model: Its registered name.
@@ -57,7 +59,7 @@ class OptimalityReport:
         instances: How many random instances were searched: every second one has documents of grade 0 to 4, the others
             have a relevance between 0 and 1.
         seed: Of the instances.
-        graded_violations: In how many of the graded instances some list beats the sorted one.
+        graded_violations: Number of graded instances in which a list beats the sorted one.
         continuous_violations: In how many of the others.
         largest: The counterexample where sorting misses the largest share of the clicks, None where sorting is best.
     """
@@ -74,7 +76,7 @@ class OptimalityReport:
 
     @property
     def violations(self) -> int:
-        """In how many instances some list beats the sorted one."""
+        """Number of instances in which a list beats the sorted one."""
         return self.graded_violations + self.continuous_violations
 
     @property
@@ -111,7 +113,7 @@ def check_optimality(
     k: int | None = None,
     discount: float = 1.0,
     instances: int = 500,
-    seed: int = 1,
+    seed: int = DEFAULT_SEED,
 ) -> OptimalityReport:
     """Compare the sorted list with all others: is max_R V_R = V_R*, with V_R = Σ_k γ^(k−1)·P(C_k = 1 | R)?
 
@@ -185,24 +187,17 @@ def _searched(
 
 
 def _check_arguments(documents: int, k: int, discount: float, instances: int, seed: int) -> None:
-    problems = []
-    if documents < 1:
-        problems.append(f"documents: expected 1 or more, found {documents}")
-    elif not 1 <= k <= documents:
-        problems.append(f"k: expected 1 to {documents}, the number of documents, found {k}")
-    elif math.perm(documents, k) > MAX_ORDERS:
-        orders = math.perm(documents, k)
-        problems.append(
+    check_arguments(
+        documents=(documents, Range(1)),
+        k=(k, Range(1, max(documents, 1))),
+        discount=(discount, Range(0, 1)),
+        instances=(instances, Range(1)),
+        seed=(seed, Range(0)),
+    )
+    if (orders := math.perm(documents, k)) > MAX_ORDERS:
+        raise InputError(
             f"{documents} documents, {k} shown, have {orders:,} orders; at most {MAX_ORDERS:,} are searched"
         )
-    if not 0 <= discount <= 1:
-        problems.append(f"discount: expected a number between 0 and 1, found {discount}")
-    if instances < 1:
-        problems.append(f"instances: expected 1 or more, found {instances}")
-    if seed < 0:
-        problems.append(f"seed: expected 0 or more, found {seed}")
-    if problems:
-        raise InputError(problems)
 
 
 def _spaced(relevance: tuple[float, ...]) -> str:

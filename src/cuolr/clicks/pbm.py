@@ -1,10 +1,10 @@
-"""The position-based model: whether a position is looked at depends on the position alone."""
+"""The position-based model: examination depends on the position alone."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, by_position
+from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, Probability, Severity, by_position
 from cuolr.types import Bools, Doubles, Floats
 
 # Examination at rank 1..10, from the eye-tracking study of Joachims et al. (2005), as section 5.1 takes it.
@@ -14,17 +14,17 @@ EYE_TRACKING = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
 @CLICK_MODELS.register("pbm")
 @dataclass(frozen=True, kw_only=True)
 class PositionBasedModel(ClickModel):
-    """A user who looks at each position with its own probability, whatever is shown: χ(R, k) = ρ_k^η.
+    """A user who examines each position with its own probability, whatever is shown: χ(R, k) = ρ_k^η.
 
     Section 5.1 and appendix C; Joachims et al. 2005.
 
     Attributes:
-        eta: η, the severity of the bias; 0 = everything is looked at.
-        examination: ρ, by position; in longer lists the last one carries on.
+        eta: η, the severity of the bias; 0 = every position is examined.
+        examination: ρ, by position; in longer lists the last value applies.
     """
 
-    eta: float = 1.0
-    examination: tuple[float, ...] = EYE_TRACKING
+    eta: Severity = 1.0
+    examination: tuple[Probability, ...] = EYE_TRACKING
 
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
         """Each position by itself."""

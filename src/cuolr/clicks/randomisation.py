@@ -11,6 +11,7 @@ from cuolr.clicks.top_down import TopDownModel
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.examination.randomised import estimate_propensities
 from cuolr.policies.random_policy import UniformLogger
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import RankingDataset
 
 # Keeps the randomness of the experiment apart from that of a log with the same seed.
@@ -22,7 +23,7 @@ def randomise(
     click_model: ClickModel,
     lists: int,
     k: int = 10,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     progress: Progress | None = None,
 ) -> Propensities:
     """Show each query's documents in random order, take the clicks of a click model, and keep only the estimates.
@@ -32,10 +33,10 @@ def randomise(
     Args:
         dataset: Left of the wall: its labels decide the clicks.
         click_model: The user.
-        lists: How many; 10 million in the paper.
+        lists: Number of lists; 10 million in the paper.
         k: Length of the lists.
         seed: 0 or more.
-        progress: Told how many lists were done since the last call; each is done twice.
+        progress: Called with the number of lists since the last call; each is simulated twice.
     """
     simulation = Simulation(dataset, UniformLogger(), click_model, lists, k, seed + SEED_OFFSET)
     return estimate_propensities(lambda: simulation.blocks(progress=progress))
@@ -44,20 +45,20 @@ def randomise(
 def true_propensities(click_model: ClickModel, k: int) -> Propensities:
     """What the estimates of `estimate_propensities` are of, where it depends on the position alone.
 
-    That is the examination of position-based users, and the continuation, `true`, of users who read on until a click.
-    Where what is looked at is clicked more at one position than at another, as under trust bias, the ratio of clicks is
-    not that of examination, and there is nothing to show.
+    That is the examination of position-based users, and the continuation, `true`, of users who continue until a click.
+    Where an examined document is clicked more at one position than at another, as under trust bias, the ratio of clicks
+    is not that of examination, and nothing is returned.
     """
     relevance = np.stack([np.zeros(k), np.ones(k)])
     clicked = click_model.click_if_examined(relevance)
     if (clicked != clicked[:, :1]).any():
         return Propensities()
-    looked_at = click_model.examination_probability(relevance)
+    examined = click_model.examination_probability(relevance)
     continuation = {}
     if isinstance(click_model, TopDownModel) and click_model.continue_after_skip() == 1:
         goes_on = np.broadcast_to(click_model.continue_after_click(relevance), relevance.shape)
         if (goes_on[0] == goes_on[1]).all():
             continuation["true"] = Estimate(tuple(goes_on[0].tolist()))
-    same_for_all = (looked_at[0] == looked_at[1]).all() and looked_at[0, 0] > 0
-    examination = Estimate(tuple((looked_at[0] / looked_at[0, 0]).tolist())) if same_for_all else None
+    same_for_all = (examined[0] == examined[1]).all() and examined[0, 0] > 0
+    examination = Estimate(tuple((examined[0] / examined[0, 0]).tolist())) if same_for_all else None
     return Propensities(examination, continuation)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cuolr.clicks.click_model import CLICK_MODELS, Reals
+from cuolr.clicks.click_model import CLICK_MODELS, Probability, Reals
 from cuolr.clicks.top_down import TopDownModel
 
 
@@ -21,7 +21,7 @@ class SimplifiedDynamicBayesianModel(TopDownModel):
             and pairwise online learning to rank".
     """
 
-    satisfaction: float = 0.9
+    satisfaction: Probability = 0.9
 
     def continue_after_click(self, relevance: Reals) -> Reals:
         """[B, K] 1 − s, the chance of not being satisfied."""

@@ -16,16 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.clicks.click_model import ClickModel, click_model_table, relevance_of
+from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import slot_dtype
+from cuolr.logs.columns import index_dtype
 from cuolr.logs.log_folder import concatenate, one_each, write_click_log
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger, sample_uniformly
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import Floats, IntegerArray, RankingDataset
 
-# Told how many sessions were simulated since the last call.
+# Called with the number of sessions simulated since the last call.
 Progress: TypeAlias = Callable[[int], None]
 
 # Random numbers that a block takes: few enough for a core's cache, enough to make the calls cheap.
@@ -41,7 +43,7 @@ class Purpose(IntEnum):
 
 
 class Shown(NamedTuple):
-    """The lists of some sessions, [B, K] each."""
+    """The lists of a block of sessions, [B, K] each."""
 
     ranking: IntegerArray
     relevance: Floats  # 0 where nothing is shown
@@ -61,10 +63,10 @@ class Simulation:
         policy: Shows the same list of a query in each session or, if stochastic, a new one; then the log has
             `logging_propensity`.
         click_model: The user.
-        sessions: How many.
+        sessions: Number of sessions.
         k: Length of the lists.
         seed: 0 or more.
-        keep_examination: Whether the log says where the user looked, which no real log does.
+        keep_examination: Whether the log records examination, which no real log does.
     """
 
     dataset: RankingDataset
@@ -72,20 +74,13 @@ class Simulation:
     click_model: ClickModel
     sessions: int
     k: int = 10
-    seed: int = 0
+    seed: int = DEFAULT_SEED
     keep_examination: bool = False
 
     def __post_init__(self) -> None:
-        least = {"sessions": 1, "k": 1, "seed": 0}
-        problems = [
-            f"{name}: expected a whole number from {minimum} up, found {getattr(self, name)}"
-            for name, minimum in least.items()
-            if getattr(self, name) < minimum
-        ]
+        check_arguments(sessions=(self.sessions, Range(1)), k=(self.k, Range(1)), seed=(self.seed, Range(0)))
         if not self.dataset.candidates.n_documents:
-            problems.append("data set: expected at least one document to show, found none")
-        if problems:
-            raise InputError(problems)
+            raise InputError("data set: expected at least one document to show, found none")
 
     def blocks(
         self, sessions_per_block: int | None = None, threads: int = 2, progress: Progress | None = None
@@ -94,7 +89,7 @@ class Simulation:
 
         Args:
             sessions_per_block: None = what is fast; the log is the same.
-            threads: How many blocks are worked on at once.
+            threads: Number of blocks that are simulated at a time.
             progress: Called after each block.
         """
         size = sessions_per_block or max(1, DRAWS_PER_BLOCK // self._draws_per_session)
@@ -156,7 +151,7 @@ class Simulation:
     def _fixed_lists(self, policy: RankingPolicy) -> Lists:
         """Each query is ranked once."""
         candidates = self.dataset.candidates
-        ranking: IntegerArray = policy.rank(candidates, self.k).astype(slot_dtype(candidates))
+        ranking: IntegerArray = policy.rank(candidates, self.k).astype(index_dtype(candidates))
         relevance = self._relevance_of(np.arange(candidates.n_queries), ranking)
         return lambda _, query: Shown(ranking.take(query, axis=0), relevance.take(query, axis=0))
 
@@ -165,14 +160,14 @@ class Simulation:
         candidates = self.dataset.candidates
         scores = logger.policy.score(candidates).astype(np.float64) / logger.temperature
         # As wide as the longest query of all, not of the block: sums of another length are rounded differently.
-        slots = np.arange(candidates.sizes.max())
+        indices = np.arange(candidates.sizes.max())
 
         def draw(numbers: range, query: IntegerArray) -> Shown:
-            where = slots < candidates.sizes[query, None]
-            rows = np.where(where, candidates.offsets[query, None] + slots, 0)
-            uniforms = self._uniforms(Purpose.RANKING, numbers, len(slots), np.float64)
+            where = indices < candidates.sizes[query, None]
+            rows = np.where(where, candidates.offsets[query, None] + indices, 0)
+            uniforms = self._uniforms(Purpose.RANKING, numbers, len(indices), np.float64)
             ranking, propensity = sample_plackett_luce(scores[rows], where, self.k, uniforms)
-            ranking = ranking.astype(slot_dtype(candidates))
+            ranking = ranking.astype(index_dtype(candidates))
             return Shown(ranking, self._relevance_of(query, ranking), propensity.astype(np.float32))
 
         return draw
@@ -183,8 +178,8 @@ class Simulation:
 
         def draw(numbers: range, query: IntegerArray) -> Shown:
             uniforms = self._uniforms(Purpose.RANKING, numbers, self.k, np.float64)
-            slots, propensity = sample_uniformly(candidates.sizes[query], self.k, uniforms)
-            ranking: IntegerArray = slots.astype(slot_dtype(candidates))
+            indices, propensity = sample_uniformly(candidates.sizes[query], self.k, uniforms)
+            ranking: IntegerArray = indices.astype(index_dtype(candidates))
             return Shown(ranking, self._relevance_of(query, ranking), propensity.astype(np.float32))
 
         return draw
@@ -202,7 +197,7 @@ def simulate(
     click_model: ClickModel,
     sessions: int,
     k: int = 10,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     progress: Progress | None = None,
 ) -> ClickLog:
     """A simulated log in memory, section 5.1; the arguments are those of `Simulation`."""
@@ -222,10 +217,10 @@ def simulate_to(
     Args:
         folder: Made anew, all or nothing.
         simulation: What to simulate.
-        source: What else `meta.json` should say about where the log comes from, such as the name of the data set.
-        overwrite: Whether a log that is there already is replaced.
+        source: More about the origin of the log for `meta.json`, such as the name of the data set.
+        overwrite: Whether an existing log is replaced.
         progress: Called as sessions are done.
-        more: Writes other files to the folder, before it has its name.
+        more: Writes other files to the folder before it is put in place.
     """
     described = {
         "click_model": click_model_table(simulation.click_model),

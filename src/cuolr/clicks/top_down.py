@@ -1,4 +1,4 @@
-"""What the cascade model and its descendants share: the user reads from the top, and after each document may leave."""
+"""What the cascade model and its descendants share: examination from the top until the user leaves."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from cuolr.types import Bools, Doubles, Floats
 
 @dataclass(frozen=True, kw_only=True)
 class TopDownModel(ClickModel):
-    """A user who looks at the first document, and goes on from each with a chance that a click may change.
+    """A user who examines the first document, and continues from each with a probability that a click may change.
 
     With a the attractiveness: χ(R, k) = Π_{i<k} [(1 − a_i)·P(go on | no click) + a_i·P(go on | click on d_i)].
     """
 
     @abstractmethod
     def continue_after_click(self, relevance: Reals) -> Reals:
-        """[B, K] or [K] the chance to look at the next document after a click on this one."""
+        """[B, K] or [K] the probability that the next document is examined after a click on this one."""
 
     def continue_after_skip(self) -> float:
-        """The chance to look at the next document when this one was not clicked."""
+        """The probability that the next document is examined if this one was not clicked."""
         return 1.0
 
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:

@@ -1,8 +1,8 @@
-"""The position-based model with trust bias: high up, people click what they would leave alone further down."""
+"""The position-based model with trust bias: near the top, users also click documents that are not relevant."""
 
 from dataclasses import dataclass
 
-from cuolr.clicks.click_model import CLICK_MODELS, Reals, by_position
+from cuolr.clicks.click_model import CLICK_MODELS, Probability, Reals, by_position
 from cuolr.clicks.pbm import PositionBasedModel
 
 
@@ -19,14 +19,14 @@ class TrustBiasModel(PositionBasedModel):
     after examination depends on the position as well. ε⁻ is a click noise of its own, so `noise` is 0 by default.
 
     Attributes:
-        click_relevant: ε⁺, the chance that a relevant document is clicked once looked at, by position; in longer
-            lists the last one carries on.
+        click_relevant: ε⁺, the probability that a relevant document is clicked once examined, by position; in longer
+            lists the last value applies.
         click_irrelevant: ε⁻, the same for an irrelevant document.
     """
 
-    noise: float = 0.0
-    click_relevant: tuple[float, ...] = tuple(1 - (rank + 1) / 100 for rank in range(1, 21))
-    click_irrelevant: tuple[float, ...] = tuple(0.65 / rank for rank in range(1, 11))
+    noise: Probability = 0.0
+    click_relevant: tuple[Probability, ...] = tuple(1 - (rank + 1) / 100 for rank in range(1, 21))
+    click_irrelevant: tuple[Probability, ...] = tuple(0.65 / rank for rank in range(1, 11))
 
     def click_if_examined(self, relevance: Reals) -> Reals:
         """[B, K] ε⁺_k·α(d) + ε⁻_k·(1 − α(d))."""

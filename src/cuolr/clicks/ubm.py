@@ -1,11 +1,11 @@
-"""The user browsing model: whether a position is looked at depends on it and on how far above the last click was."""
+"""The user browsing model: examination depends on the position and on the distance to the last click above it."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.clicks.click_model import CLICK_MODELS, ClickModel
-from cuolr.errors import InputError
+from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, Probability, Severity
+from cuolr.config import SettingError
 from cuolr.types import Bools, Doubles, Floats
 
 # A row per rank, the entries by the distance to the last click above; the last entry: nothing above was clicked.
@@ -26,32 +26,32 @@ PUBLISHED = (
 @CLICK_MODELS.register("ubm")
 @dataclass(frozen=True, kw_only=True)
 class UserBrowsingModel(ClickModel):
-    """A user who looks at position k with a chance that depends on k and on the last clicked position k' above it.
+    """A user who examines position k with a probability that depends on k and on the last clicked position k' above.
 
     Appendix C: P(E_k = 1 | last click at k') = γ_{k,k'}^η, with k' = 0 where nothing was clicked; Dupret and
     Piwowarski 2008, "A user browsing model to predict search engine click data from past observations".
 
     Attributes:
-        eta: η, the severity of the bias; 0 = everything is looked at.
+        eta: η, the severity of the bias; 0 = every position is examined.
         examination: γ before the power. Row r, for rank r, has r entries, by the distance d = 1..r to the last click;
             d = r, the last entry, means that nothing above was clicked. In lists longer than these R rows the last
             row carries on: its last entry where nothing was clicked, else its entry for the distance min(d, R − 1).
     """
 
-    eta: float = 1.0
-    examination: tuple[tuple[float, ...], ...] = PUBLISHED
+    eta: Severity = 1.0
+    examination: tuple[tuple[Probability, ...], ...] = PUBLISHED
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.examination) < 2:
-            raise InputError(f"{type(self).__name__}: examination: expected two rows or more, found 1")
-        problems = [
-            f"{type(self).__name__}: examination, position {rank}: expected {rank} entries, found {len(row)}"
-            for rank, row in enumerate(self.examination, start=1)
-            if len(row) != rank
-        ]
+            raise SettingError({"examination": "expected two rows or more, found 1"})
+        problems = {
+            f"examination[{number}]": f"expected {number + 1} entries, found {len(row)}"
+            for number, row in enumerate(self.examination)
+            if len(row) != number + 1
+        }
         if problems:
-            raise InputError(problems)
+            raise SettingError(problems)
 
     def examination_after(self, position: int) -> Doubles:
         """[position + 1] γ^η for this position by the rank of the last click above it, 0 = none."""

@@ -17,7 +17,7 @@ from cuolr.files import require_file
 from cuolr.types import Candidates, Floats, Strings
 
 IDS = ("query_id", "doc_id")
-# A feature of such a name would bring the labels past the wall.
+# A feature of such a name would leak labels to learners.
 LABEL_WORD = re.compile(r"(?<![a-z])(relevan[a-z]*|labels?|grades?|judg[a-z]*|ratings?|targets?)(?![a-z])")
 LABEL_NAME = re.compile(r"y|rel|qrels?|clicks?|clicked")
 
@@ -71,7 +71,7 @@ def _column_problems(table: pl.DataFrame) -> Iterator[str]:
         yield "expected a column 'features' with lists, or a column per feature, found none"
     for name in others:
         if looks_like_label(name):
-            yield f"column '{name}' looks like a relevance label, which no ranker may see; remove or rename it"
+            yield f"column '{name}' looks like a relevance label, which a ranker must not see; remove or rename it"
         elif isinstance(schema[name], pl.List | pl.Array):
             if name != "features" or len(others) > 1 or not schema[name].inner.is_numeric():  # type: ignore[attr-defined]
                 yield f"column '{name}': expected one list of numbers, named 'features', found {schema[name]}"

@@ -1,4 +1,4 @@
-"""Feature scaling, fitted on training data only and stored with every model so that it travels to ranking time."""
+"""Feature scaling, fitted on training data only and stored with every model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -80,16 +80,16 @@ class Normaliser:
         )
 
     def as_fitted(self, candidates: Candidates, n_features: int) -> Candidates:
-        """Candidates with the features that there were in training, in that order; by name, where both have names.
+        """The candidates with the features of the training data in the same order; matched by name where both have names.
 
         Args:
             candidates: To be ranked.
-            n_features: F, how many there were in training.
+            n_features: F, the number of features in training.
         """
         known, found = self.feature_names, candidates.feature_names
         if known is not None and found is not None and not np.array_equal(known, found):
             problems = [f"feature '{name}' is missing" for name in known if name not in found]
-            problems += [f"feature '{name}' was not there in training" for name in found if name not in known]
+            problems += [f"feature '{name}' was not in the training data" for name in found if name not in known]
             if problems:
                 raise InputError(problems)
             order = [found.tolist().index(name) for name in known]
@@ -124,11 +124,11 @@ class Normaliser:
         return scaled
 
     def in_parts(self, candidates: Candidates, used: Bools | None = None) -> Iterator[tuple[slice, Floats]]:
-        """Rows with their scaled features, some queries at a time, so that no scaled copy of all documents is made.
+        """Rows with their scaled features, a part of the queries at a time, so that no scaled copy of all documents is made.
 
         Args:
             candidates: What to scale.
-            used: [n_documents] parts without a used document are left out; None = none is.
+            used: [n_documents] parts without a used document are skipped; None = all are used.
         """
         for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
             offsets = candidates.offsets[first : first + QUERIES_AT_A_TIME + 1]

@@ -1,4 +1,4 @@
-"""What a data set looks like, in numbers."""
+"""Statistics of a data set."""
 
 from dataclasses import dataclass
 

@@ -1,12 +1,12 @@
-"""Generated data sets that look like the public ones: to try things out, to test, to measure, without a download.
+"""Generated data sets that resemble the public ones, for trials, tests and benchmarks without a download.
 
-How a data set comes about:
+How the data is generated:
 
 1. A document has hidden factors z, standard normal, in part shared by the documents of its query.
-2. Its relevance in the eyes of a judge is √linear · w·z + √interaction · h(z) + √noise · ε + b, three shares that sum
+2. Its relevance, before it is cut into grades, is √linear · w·z + √interaction · h(z) + √noise · ε + b, three shares that sum
    to 1: w·z is what a linear ranker can learn, h(z) (squares and products of factors, uncorrelated with w·z) only a
-   nonlinear one, ε nobody. b shifts all documents of a query, so that some queries have many relevant documents and
-   some none.
+   nonlinear one, ε nobody. b shifts all documents of a query, so that the number of relevant documents varies
+   between queries.
 3. Cut at fixed thresholds, relevance gives grades in the wanted proportions.
 4. A feature sees one factor, more or less blurred, through an increasing function such as a word count or a
    probability would be: discrete, heavy-tailed, zero for many documents.
@@ -15,14 +15,13 @@ The weights, thresholds and features are the *world*, which depends on the prese
 validation and test queries share it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-import scipy
 
-from cuolr.errors import InputError
+from cuolr.config import Range, check_arguments
+from cuolr.data.feature_families import FAMILIES
 from cuolr.registry import unknown_name
 from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, RankingDataset
 
@@ -33,23 +32,23 @@ QUERIES_PER_BLOCK = 64
 # Query ids of the splits start here, so that no id is in two of them.
 FIRST_QUERY_ID: dict[Split, int] = {"train": 1, "vali": 100_000_001, "test": 200_000_001}
 STREAMS: dict[str, int] = {"world": 0, "train": 1, "vali": 2, "test": 3}
-# Queries from which the thresholds between grades are found.
+# Queries by which the thresholds between grades are estimated.
 THRESHOLD_QUERIES = 4_000
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What a generated data set is like.
+    """Parameters of a generated data set.
 
     Attributes:
         features: F.
         query_features: How many of these are the same for all documents of a query, as a word's rarity is.
-        families: How features look, see `FAMILIES`; dealt out in turn.
+        families: Distributions of the features, see `FAMILIES`; assigned in turn.
         grades: The share of documents of each grade, from 0 up.
         documents: Mean number of documents of a query.
         documents_spread: Standard deviation of the logarithm of that number.
-        max_documents: Never more.
-        factors: How many hidden factors a document has.
+        max_documents: Maximum number of documents of a query.
+        factors: Number of hidden factors of a document.
         shared: Share of the variance of a factor that the documents of a query have in common.
         linear: Share of the variance of relevance that is linear in the factors.
         interaction: Share that is not; the rest is noise.
@@ -138,12 +137,11 @@ def generate(preset: str, queries: int, seed: int, split: Split = "train") -> Ra
 
     Args:
         preset: One of `PRESETS`.
-        queries: How many.
+        queries: Number of queries.
         seed: Of the world and of the queries.
         split: Different queries of the same world.
     """
-    if queries < 1 or seed < 0:
-        raise InputError(f"generated data: expected queries ≥ 1 and seed ≥ 0, found queries {queries} and seed {seed}")
+    check_arguments(queries=(queries, Range(1)), seed=(seed, Range(0)))
     world = World(preset, seed)
     blocks = -(-queries // QUERIES_PER_BLOCK)
     sizes = world.draw_sizes(blocks * QUERIES_PER_BLOCK, np.random.default_rng([seed, STREAMS[split], 0]))
@@ -201,11 +199,11 @@ class World:
         return sizes
 
     def draw_documents(self, sizes: Ints, rng: np.random.Generator) -> tuple[Floats, Ints]:
-        """The features and the grades of the documents of some queries.
+        """The features and the grades of the documents of these queries.
 
         Args:
             sizes: [B] the number of documents of each query.
-            rng: Where they come from.
+            rng: Source of randomness.
 
         Returns:
             features: [n, F] float32.
@@ -278,61 +276,3 @@ def _interaction(factors: Floats) -> Floats:
     products = factors * np.roll(factors, 1, axis=1) + (factors**2 - 1) / np.float32(2**0.5)
     interaction: Floats = products @ signs
     return interaction
-
-
-Family: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
-
-
-def _count(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """How often a word occurs: whole numbers, mostly small."""
-    return np.floor(np.exp(3 * level + (0.6 + 0.6 * width) * signal))
-
-
-def _heavy_tail(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Links to a page, clicks on it: whole numbers, zero for many, up to 10⁸ for a few."""
-    return np.minimum(np.floor(np.exp(2 + 3 * level + (2.5 + 0.7 * width) * signal)), np.float32(2.5e8))
-
-
-def _ratio(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Share of the query's words that are found: between 0 and 1, both ends common."""
-    return np.clip(0.2 + 0.5 * level + (0.3 + 0.2 * width) * signal, 0, 1)
-
-
-def _log_probability(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Logarithm of the query's probability in a language model of the page: negative, −80 at least."""
-    return -np.minimum(np.exp(2 + level - (0.3 + 0.4 * width) * signal), 80)
-
-
-def _score(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Score of a retrieval function: 0 where nothing matches."""
-    return np.maximum((5 + 10 * level) * (1 + (0.7 + 0.6 * width) * signal), 0)
-
-
-def _flag(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Yes or no."""
-    return (signal > 1.5 * level).astype(np.float32)
-
-
-def _rank(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Place in an order of all pages, as a 16-bit number."""
-    place: Floats = np.round(65_535 * scipy.special.ndtr(signal))
-    return place
-
-
-def _sparse_rank(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Place among all pages that have the property, between 0 and 1; 0 for the others, which are 30 to 90 %."""
-    without = 0.3 + 0.6 * level
-    place: Floats = np.maximum(scipy.special.ndtr(signal) - without, 0) / (1 - without)
-    return place
-
-
-FAMILIES: dict[str, Family] = {
-    "count": _count,
-    "heavy-tail": _heavy_tail,
-    "ratio": _ratio,
-    "log-probability": _log_probability,
-    "score": _score,
-    "flag": _flag,
-    "rank": _rank,
-    "sparse-rank": _sparse_rank,
-}

@@ -24,7 +24,7 @@ PARQUET = (".parquet", ".pq")
 COMMAS, TABS = (".csv", ".csv.gz"), (".tsv", ".tsv.gz")
 JSON_LINES = (".jsonl", ".ndjson")
 
-# Where the header of a table is looked for; a file without line ends may be larger than memory.
+# The header is searched in the first bytes; a file without line ends may be larger than memory.
 HEAD_BYTES = 1 << 20
 
 
@@ -70,7 +70,7 @@ def can_be_ids(dtype: pl.DataType) -> bool:
 
 @contextmanager
 def read_errors(place: Path | str) -> Iterator[None]:
-    """Turn errors of polars into one line that names the file, and the line of the file where it can be told."""
+    """Turn errors of polars into one line that names the file, and its line where it is known."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
@@ -137,7 +137,7 @@ def _check_head(path: Path) -> None:
 
 
 def _bad_line(path: Path) -> str | None:
-    """The line at which a text file breaks its format, which polars does not say; None = not known."""
+    """The line at which a text file breaks its format, which polars does not report; None = not known."""
     try:
         with _open(path) as file:
             if _is(path, JSON_LINES):

@@ -26,7 +26,7 @@ class Evaluation:
         per_query: [n_queries] values by measure, named as `ndcg@10`; NaN for queries that do not count.
         without_relevant: What a query without a relevant document counts.
         n_without_relevant: How many of these there are.
-        ranking: [n_queries, K] the lists that were measured, slots, −1 after the last document.
+        ranking: [n_queries, K] the lists that were measured, as candidate indices, −1 after the last document.
     """
 
     query_ids: Strings

@@ -7,6 +7,7 @@ import numpy as np
 import scipy
 
 from cuolr.errors import InputError
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles
 
 # Differences up to here are rounding, not wins.
@@ -38,7 +39,7 @@ class Comparison:
     losses: int
 
 
-def compare(first: Doubles, second: Doubles, seed: int = 0, resamples: int = 9_999) -> Comparison:
+def compare(first: Doubles, second: Doubles, seed: int = DEFAULT_SEED, resamples: int = 9_999) -> Comparison:
     """Compare two rankers by a value per query.
 
     Args:

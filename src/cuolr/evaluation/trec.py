@@ -24,7 +24,7 @@ def write_rankings(path: Path, candidates: Candidates, ranking: Ints) -> None:
     Args:
         path: Its name says what it is, one of `SUFFIXES`: `.parquet`, `.csv`, or `.trec` or `.run` for a TREC run.
         candidates: What was ranked.
-        ranking: [n_queries, k] slots, −1 after the last document.
+        ranking: [n_queries, k] candidate indices, −1 after the last document.
     """
     suffix = path.suffix.lower()
     assert suffix in SUFFIXES, path
@@ -48,7 +48,7 @@ def write_run(path: Path, candidates: Candidates, ranking: Ints) -> None:
     Args:
         path: Its folder is made if need be.
         candidates: What was ranked.
-        ranking: [n_queries, k] slots, −1 after the last document.
+        ranking: [n_queries, k] candidate indices, −1 after the last document.
     """
     lines = ranked_documents(candidates, ranking).select(
         "query_id",
@@ -84,8 +84,8 @@ def ranked_documents(candidates: Candidates, ranking: Ints) -> pl.DataFrame:
 
 def document_names(candidates: Candidates) -> pl.Series:
     """[n_documents] the ids; a document without one is named by its number within the query, from 1."""
-    slots = np.arange(candidates.n_documents) - candidates.offsets[candidates.query_of_document]
-    numbers = pl.Series((slots + 1).astype(np.str_))
+    indices = np.arange(candidates.n_documents) - candidates.offsets[candidates.query_of_document]
+    numbers = pl.Series((indices + 1).astype(np.str_))
     if candidates.document_ids is None:
         return numbers
     ids = pl.Series(np.asarray(candidates.document_ids))

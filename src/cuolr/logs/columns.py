@@ -17,7 +17,7 @@ REQUIRED = ("query", "ranking", "clicks")
 OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position")
 
 
-def slot_dtype(candidates: Candidates) -> np.dtype[np.int16] | np.dtype[np.int32]:
+def index_dtype(candidates: Candidates) -> np.dtype[np.int16] | np.dtype[np.int32]:
     """The smallest type that holds every candidate index of these queries."""
     small = candidates.sizes.max(initial=0) <= np.iinfo(np.int16).max
     return np.dtype(np.int16) if small else np.dtype(np.int32)
@@ -31,10 +31,10 @@ def expected_types(
     Lists of other integer, float and Boolean types are accepted, too.
     """
     average = pl.Float64() if aggregated else pl.UInt8()
-    slot = pl.Int16() if slot_dtype(candidates) == np.int16 else pl.Int32()
+    index = pl.Int16() if index_dtype(candidates) == np.int16 else pl.Int32()
     expected: dict[str, pl.DataType] = {
         "query": pl.Int32(),
-        "ranking": pl.Array(slot, k),
+        "ranking": pl.Array(index, k),
         "clicks": pl.Array(average, k),
         "count": pl.Int64(),
         "logging_propensity": pl.Array(pl.Float32(), k),
@@ -99,7 +99,7 @@ def check_rows(file: Path, log: ClickLog, first_row: int) -> None:
 
 
 def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
-    """Each kind of problem: where it is, [M] or [M, positions], and how to say it."""
+    """Each kind of problem: where it is, [M] or [M, positions], and its message."""
     n_queries = log.candidates.n_queries
     unknown_query = (log.query < 0) | (log.query >= n_queries)
     yield unknown_query, f"expected a query between 0 and {n_queries - 1}"

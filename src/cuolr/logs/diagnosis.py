@@ -1,4 +1,4 @@
-"""What a click log looks like, in numbers, and whether examination can be told from relevance by it."""
+"""Statistics of a click log, and whether position bias can be separated from relevance in it."""
 
 import itertools
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from cuolr.types import Bools, Candidates
 
 @dataclass(frozen=True)
 class LogInfo:
-    """Numbers of one log. A document is one of a query: the same page under two queries counts twice.
+    """Statistics of one log. A document belongs to a query: the same page under two queries counts twice.
 
     Attributes:
         sessions: Number of sessions.
@@ -28,9 +28,9 @@ class LogInfo:
         share_without_clicks: Share of sessions without a click; None in an aggregated log, where it is not known.
         documents_seen: Number of documents that were shown.
         share_at_several_positions: Among the documents seen, those seen at more than one position.
-        groups_of_positions: Positions that are joined by documents seen at both of them, directly or by way of
-            others, form a group; 1 = all hang together.
-        identifiable: In words, whether the log tells examination and relevance apart.
+        groups_of_positions: Connected components of the positions, where two positions are connected if a document
+            was shown at both.
+        identifiable: In words, whether position bias is identifiable.
     """
 
     sessions: int
@@ -46,22 +46,18 @@ class LogInfo:
     identifiable: str
 
     @property
-    def tells_apart(self) -> bool:
-        """Whether the log tells examination and relevance apart at all positions."""
+    def position_bias_identifiable(self) -> bool:
+        """Whether position bias can be separated from relevance at all positions."""
         return self.share_at_several_positions > 0 and self.groups_of_positions == 1
 
 
-def describe_log(log: ClickLog) -> LogInfo:
-    """Count a log, raw or aggregated."""
-    return _describe([log])
-
-
 def describe_folder(folder: Path) -> LogInfo:
-    """Count a saved log as `describe_log` does, part by part, for logs that are larger than memory."""
-    return _describe(read_click_log(folder))
+    """The statistics of a saved log, read part by part, for logs that are larger than memory."""
+    return diagnose(read_click_log(folder))
 
 
-def _describe(chunks: Iterable[ClickLog]) -> LogInfo:
+def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
+    """The statistics of a log, raw or aggregated, given in one part or more."""
     chunks = iter(chunks)
     first = next(chunks)
     clicks, shown = np.zeros(first.k), np.zeros(first.k)
@@ -95,7 +91,7 @@ def _describe(chunks: Iterable[ClickLog]) -> LogInfo:
 
 
 def _list_keys(log: ClickLog) -> pl.Series:
-    """[M] 64 bits that stand for the row's list; the chance that two of ten million lists share theirs is 3e-6."""
+    """[M] a 64-bit hash of the row's list; the probability of a collision among ten million lists is 3e-6."""
     positions = {f"ranking.{position}": log.ranking[:, position] for position in range(log.k)}
     return pl.DataFrame({"query": log.query, **positions}).hash_rows()
 
@@ -111,7 +107,7 @@ def _queries_of(seen: Bools, candidates: Candidates) -> int:
 
 
 def _groups_of_positions(seen: Bools) -> int:
-    """In how many parts the graph falls whose nodes are the positions, joined by documents seen at both."""
+    """The number of connected components of the positions, connected by documents shown at both."""
     used = seen[:, seen.any(axis=0)].astype(np.float32)
     groups, _ = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(used.T @ used), directed=False)
     return int(groups)
@@ -119,16 +115,16 @@ def _groups_of_positions(seen: Bools) -> int:
 
 def _in_words(share: float, groups: int, positions: int) -> str:
     if positions < 2:
-        return "there is nothing to tell apart: documents were shown at one position only"
+        return "not applicable: documents were shown at one position only"
     if share == 0:
         return (
-            "no: each document was always shown at the same position, so that a click rate may be due to either; "
-            "only what the features say about other documents can tell"
+            "no: each document was always shown at the same position, so its click rate may be due to either position "
+            "bias or relevance; only features that documents share can separate them"
         )
-    moved = f"{share:.1%} of the documents were seen at more than one position"
+    several = f"{share:.1%} of the documents were shown at more than one position"
     if groups > 1:
         return (
-            f"in part: {moved}, but the positions fall into {groups} groups that no document joins; "
-            "examination can be compared within a group, between groups only by the features"
+            f"in part: {several}, but the positions form {groups} groups without a document in common; position bias "
+            "can be compared within a group, and between groups only by features"
         )
-    return f"yes: {moved}, and together they join all positions"
+    return f"yes: {several}, and they connect all positions"

@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from cuolr.networks.encoder import ENCODERS, StateEncoder, expect_from
+from cuolr.config import Range, check_ranges
+from cuolr.networks.encoder import ENCODERS, StateEncoder
 from cuolr.networks.positional import positional_encoding
 
 
@@ -22,14 +24,13 @@ class AttentionConfig:
         layer_norm: Whether the states are normalised.
     """
 
-    heads: int = 8
-    document_size: int = 0
+    heads: Annotated[int, Range(1)] = 8
+    document_size: Annotated[int, Range(0)] = 0
     residual: bool = False
     layer_norm: bool = False
 
     def __post_init__(self) -> None:
-        expect_from(1, heads=self.heads)
-        expect_from(0, document_size=self.document_size)
+        check_ranges(self)
 
 
 @ENCODERS.register("attention")
@@ -70,7 +71,7 @@ class AttentionEncoder(StateEncoder):
 
 
 def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """softmax(Q Kᵀ / √d) V for each head, each token looking at itself and those before it.
+    """softmax(Q Kᵀ / √d) V for each head, each token attending to itself and those before it.
 
     Spelt out, because torch's fused kernel is made for long sequences and is slower on lists.
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from cuolr.config import from_dict
-from cuolr.errors import InputError
 from cuolr.registry import Registry
 
 ENCODERS: Registry[type["StateEncoder"]] = Registry("encoder", package="cuolr.networks", entry_points="cuolr.encoders")
@@ -59,12 +58,3 @@ def encoder_config(name: str, settings: Mapping[str, Any]) -> Any:
 def build_encoder(name: str, settings: Mapping[str, Any], n_features: int, k: int) -> StateEncoder:
     """A new encoder by its registered name."""
     return ENCODERS.get(name)(encoder_config(name, settings), n_features, k)
-
-
-def expect_from(least: int, **values: int) -> None:
-    """Refuse settings of an encoder that are below `least`."""
-    for name, value in values.items():
-        if value < least:
-            raise InputError(
-                f"setting 'learner.encoder_settings.{name}': expected a whole number from {least} up, found {value}"
-            )

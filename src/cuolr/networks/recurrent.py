@@ -1,11 +1,13 @@
 """`lstm`: the state is what a recurrent network remembers of the placed documents."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from cuolr.networks.encoder import ENCODERS, StateEncoder, expect_from
+from cuolr.config import Range, check_ranges
+from cuolr.networks.encoder import ENCODERS, StateEncoder
 
 
 @dataclass(frozen=True)
@@ -16,10 +18,10 @@ class LstmConfig:
         size: S, the size of the memory.
     """
 
-    size: int = 256
+    size: Annotated[int, Range(1)] = 256
 
     def __post_init__(self) -> None:
-        expect_from(1, size=self.size)
+        check_ranges(self)
 
 
 @ENCODERS.register("lstm")

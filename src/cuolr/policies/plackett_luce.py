@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from cuolr.errors import InputError
+from cuolr.config import Range, check_arguments
 from cuolr.policies.policy import ScoringPolicy
-from cuolr.types import Bools, Candidates, Doubles, Ints
+from cuolr.types import Bools, Doubles, Ints
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,7 @@ class StochasticLogger:
     temperature: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.temperature < np.inf:
-            raise InputError(f"temperature of the logging policy: expected a number above 0, found {self.temperature}")
-
-    def sample(self, candidates: Candidates, k: int, rng: np.random.Generator) -> tuple[Ints, Doubles]:
-        """One ranking of each query.
-
-        Returns:
-            ranking: [n_queries, k] slots, −1 after the last document.
-            logging_propensity: [n_queries, k], see `sample_plackett_luce`.
-        """
-        rows, where = candidates.padded_rows(np.arange(candidates.n_queries))
-        scores = self.policy.score(candidates).astype(np.float64) / self.temperature
-        padded = np.where(where, scores[rows], 0.0) if len(scores) else np.zeros(where.shape)
-        return sample_plackett_luce(padded, where, k, rng.random(where.shape))
+        check_arguments(temperature=(self.temperature, Range(above=0)))
 
 
 def sample_plackett_luce(
@@ -57,7 +44,7 @@ def sample_plackett_luce(
         uniforms: [B, N] from [0, 1).
 
     Returns:
-        ranking: [B, k] slots, −1 after the last document.
+        ranking: [B, k] candidate indices, −1 after the last document.
         propensity: [B, k] the probability of each document given those placed above it; 1 where there is none.
     """
     batch, candidates = scores.shape

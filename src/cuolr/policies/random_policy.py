@@ -1,4 +1,4 @@
-"""Logging policies that know nothing: a random order of each query's documents, once or in each session."""
+"""Random logging policies: one random order of each query's documents, or a new one in each session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.policies.policy import POLICIES, ScoringPolicy
-from cuolr.random import U64, mixed
+from cuolr.random import DEFAULT_SEED, U64, mixed
 from cuolr.types import Candidates, Doubles, Floats, IntegerArray
 
 
@@ -21,13 +21,13 @@ class RandomPolicy(ScoringPolicy):
     So it does not matter with which other queries it is ranked.
     """
 
-    seed: int = 0
+    seed: int = DEFAULT_SEED
 
     def score(self, candidates: Candidates) -> Floats:
         """[n_documents] uniform in [0, 1)."""
         starts = np.array([self._start_of(query_id) for query_id in candidates.query_ids.tolist()], U64)
-        slots = np.arange(candidates.n_documents) - np.repeat(candidates.offsets[:-1], candidates.sizes)
-        return _uniforms(np.repeat(starts, candidates.sizes), slots.astype(U64))
+        indices = np.arange(candidates.n_documents) - np.repeat(candidates.offsets[:-1], candidates.sizes)
+        return _uniforms(np.repeat(starts, candidates.sizes), indices.astype(U64))
 
     def _start_of(self, query_id: str) -> int:
         """Where the query's stream of random numbers starts."""
@@ -49,11 +49,7 @@ class RandomPolicy(ScoringPolicy):
 
 @dataclass(frozen=True)
 class UniformLogger:
-    """A stochastic logger: each session has a random order of its own, all orders equally likely."""
-
-    def sample(self, candidates: Candidates, k: int, rng: np.random.Generator) -> tuple[IntegerArray, Doubles]:
-        """One ranking of each query, see `sample_uniformly`."""
-        return sample_uniformly(candidates.sizes, k, rng.random((candidates.n_queries, k)))
+    """A logging policy that draws a new order in each session, all orders equally likely; see `sample_uniformly`."""
 
 
 def sample_uniformly(
@@ -70,20 +66,20 @@ def sample_uniformly(
         uniforms: [B, k] from [0, 1).
 
     Returns:
-        ranking: [B, k] slots, −1 after the last document.
+        ranking: [B, k] candidate indices, −1 after the last document.
         propensity: [B, k] the probability of each document given those placed above it; 1 where there is none.
     """
     positions = np.arange(k, dtype=np.int32)
     left = np.maximum(sizes[:, None] - positions, 1)
     place = ((uniforms * left).astype(np.int32) + positions).T.copy()
-    slots, put_there = place.copy(), np.empty_like(place)
+    indices, put_there = place.copy(), np.empty_like(place)
     for p in range(k):
         # What stands at p: itself, or what was put there last in exchange; the same for the place drawn.
         put_there[p] = p
         for earlier in range(p):
             np.copyto(put_there[p], put_there[earlier], where=place[earlier] == p)
-            np.copyto(slots[p], put_there[earlier], where=place[earlier] == place[p])
-    return np.where(positions < sizes[:, None], slots.T, np.int32(-1)), 1 / left
+            np.copyto(indices[p], put_there[earlier], where=place[earlier] == place[p])
+    return np.where(positions < sizes[:, None], indices.T, np.int32(-1)), 1 / left
 
 
 def _uniforms(start: npt.NDArray[np.uint64], index: npt.NDArray[np.uint64]) -> Floats:

@@ -9,12 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from cuolr.config import to_dict
+from cuolr.config import Range, check_arguments, to_dict
 from cuolr.data.normalise import UNSCALED, Normaliser
-from cuolr.errors import check_at_least
 from cuolr.networks.encoder import ENCODERS, StateEncoder, build_encoder
 from cuolr.networks.layers import PairNetwork, arrays_of, load_arrays, seeded
-from cuolr.policies.policy import LENGTH, POLICIES, RankingPolicy
+from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.types import Candidates, Ints
 
 # Documents that are scored together: enough to keep the products busy, few enough to stay in the cache.
@@ -68,7 +67,7 @@ class SequentialPolicy(RankingPolicy):
 
     def sampled(self, seed: int) -> Self:
         """The same policy with a_k drawn from π, the softmax of the scores, instead of the best."""
-        check_at_least("seed to sample by", seed, 0)
+        check_arguments(seed=(seed, Range(0)))
         policy = copy.copy(self)
         policy.seed = seed
         return policy
@@ -81,7 +80,7 @@ class SequentialPolicy(RankingPolicy):
 
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """The k best documents of each query, one position after the other."""
-        check_at_least(LENGTH, k, 1)
+        check_arguments(k=(k, Range(1)))
         candidates = self.normaliser.as_fitted(candidates, self.n_features)
         # Drawn for all queries at once, so that the batches do not matter.
         uniforms = None if self.seed is None else np.random.default_rng(self.seed).random((candidates.n_queries, k))
@@ -167,7 +166,7 @@ def choose(scores: Tensor, considered: Tensor, uniforms: Tensor | None) -> Tenso
     if uniforms is None:
         best = possible.amax(dim=1, keepdim=True)
         return (possible >= best - ROUNDING * best.abs().clamp(min=1)).byte().argmax(dim=1)
-    # Where nothing is left there is nothing to draw from; any slot will do.
+    # Where no document is left, any candidate index will do.
     probability = possible.double().softmax(dim=1).nan_to_num(0)
     cumulative = probability.cumsum(dim=1)
     drawn = (cumulative <= uniforms[:, None] * cumulative[:, -1:]).sum(dim=1)

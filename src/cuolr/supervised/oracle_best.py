@@ -10,7 +10,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.evaluation.evaluate import score_on
 from cuolr.learners.counterfactual.listwise import ListwiseConfig
 from cuolr.learners.counterfactual.naive import Naive
-from cuolr.logs.columns import slot_dtype
+from cuolr.logs.columns import index_dtype
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.supervised.ranksvm import fit_ranksvm
@@ -127,7 +127,7 @@ def _gain_targets(dataset: RankingDataset) -> WeightedLists:
     return WeightedLists(
         candidates=candidates,
         query=queries.astype(np.int32),
-        ranking=np.where(where, np.arange(where.shape[1]), -1).astype(slot_dtype(candidates)),
+        ranking=np.where(where, np.arange(where.shape[1]), -1).astype(index_dtype(candidates)),
         targets=np.where(where, gains[rows] / total[queries, None], 0.0),
         count=np.ones(len(queries), np.int64),
     )

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from cuolr.data.letor import reader as letor
+from cuolr.data.letor.fast_rows import parse_block, parse_dense, parse_sparse
 from cuolr.data.letor.reader import LetorOptions, read_file, read_letor, read_splits, write_letor
-from cuolr.data.letor.rows import RowLayout, parse_block, parse_dense, parse_lines, parse_sparse
+from cuolr.data.letor.rows import RowLayout, parse_lines
 from cuolr.errors import InputError, InputWarning
 from cuolr.types import Candidates, RankingDataset
 

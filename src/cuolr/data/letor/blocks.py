@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cuolr.errors import InputError
 
-# Told how many bytes of the file were read since the last call.
+# Called with the number of bytes of the file that were read since the last call.
 Progress = Callable[[int], None]
 
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from cuolr.data.letor.blocks import Progress
-from cuolr.data.letor.reader import READER_VERSION, LetorFile, LetorOptions, group_file, read_file
+from cuolr.data.letor.grouping import group_file
+from cuolr.data.letor.reader import READER_VERSION, LetorFile, LetorOptions, read_file
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file, atomic_folder, content_hash
 from cuolr.types import Candidates
@@ -46,7 +47,7 @@ class Cache:
 
     Attributes:
         folder: Where it is; made when first needed.
-        verify: Whether to compare the content of files and arrays with their hashes even where nothing looks changed.
+        verify: Whether to compare the content of files and arrays with their hashes even if size and time of change are the same.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""The public learning-to-rank data sets: how their folders look, what is in them, and where they are to be had.
+"""The public learning-to-rank data sets: the layout of their folders, their statistics, and their home pages.
 
 Nothing is downloaded: the user points at the folder that he has.
 """
@@ -42,7 +42,7 @@ class DatasetInfo:
         name: Its name here.
         title: Its name in the literature.
         n_features: Features per document; None = whatever the files have.
-        max_grade: The highest relevance grade; None = the files do not say, so the highest that occurs is taken.
+        max_grade: The highest relevance grade; None = not known; the highest grade that occurs is used.
         folds: Cross-validation folds, in folders Fold1, Fold2, …; 0 = the files lie in the folder itself.
         queries: Expected number of queries, all splits together; None = not known.
         documents: Expected number of documents, all splits together.
@@ -134,7 +134,7 @@ def find_source(folder: Path, fold: int | None = None, name: str | None = None) 
     Args:
         folder: The folder that the user has; files may be gzipped, and may lie one level deeper.
         fold: Which fold; None = the first, or the folder itself where there are none.
-        name: The data set's name in the catalogue; None = found by the folder's name and files.
+        name: The data set's name in the catalogue; None = recognised by the folder's name and files.
 
     Raises:
         InputError: That says what is missing and where the data set is to be had.
@@ -229,7 +229,7 @@ def _root(folder: Path, info: DatasetInfo) -> Path:
 
 
 def _described_scale(root: Path) -> int | None:
-    """The highest grade of a generated data set's scale; None = the folder does not say."""
+    """The highest grade of a generated data set's scale; None = not known."""
     file = root / DESCRIPTION_FILE
     if not file.is_file():
         return None

@@ -1,7 +1,6 @@
-"""LETOR and SVMlight files, text or gzip: read fast and checked, written so that they read back the same."""
+"""LETOR and SVMlight files, as text or gzip: reading, with checks, and writing."""
 
 import gzip
-import re
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -15,16 +14,17 @@ import numpy.typing as npt
 import polars as pl
 
 from cuolr.data.letor.blocks import Progress, blocks_of_lines
-from cuolr.data.letor.rows import Block, RowLayout, fits_memory, parse_block
+from cuolr.data.letor.fast_rows import parse_block
+from cuolr.data.letor.grouping import document_ids_of, group, group_file, read_groups
+from cuolr.data.letor.rows import MAX_PROBLEMS, Block, RowLayout, fits_memory
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file
-from cuolr.types import Candidates, Floats, Ints, RankingDataset, Strings
+from cuolr.types import Candidates, Floats, RankingDataset
 
-MAX_PROBLEMS = 20
 BLOCK_BYTES = 4 << 20
 PARTS_AT_ONCE = 3
 
-# Counts up when the same file would be read to other arrays, so that caches of the old reading are not used.
+# Raised when the same file would give other arrays, so that older caches are not used.
 READER_VERSION = 1
 
 
@@ -52,7 +52,7 @@ class LetorFile:
         candidates: The documents by query.
         relevance: [n_documents] grades.
         dense: Whether each row names every feature; in a sparse file the last features may just not occur.
-        note: Something odd that was put right, for the user to know.
+        note: A warning for the user about rows that were reordered.
     """
 
     candidates: Candidates
@@ -65,7 +65,7 @@ class LetorFile:
         return RankingDataset(self.candidates, self.relevance, max_grade or self.highest_grade)
 
     def warn(self, path: Path) -> None:
-        """Tell the user what was put right."""
+        """Warn the user where there is a note."""
         if self.note is not None:
             warnings.warn(f"{path}: {self.note}", InputWarning, stacklevel=3)
 
@@ -82,7 +82,7 @@ def read_letor(
 
     A row is `<grade> qid:<id> <index>:<value> … # comment`; features that are left out are 0. Where rows have no
     `qid`, a file of the same name plus `.query` beside it gives the number of rows of each query in turn.
-    Rows of a query that are not consecutive are brought together, with a warning. A document id is taken from a
+    Rows of a query that are not consecutive are grouped, with a warning. A document id is taken from a
     comment such as `docid = GX008-86-4444840`, or from one that is a single word.
 
     Args:
@@ -97,7 +97,7 @@ def read_letor(
 
 
 def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Progress | None = None) -> LetorFile:
-    """Read one file; as `read_letor`, for those who need to know whether it was dense."""
+    """Read one file, as `read_letor` does, and say whether it was dense."""
     blocks: list[Block] = []
     problems: list[str] = []
     layout: RowLayout | None = None
@@ -137,11 +137,11 @@ def read_splits(
         paths: A file for each split.
         options: How to read them.
         max_grade: The highest grade of the scale; None = the highest that occurs in any of them.
-        read: Reads one file; the cache puts itself here.
+        read: Reads one file, such as `Cache.read`.
     """
     files = {split: read(path, options) for split, path in paths.items()}
     counts = {split: file.candidates.n_features for split, file in files.items()}
-    # A sparse file that happens to lack its last features is only narrower; anything else is a mix-up.
+    # A sparse file may lack its last features; other differences mean that the files do not belong together.
     least = max((counts[split] for split, file in files.items() if file.dense), default=max(counts.values()))
     width = max(counts.values())
     if width > least or any(file.dense and counts[split] != width for split, file in files.items()):
@@ -155,13 +155,13 @@ def read_splits(
 def filled_up(candidates: Candidates, n_features: int, path: Path) -> Candidates:
     """Candidates from a file as a model of `n_features` takes them: with zeros for the last ones if they do not occur.
 
-    LETOR leaves zeros out, so this may be just how the file is; it may also be the wrong file, so the user is told.
+    LETOR leaves zeros out, so the last features may not occur in a file. It may also be the wrong file: hence a warning.
     """
     found = candidates.n_features
     if found > n_features:
         raise InputError(f"{path}: expected at most the {n_features} features of the model, found {found}")
     if found < n_features:
-        note = f"{path}: has {found} features, the model {n_features}; those that do not occur are taken as 0"
+        note = f"{path}: has {found} features, the model {n_features}; the missing ones are set to 0"
         warnings.warn(note, InputWarning, stacklevel=2)
     return _widened(candidates, n_features)
 
@@ -191,7 +191,7 @@ def _open_to_write(path: Path, compressed: bool) -> IO[bytes]:
 
 
 class _Part(NamedTuple):
-    """Some lines of a file."""
+    """Consecutive lines of a file."""
 
     first_line: int
     text_bytes: int
@@ -228,16 +228,10 @@ def _find_layout(path: Path, text: bytes, options: LetorOptions) -> RowLayout:
     return replace(layout, has_query=len(first_row) > 1 and first_row[1].startswith(b"qid:"))
 
 
-def group_file(path: Path) -> Path:
-    """Where the group file is, as LightGBM has it; that of a gzipped file may be named without `.gz`."""
-    without_suffix = path.with_name(path.name.removesuffix(".gz") + ".query")
-    return without_suffix if without_suffix.exists() else path.with_name(path.name + ".query")
-
-
 def _join(path: Path, blocks: list[Block], layout: RowLayout, options: LetorOptions) -> LetorFile:
     grades = np.concatenate([block.grades for block in blocks])
     queries = pl.concat([block.queries for block in blocks])
-    document_ids = _document_ids(blocks)
+    document_ids = document_ids_of(blocks)
     width = max(block.features.shape[1] for block in blocks)
     dense = all(block.dense and block.features.shape[1] == width for block in blocks)
     if not width or (dense and options.n_features not in (None, width)):
@@ -248,9 +242,9 @@ def _join(path: Path, blocks: list[Block], layout: RowLayout, options: LetorOpti
     features = _stack(parts, width)
     _fill_missing(features, options.missing)
     if layout.has_query:
-        order, offsets, query_ids = _group(queries)
+        order, offsets, query_ids = group(queries)
     else:
-        order, offsets, query_ids = None, *_read_groups(path, len(grades))
+        order, offsets, query_ids = None, *read_groups(path, len(grades))
     note = None
     if order is not None:
         features, grades = features[order], grades[order]
@@ -286,52 +280,3 @@ def _fill_missing(features: Floats, missing: Literal["zero", "minimum"]) -> None
         absent = np.isnan(values)
         known = values[~absent]
         values[absent] = known.min() if missing == "minimum" and known.size else 0
-
-
-def _document_ids(blocks: list[Block]) -> Strings | None:
-    """The ids that the comments give, empty for a row without one; None where no row has one."""
-    if all(block.comments is None for block in blocks):
-        return None
-    empty = pl.Series([""])
-    comments = pl.concat([empty.new_from_index(0, len(b.grades)) if b.comments is None else b.comments for b in blocks])
-    named = comments.str.extract(r"(?i)\bdoc_?id\s*[=:]\s*(\S+)")
-    single_word = comments.str.extract(r"^(\S+)$")
-    ids = named.fill_null(single_word).fill_null("")
-    return ids.to_numpy().astype(np.str_) if (ids != "").any() else None
-
-
-def _group(queries: pl.Series) -> tuple[Ints | None, Ints, Strings]:
-    """Bring the rows of each query together.
-
-    Returns:
-        order: The rows in their new order, None = as they are; offsets; query ids by first appearance.
-    """
-    starts = np.flatnonzero((queries != queries.shift()).fill_null(True).to_numpy())
-    sizes = np.diff(starts, append=len(queries))
-    names = queries.gather(starts).to_numpy().astype(np.str_)
-    unique, first, run_query = np.unique(names, return_index=True, return_inverse=True)
-    if len(unique) == len(names):
-        return None, np.concatenate([[0], np.cumsum(sizes)]), names
-    by_appearance = np.argsort(first)
-    place = np.empty_like(by_appearance)
-    place[by_appearance] = np.arange(len(unique))
-    query_of_row = np.repeat(place[run_query], sizes)
-    order = np.argsort(query_of_row, kind="stable")
-    return order, np.concatenate([[0], np.cumsum(np.bincount(query_of_row))]), unique[by_appearance]
-
-
-def _read_groups(path: Path, n_rows: int) -> tuple[Ints, Strings]:
-    """Offsets from the group file beside a file without `qid`; queries are named by their number."""
-    groups = group_file(path)
-    lines = groups.read_text(errors="replace").split("\n")
-    problems = [
-        f"{groups}:{number}: expected the number of rows of a query, found {line!r}"
-        for number, line in enumerate(lines, start=1)
-        if line.strip() and not re.fullmatch(r"[1-9]\d{0,8}", line.strip())
-    ]
-    if problems:
-        raise InputError(problems[:MAX_PROBLEMS])
-    sizes = np.array([int(line) for line in lines if line.strip()], np.int64)
-    if sizes.sum() != n_rows:
-        raise InputError(f"{groups}: expected counts that add up to the {n_rows} rows of {path}, found {sizes.sum()}")
-    return np.concatenate([[0], np.cumsum(sizes)]), np.arange(1, len(sizes) + 1).astype(np.str_)

@@ -308,7 +308,7 @@ def _compare(first: Entry, second: Entry, measure: str) -> Comparison | None:
     ours, theirs = (np.concatenate(entry.per_query(measure, runs)) for entry in (first, second))
     if np.count_nonzero(~np.isnan(ours) & ~np.isnan(theirs)) < 2:
         return None
-    return compare(ours, theirs, resamples=RESAMPLES)
+    return compare(ours, theirs, seed=0, resamples=RESAMPLES)
 
 
 def _gap(method: Entry, logging: Entry, oracle: Entry, measure: str) -> GapClosed | None:

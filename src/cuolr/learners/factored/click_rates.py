@@ -9,7 +9,7 @@ from torch import Tensor
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import slot_dtype
+from cuolr.logs.columns import index_dtype
 from cuolr.logs.counts import CountedLists, count_lists
 from cuolr.training.batches import SessionBatch, scaled_documents
 from cuolr.types import Bools, Doubles, Ints
@@ -180,7 +180,7 @@ def pooled(counted: CountedLists, looked: Doubles, prior: Doubles, prior_looks: 
     log = ClickLog(
         candidates=candidates,
         query=queries.astype(np.int32),
-        ranking=spread(slots, -1.0).astype(slot_dtype(candidates)),
+        ranking=spread(slots, -1.0).astype(index_dtype(candidates)),
         clicks=spread(np.minimum(known, 1.0)),
         count=np.bincount(lists.query, weights=lists.count, minlength=candidates.n_queries)[queries].astype(np.int64),
         aggregated=True,

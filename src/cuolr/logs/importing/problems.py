@@ -11,7 +11,7 @@ from cuolr.types import Bools, Ints
 
 MAX_PROBLEMS = 20
 
-# The session of each problem of one kind, and how to say the one of this number.
+# The session of each problem of one kind, and the message of the problem of a given number.
 Found: TypeAlias = tuple[Ints, Callable[[int], str]]
 
 
@@ -20,7 +20,7 @@ def row_problems(rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterator[str]:
 
     Args:
         rows: As they are in the table, with their numbers.
-        shown: The same rows resolved, a null where there is a problem; see `log_import`.
+        shown: The same rows resolved, a null where there is a problem; see `table`.
     """
     no_impression = ~pl.col("impression")
     clicked = (pl.col("click") == 1).fill_null(False)
@@ -37,7 +37,7 @@ def row_problems(rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterator[str]:
             pl.col("impression") & pl.col("position").is_null()
         ),
         "doc_id: expected a document that the features have for query {query_id}, found {doc_id}": (
-            pl.col("impression") & pl.col("query").is_not_null() & pl.col("slot").is_null() & no_nul
+            pl.col("impression") & pl.col("query").is_not_null() & pl.col("index").is_null() & no_nul
         ),
         "click: expected 0 or 1, found {click}": pl.col("click").is_null(),
     }
@@ -72,7 +72,7 @@ def session_problems(shown: pl.DataFrame, session_ids: pl.Series) -> Iterator[st
     """
     rows = shown.filter(pl.col("session").is_not_null()) if shown["session"].null_count() else shown
     several = _several_queries(rows, len(session_ids))
-    # What is told already is not told again as the gap that it leaves, or as a document seen twice.
+    # Rows reported already are not reported again as a gap in positions, or as a repeated document.
     unplaced = np.zeros(len(session_ids), np.bool_)
     unplaced[rows.filter(pl.col("position").is_null())["session"].to_numpy()] = True
     kinds: list[Found] = [
@@ -98,7 +98,7 @@ def _several_queries(rows: pl.DataFrame, sessions: int) -> Bools:
 
 
 def _bad_positions(rows: pl.DataFrame, sessions: Bools) -> Iterator[Found]:
-    """Lists that do not start at 1, positions that are taken twice, and gaps, in some of the sessions."""
+    """Lists that do not start at 1, repeated positions, and gaps, in the given sessions."""
     session, position = _sorted_pairs(rows, "position", sessions)
     same, step = session[1:] == session[:-1], np.diff(position)
     late = np.flatnonzero(np.concatenate([[True], ~same])[: len(session)] & (position != 1))
@@ -110,18 +110,18 @@ def _bad_positions(rows: pl.DataFrame, sessions: Bools) -> Iterator[Found]:
 
 
 def _repeated_documents(rows: pl.DataFrame, sessions: Bools) -> Found:
-    session, slot = _sorted_pairs(rows, "slot", sessions)
-    again = np.flatnonzero((session[1:] == session[:-1]) & (slot[1:] == slot[:-1])) + 1
+    session, index = _sorted_pairs(rows, "index", sessions)
+    again = np.flatnonzero((session[1:] == session[:-1]) & (index[1:] == index[:-1])) + 1
 
     def text(i: int) -> str:
-        same = rows.filter(pl.col("session") == session[again[i]], pl.col("slot") == slot[again[i]])
+        same = rows.filter(pl.col("session") == session[again[i]], pl.col("index") == index[again[i]])
         return f"the same document at the positions {', '.join(map(str, same['position'].sort()))}"
 
     return session[again], text
 
 
 def _sorted_pairs(rows: pl.DataFrame, name: str, sessions: Bools) -> tuple[Ints, Ints]:
-    """The rows of some of the sessions, sorted: their session, and their value of a column where it is known.
+    """The rows of the given sessions, sorted: their session, and their value of a column where it is known.
 
     As one number each: sorting a table of tens of millions of rows would take several times its memory.
     """

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.config import Range, check_arguments
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
-from cuolr.errors import InputError, check_at_least
+from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import slot_dtype
+from cuolr.logs.columns import index_dtype
 from cuolr.logs.importing.problems import row_problems, session_problems
 from cuolr.logs.log_folder import one_each
 from cuolr.types import Candidates
@@ -45,7 +46,7 @@ def read_log_table(table: Table, candidates: Candidates, k: int | None = None) -
         InputError: With all problems, the first 20 of each kind.
     """
     if k is not None:
-        check_at_least("k", k, 1)
+        check_arguments(k=(k, Range(1)))
     place = Path(table) if is_path(table) else "the table"
     rows = _scan(table, place)
     with read_errors(place):
@@ -99,7 +100,7 @@ def _resolve(rows: pl.LazyFrame, sessions: pl.DataFrame, candidates: Candidates)
     """Numbers for ids, and for all else; a null says that there is none.
 
     Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that
-    character, which NumPy drops at the end), session, query, slot, position, click, and the optional ones.
+    character, which NumPy drops at the end), session, query, index, position, click, and the optional ones.
     """
     queries, documents = _index(candidates)
     numbered = (
@@ -128,7 +129,7 @@ def _resolve(rows: pl.LazyFrame, sessions: pl.DataFrame, candidates: Candidates)
         columns["reward"] = _where(reward, reward.cast(pl.Float32).is_finite(), pl.Float32)
     if "timestamp" in schema:
         columns["timestamp"] = _plain_time(schema["timestamp"])
-    return numbered.select(ROW, "session", "query", "slot", **columns)
+    return numbered.select(ROW, "session", "query", "index", **columns)
 
 
 def _index(candidates: Candidates) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -137,9 +138,9 @@ def _index(candidates: Candidates) -> tuple[pl.DataFrame, pl.DataFrame]:
         raise InputError("the features come without document ids, by which the log could name documents")
     queries = pl.DataFrame({"query_id": candidates.query_ids, "query": np.arange(candidates.n_queries, dtype=np.int32)})
     query = candidates.query_of_document
-    slots = np.arange(candidates.n_documents) - candidates.offsets[query]
+    index = np.arange(candidates.n_documents) - candidates.offsets[query]
     documents = pl.DataFrame(
-        {"query": query.astype(np.int32), "doc_id": candidates.document_ids, "slot": slots.astype(np.int32)}
+        {"query": query.astype(np.int32), "doc_id": candidates.document_ids, "index": index.astype(np.int32)}
     ).filter(pl.col("doc_id") != "")
     repeated = documents.filter(pl.struct("query", "doc_id").is_duplicated())
     if len(repeated):
@@ -204,7 +205,7 @@ def _fill(shown: pl.DataFrame, candidates: Candidates, sessions: int, k: int | N
     return ClickLog(
         candidates=candidates,
         query=query,
-        ranking=lists("slot", slot_dtype(candidates), -1),
+        ranking=lists("index", index_dtype(candidates), -1),
         clicks=lists("click", np.uint8, 0),
         count=one_each(sessions),
         logging_propensity=lists("logging_propensity", np.float32, 1) if "logging_propensity" in known else None,
