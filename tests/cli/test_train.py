@@ -287,7 +287,7 @@ def test_a_model_is_not_overwritten_unless_asked_for(run: Run, log: Path, tmp_pa
     train(run, log, tmp_path / "model")
     refused = train(run, log, tmp_path / "model", "--seed", 2)
     assert refused.status == 2
-    assert "give --resume to go on, or --overwrite to start anew" in refused.err.replace("\n", " ")
+    assert "resume it (--resume), or allow overwriting (--overwrite)" in refused.err.replace("\n", " ")
     assert train(run, log, tmp_path / "model", "--seed", 2, "--overwrite").status == 0
     assert description(tmp_path / "model")["provenance"]["settings"]["training"]["seed"] == 2
 
