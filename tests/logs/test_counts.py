@@ -85,6 +85,20 @@ def test_the_top_of_all_lists_is_counted_as_if_they_ended_there() -> None:
     np.testing.assert_array_equal(first, second)
 
 
+def test_positions_that_no_list_fills_are_left_out() -> None:
+    log = small_log(rows=200)
+    wide = replace(
+        log,
+        ranking=np.pad(log.ranking, ((0, 0), (0, 2)), constant_values=-1),
+        clicks=np.pad(log.clicks, ((0, 0), (0, 2))),
+    )
+    counts, of_wide = ClickCounts.of(log), ClickCounts.of(wide)
+    assert of_wide.lists.k == log.k
+    np.testing.assert_array_equal(of_wide.cells, counts.cells)
+    nothing = replace(log, ranking=np.full_like(log.ranking, -1), clicks=np.zeros_like(log.clicks))
+    assert ClickCounts.of(nothing).lists.k == 1
+
+
 def test_an_aggregated_log_has_no_last_click() -> None:
     log = small_log(rows=200)
     counts, aggregated = ClickCounts.of(log), ClickCounts.of(aggregate(log))

@@ -154,7 +154,6 @@ def test_a_log_that_shows_nothing_is_refused() -> None:
 def test_k_is_10_or_the_length_of_the_lists_or_as_given() -> None:
     log = log_of(LOGGER, sessions=3_000)
     short = cut(log, np.full(len(log), 4))
-    short = replace(short, ranking=short.ranking[:, :4], clicks=short.clicks[:, :4])
     assert [assess(BETTER, log).k, assess(BETTER, short).k, assess(BETTER, log, k=3).k] == [10, 4, 3]
 
 

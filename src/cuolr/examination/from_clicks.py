@@ -77,8 +77,8 @@ class ExaminationModel:
 
         1. The effect of the last click above, from clicks on one document in one list: groups (list, position).
         2. The effect of the position, from clicks on the documents of one list: groups (list), with the exposure of
-           step 1. Documents differ, and the logging policy ranked better ones above. Its score l is a covariate with one
-           slope β, which is identified because the scores at one position differ from list to list.
+           step 1. Documents differ, and the logging policy ranked better ones above. Its score l is a covariate with
+           one slope β, which is identified because the scores at one position differ from list to list.
         3. Where documents were shown at several positions, both effects from clicks on one document in all lists:
            groups (document), without l. The table of steps 1 and 2 is the prior mean. It is kept as it is where too few
            clicks are on such documents: they would add noise.

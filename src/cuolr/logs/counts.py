@@ -33,7 +33,7 @@ class ClickCounts:
     click above.
 
     Attributes:
-        lists: The L distinct lists of the log, aggregated.
+        lists: The L distinct lists of the log, aggregated, up to the last position that any of them fills.
         cells: [n] the numbers of the cells that occur, ascending.
         impressions: [n] sessions.
         clicks: [n] the sessions among them with a click at k.
@@ -51,7 +51,8 @@ class ClickCounts:
         Of a log with more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
         """
         # Lists of two logging policies, or in two contexts, are one list.
-        log = _sample_of_lists(replace(log, logging_propensity=None, page_position=None, context={}))
+        log = replace(log, logging_propensity=None, page_position=None, context={})
+        log = _sample_of_lists(_top(log, _last_position(log)))
         lists = aggregate(log)
         if log.aggregated:
             cells = _cells(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]
@@ -97,10 +98,7 @@ class ClickCounts:
         row, position, last = self.coordinates()
         kept = position < k
         cells = (row[kept] * k + position[kept]) * (k + 1) + last[kept]
-        columns: dict[str, Any] = {
-            name: values[:, :k] for name, values in self.lists.columns.items() if values.ndim == 2
-        }
-        return ClickCounts(replace(self.lists, **columns), cells, self.impressions[kept], self.clicks[kept])
+        return ClickCounts(_top(self.lists, k), cells, self.impressions[kept], self.clicks[kept])
 
     def dense(self, rows: IntegerArray) -> tuple[Floats, Floats]:
         """[R, K, K + 1] impressions and clicks of these lists, 0 in cells that do not occur."""
@@ -143,6 +141,20 @@ def _count_sessions(log: ClickLog, lists: ClickLog) -> Counts:
             counts = [_merged(counts)]
             cells_after_merge = len(counts[0][0])
     return _merged(counts)
+
+
+def _top(log: ClickLog, k: int) -> ClickLog:
+    """The first k positions of all rows."""
+    columns: dict[str, Any] = {name: values[:, :k] for name, values in log.columns.items() if values.ndim == 2}
+    return replace(log, **columns) if k < log.k else log
+
+
+def _last_position(log: ClickLog) -> int:
+    """The last position, from 1, at which any row shows a document; at least 1."""
+    filled = np.zeros(log.k, np.bool_)
+    for start in range(0, len(log), SESSIONS_AT_A_TIME):
+        filled |= (log.ranking[start : start + SESSIONS_AT_A_TIME] >= 0).any(axis=0)
+    return int(np.max(np.flatnonzero(filled), initial=0)) + 1
 
 
 def _sample_of_lists(log: ClickLog) -> ClickLog:

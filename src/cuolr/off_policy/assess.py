@@ -70,9 +70,9 @@ def evaluate_off_policy(
     policy: RankingPolicy, log: ClickLog, k: int | None = None, on: EvaluatedQueries = ALL_QUERIES
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
-    k = min(DEFAULT_K, log.k) if k is None else min(k, int(log.candidates.sizes.max()))
     counts = ClickCounts.of(log)
     lists = counts.lists
+    k = min(DEFAULT_K, lists.k) if k is None else min(k, int(log.candidates.sizes.max()))
     queries = np.unique(lists.query[lists.where.any(axis=1)]).astype(np.int64)
     if not len(queries):
         raise InputError("expected a log that shows documents, found none in any session")

@@ -93,6 +93,10 @@ class OffPolicyEvaluation:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it; the ends of an infinite interval are None."""
-        ends = [end if np.isfinite(end) else None for end in self.interval]
-        said = {"recommendation": self.recommendation, "reason": self.reason}
-        return {**dataclasses.asdict(self), "interval": ends, **said}
+        return {
+            **dataclasses.asdict(self),
+            "interval": [end if np.isfinite(end) else None for end in self.interval],
+            "examination": [list(row) for row in self.examination],
+            "recommendation": self.recommendation,
+            "reason": self.reason,
+        }

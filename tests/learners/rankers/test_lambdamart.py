@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuolr.learners.rankers.lambdamart import DOCUMENTS_PER_THREAD, LEVELS, GradedLists, LambdaMartRanker
+from cuolr.learners.rankers.lambdamart import DOCUMENTS_PER_THREAD, LEVELS, LambdaMartRanker, QueryGroups
 from tests.learners.rankers.small_targets import NORMALISER, small_targets
 
 TARGETS = small_targets(lists=80)
@@ -11,13 +11,13 @@ FEATURES = TARGETS.features.numpy()
 PARAMETERS: dict[str, Any] = {"num_leaves": 7, "learning_rate": 0.1, "min_data_in_leaf": 5, "num_threads": 1, "seed": 1}
 
 
-def new_ranker(lists: GradedLists | None = None, **parameters: Any) -> LambdaMartRanker:
-    lists = GradedLists.of(TARGETS, float(TARGETS.target.max())) if lists is None else lists
+def new_ranker(lists: QueryGroups | None = None, **parameters: Any) -> LambdaMartRanker:
+    lists = QueryGroups.of(TARGETS, float(TARGETS.target.max())) if lists is None else lists
     return LambdaMartRanker(lists, {**PARAMETERS, **parameters}, NORMALISER)
 
 
 def test_targets_become_grades_with_linear_gain() -> None:
-    lists = GradedLists.of(TARGETS, highest=1.0)
+    lists = QueryGroups.of(TARGETS, highest=1.0)
     expected = [
         round(LEVELS * float(TARGETS.target[row, place]))
         for row, place in zip(*np.nonzero(TARGETS.where.numpy()), strict=True)
@@ -74,7 +74,7 @@ def test_grades_may_be_given_with_the_position_of_each_document() -> None:
     sizes = np.full(200, 2)
     spread = {}
     for name, where in (("with", position), ("without", None)):
-        ranker = new_ranker(GradedLists(features, clicks, sizes, position=where))
+        ranker = new_ranker(QueryGroups(features, clicks, sizes, position=where))
         for _ in range(20):
             ranker.step()
         spread[name] = np.ptp(ranker.score(features))
@@ -85,5 +85,5 @@ def test_grades_may_be_given_with_the_position_of_each_document() -> None:
 def test_a_thread_is_used_for_so_many_documents(documents: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cuolr.learners.rankers.lambdamart.DOCUMENTS_PER_THREAD", DOCUMENTS_PER_THREAD // 100)
     n = documents // 100
-    lists = GradedLists(np.ones((n, 1), np.float32), np.zeros(n, np.int8), np.ones(n, np.int64))
+    lists = QueryGroups(np.ones((n, 1), np.float32), np.zeros(n, np.int8), np.ones(n, np.int64))
     assert new_ranker(lists, num_threads=4).policy().threads == threads

@@ -9,7 +9,7 @@ import numpy as np
 from cuolr.config import Range, SettingError, check_ranges
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.rankers.base_ranker import BaseRanker
-from cuolr.learners.rankers.lambdamart import GradedLists, LambdaMartRanker
+from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups
 from cuolr.learners.rankers.linear import LinearRanker
 from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
 from cuolr.learners.rankers.targets import Targets, TargetSampler
@@ -83,7 +83,7 @@ class CrossFittedEnsemble:
         def ranker(kind: RankerKind, i: int) -> BaseRanker:
             if kind == "lambdamart":
                 parameters = _lightgbm_parameters(config, threads, seed + i)
-                return LambdaMartRanker(GradedLists.of(targets.select(others[i]), highest), parameters, normaliser)
+                return LambdaMartRanker(QueryGroups.of(targets.select(others[i]), highest), parameters, normaliser)
             batch_of = TargetSampler(targets, others[i], config.lists_per_step, seed, stream=i)
             n_features = targets.features.shape[1]
             if kind == "linear":

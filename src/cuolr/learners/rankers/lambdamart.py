@@ -20,7 +20,7 @@ DOCUMENTS_PER_THREAD = 50_000
 
 
 @dataclass(frozen=True)
-class GradedLists:
+class QueryGroups:
     """Documents with integer grades, list after list, as LightGBM takes them.
 
     Attributes:
@@ -61,7 +61,7 @@ class GradedLists:
 class LambdaMartRanker(BaseRanker):
     """LambdaMART (Burges 2010): a step is one more tree."""
 
-    def __init__(self, lists: GradedLists, parameters: Mapping[str, Any], normaliser: Normaliser) -> None:
+    def __init__(self, lists: QueryGroups, parameters: Mapping[str, Any], normaliser: Normaliser) -> None:
         """A ranker without a tree.
 
         Args:
