@@ -17,10 +17,11 @@ from cuolr import click_model, fit_ranksvm, generate_splits, simulate
 from cuolr.cli.terminal import show_table
 from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.data.normalise import Normaliser
-from cuolr.examination.from_clicks import fit_examination
-from cuolr.learners.factored.click_rates import ShownLists
+from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog
-from cuolr.policies.logging_policy import imitate_logger
+from cuolr.logs.counts import ClickCounts
+from cuolr.logs.scaled_documents import ScaledDocuments
+from cuolr.policies.logging_policy import LoggingPolicyModel
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import ScoringPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
@@ -52,9 +53,10 @@ class Error:
 def error_of(log: ClickLog, users: str) -> Error:
     """Of the table that is learned from a log of such users."""
     normaliser = Normaliser.fit("log-min-max", log.candidates)
-    shown = ShownLists.of(log, normaliser)
-    scores = imitate_logger(shown.counted.lists, normaliser, seed=0, parts=3).scores(shown.features)
-    table = np.log(fit_examination(shown.counted, scores[shown.documents]).table)
+    counts = ClickCounts.of(log)
+    shown = ScaledDocuments.of(counts.lists, normaliser)
+    scores = LoggingPolicyModel.fit(counts.lists, normaliser, seed=0, folds=3).scores(shown.features)
+    table = np.log(ExaminationModel.from_counts(counts, scores[shown.documents]).probabilities())
     found = table[:POSITIONS, 0], np.array([table[k, k] for k in range(1, POSITIONS)])
     return Error(*(float(np.nanmean(np.abs(f - t))) for f, t in zip(found, TRUTH[users], strict=True)))
 

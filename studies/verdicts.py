@@ -17,7 +17,7 @@ import tyro
 from cuolr import Ranker, click_model, evaluate, fit_ranksvm, simulate
 from cuolr.cli.options import DataOptions
 from cuolr.cli.terminal import show_table
-from cuolr.off_policy.assess import Readiness
+from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.skyline import only_shown
 from cuolr.types import RankingDataset
@@ -41,8 +41,8 @@ class Judged:
 
     logger: Logger
     click_model: str
-    own: Readiness
-    second: Readiness
+    own: OffPolicyEvaluation
+    second: OffPolicyEvaluation
     truth: float
 
 
@@ -71,8 +71,8 @@ def rows_of(judged: Iterator[Judged]) -> Iterator[list[str]]:
             f"{found.logger.name} logger, {found.click_model.upper()}",
             f"{found.own.never_shown:.0%}",
             f"{found.own.overlap:.0%}",
-            "–" if found.own.logged_order is None else f"{found.own.logged_order:.0%}",
-            *(f"{said.verdict}: {said.gain:+.1%} ({said.interval_text})" for said in (found.own, found.second)),
+            "–" if found.own.logging_policy_share is None else f"{found.own.logging_policy_share:.0%}",
+            *(f"{said.recommendation}: {said.gain:+.1%} ({said.interval_text})" for said in (found.own, found.second)),
             f"{found.truth:+.1%}",
         ]
 

@@ -155,7 +155,7 @@ def test_it_says_whether_it_is_ready_and_knows_the_log_that_it_was_fitted_on(log
     own = ranker.assess(log)
     every_query = len(np.unique(log.query))
     assert own.queries == max(1, round(0.1 * every_query))
-    assert own.verdict == "keep", "too few"
+    assert own.recommendation == "keep", "too few"
     assert ranker.assess(aggregate(log)).queries == own.queries, "however it is written down"
     assert ranker.assess(log.select(np.random.default_rng(0).permutation(len(log)))).queries == own.queries
     other = ranker.assess(replace(log, clicks=1 - log.clicks))

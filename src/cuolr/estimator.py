@@ -9,8 +9,8 @@ from cuolr.evaluation.evaluate import score_on
 from cuolr.evaluation.trec import document_names
 from cuolr.examination.propensities import Propensities, read_propensities
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.identity import digest_of_clicks
-from cuolr.off_policy.assess import Readiness, assess, assess_on_own_log
+from cuolr.off_policy.assess import assess
+from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.store import load_policy, provenance_of, save_policy
 from cuolr.training.fit import FitRequest, Validation, fit
@@ -169,17 +169,14 @@ class Ranker:
         ids[ranking < 0] = ""
         return ids
 
-    def assess(self, log: ClickLog, k: int | None = None) -> Readiness:
+    def assess(self, log: ClickLog, k: int | None = None) -> OffPolicyEvaluation:
         """Evaluate the policy off-policy: what would it gain over the logging policy? No labels are needed.
 
         Args:
             log: Best one that it was not fitted on. Of the log that it was fitted on, just the held-out queries count.
             k: How many of its documents are compared with the log; None = 10, or the length of the log's lists.
         """
-        policy, provenance = self.policy_, self.result_.provenance
-        if digest_of_clicks(log) != provenance.get("log", {}).get("clicks_sha256"):
-            return assess(policy, log, k)
-        return assess_on_own_log(policy, log, provenance["settings"], k)
+        return assess(self.policy_, log, k, self.result_.provenance)
 
     def save(self, folder: Path | str) -> None:
         """Write the model to a folder; `Ranker.load` reads it, and so do `cuolr rank` and `cuolr evaluate`."""

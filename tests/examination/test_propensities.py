@@ -9,8 +9,9 @@ from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.randomisation import randomise
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities, known_values, read_propensities, save_propensities
+from cuolr.training.base_learner import LEARNERS
 from tests.data.small_data import dataset_of
-from tests.test_architecture import modules_reached, project_sources
+from tests.test_architecture import names_in, project_sources
 
 
 def written(tmp_path: Path, content: Any) -> Path:
@@ -124,12 +125,11 @@ def test_positions_that_are_needed_must_be_known() -> None:
         known_values(estimate, 4, "examination")
 
 
-def test_only_the_two_learners_that_weight_by_it_can_open_the_file() -> None:
-    sources = project_sources()
-    learners = {module for module in sources if module.startswith("cuolr.learners.")}
-    openers = {module for module in learners if "cuolr.examination.propensities" in modules_reached(module, sources)}
-    assert openers == {"cuolr.learners.counterfactual.ipw", "cuolr.learners.counterfactual.cm_ipw"}
-    names = {
-        module for module in learners if "propensity.json" in sources[module] or "PROPENSITY_FILE" in sources[module]
-    }
-    assert names == set()
+def test_only_learners_that_take_propensities_use_them_and_none_reads_the_file() -> None:
+    taking = {name for name in LEARNERS.names() if LEARNERS.get(name).takes_propensities}
+    assert taking == {"ipw", "cm-ipw"}
+    sources = {name: source for name, source in project_sources().items() if name.startswith("cuolr.learners.")}
+    using = {module for module, source in sources.items() if "propensities" in names_in(source)}
+    assert using == {"cuolr.learners.counterfactual.ipw", "cuolr.learners.counterfactual.cm_ipw"}
+    readers = {"read_propensities", "PROPENSITY_FILE"}
+    assert [module for module, source in sources.items() if names_in(source) & readers] == []

@@ -7,12 +7,12 @@ import pytest
 from cuolr.logs import counts as module
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.counts import count_lists, last_click_above
+from cuolr.logs.counts import ClickCounts, last_click_above
 from tests.small_log import small_log
 
 
 def plain_counts(log: ClickLog, query: int, ranking: list[int]) -> dict[tuple[int, int], list[int]]:
-    """Session by session: how often a position was passed and clicked, by the last click above."""
+    """Session by session: impressions and clicks of each position, by the last click above."""
     counts: dict[tuple[int, int], list[int]] = {}
     for row in range(len(log)):
         if log.query[row] != query or log.ranking[row].tolist() != ranking:
@@ -21,10 +21,10 @@ def plain_counts(log: ClickLog, query: int, ranking: list[int]) -> dict[tuple[in
         for position in range(log.k):
             if log.ranking[row, position] < 0:
                 break
-            passed = counts.setdefault((position, last), [0, 0])
-            passed[0] += 1
+            cell = counts.setdefault((position, last), [0, 0])
+            cell[0] += 1
             if log.clicks[row, position]:
-                passed[1] += 1
+                cell[1] += 1
                 last = position + 1
     return counts
 
@@ -36,80 +36,117 @@ def test_the_last_click_above_a_position_is_never_its_own() -> None:
 
 def test_counts_are_those_of_a_loop_over_sessions() -> None:
     log = small_log(rows=200)
-    counted = count_lists(log)
-    assert counted.passed.sum() == log.where.sum()
-    passed, clicked = counted.dense(np.arange(len(counted.lists)))
-    for row in range(len(counted.lists)):
-        expected = plain_counts(log, int(counted.lists.query[row]), counted.lists.ranking[row].tolist())
+    counts = ClickCounts.of(log)
+    assert counts.impressions.sum() == log.where.sum()
+    impressions, clicks = counts.dense(np.arange(len(counts.lists)))
+    for row in range(len(counts.lists)):
+        expected = plain_counts(log, int(counts.lists.query[row]), counts.lists.ranking[row].tolist())
         found = {
-            (position, last): [int(passed[row, position, last]), int(clicked[row, position, last])]
-            for position, last in zip(*np.nonzero(passed[row]), strict=True)
+            (position, last): [int(impressions[row, position, last]), int(clicks[row, position, last])]
+            for position, last in zip(*np.nonzero(impressions[row]), strict=True)
         }
         assert found == expected
 
 
-def test_some_lists_are_as_among_all_in_any_order_and_twice() -> None:
-    counted = count_lists(small_log(rows=200))
-    every, rows = counted.dense(np.arange(len(counted.lists))), np.array([7, 0, 7, len(counted.lists) - 1])
-    for some, whole in zip(counted.dense(rows), every, strict=True):
+def test_dense_counts_of_selected_lists_are_those_among_all_in_any_order_and_twice() -> None:
+    counts = ClickCounts.of(small_log(rows=200))
+    every, rows = counts.dense(np.arange(len(counts.lists))), np.array([7, 0, 7, len(counts.lists) - 1])
+    for some, whole in zip(counts.dense(rows), every, strict=True):
         np.testing.assert_array_equal(some, whole[rows])
 
 
 def test_sums_by_position_forget_the_last_click() -> None:
-    counted = count_lists(small_log(rows=200))
-    passed, clicked = counted.dense(np.arange(len(counted.lists)))
-    np.testing.assert_array_equal(counted.by_position(counted.passed), passed.sum(axis=2))
-    np.testing.assert_array_equal(counted.by_position(counted.clicked), clicked.sum(axis=2))
+    counts = ClickCounts.of(small_log(rows=200))
+    impressions, clicks = counts.dense(np.arange(len(counts.lists)))
+    np.testing.assert_array_equal(counts.by_position(counts.impressions), impressions.sum(axis=2))
+    np.testing.assert_array_equal(counts.by_position(counts.clicks), clicks.sum(axis=2))
 
 
-def test_in_an_aggregated_log_no_click_is_above() -> None:
+def test_sums_by_document_are_those_of_a_loop_over_impressions() -> None:
     log = small_log(rows=200)
-    counted, aggregated = count_lists(log), count_lists(aggregate(log))
-    np.testing.assert_array_equal(aggregated.cases % (log.k + 1), 0)
-    for of_sessions, of_lists in ((counted.passed, aggregated.passed), (counted.clicked, aggregated.clicked)):
-        np.testing.assert_allclose(aggregated.by_position(of_lists), counted.by_position(of_sessions), rtol=1e-6)
+    counts = ClickCounts.of(log)
+    expected = np.zeros(log.candidates.n_documents)
+    for row, position in zip(*np.nonzero(log.where), strict=True):
+        document = log.candidates.offsets[log.query[row]] + log.ranking[row, position]
+        expected[document] += log.clicks[row, position]
+    np.testing.assert_array_equal(counts.by_document(counts.by_position(counts.clicks)), expected)
+
+
+def test_the_top_of_all_lists_is_counted_as_if_they_ended_there() -> None:
+    log = small_log(rows=200)
+    cut = replace(log, ranking=log.ranking[:, :3], clicks=log.clicks[:, :3])
+    top, expected = ClickCounts.of(log).top(3), ClickCounts.of(cut)
+    assert top.lists.k == 3
+    for mine, theirs in ((top.impressions, expected.impressions), (top.clicks, expected.clicks)):
+        np.testing.assert_array_equal(
+            top.by_document(top.by_position(mine)), expected.by_document(expected.by_position(theirs))
+        )
+    first, second = (np.bincount(counts.coordinates()[2], counts.impressions) for counts in (top, expected))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_positions_that_no_list_fills_are_left_out() -> None:
+    log = small_log(rows=200)
+    wide = replace(
+        log,
+        ranking=np.pad(log.ranking, ((0, 0), (0, 2)), constant_values=-1),
+        clicks=np.pad(log.clicks, ((0, 0), (0, 2))),
+    )
+    counts, of_wide = ClickCounts.of(log), ClickCounts.of(wide)
+    assert of_wide.lists.k == log.k
+    np.testing.assert_array_equal(of_wide.cells, counts.cells)
+    nothing = replace(log, ranking=np.full_like(log.ranking, -1), clicks=np.zeros_like(log.clicks))
+    assert ClickCounts.of(nothing).lists.k == 1
+
+
+def test_an_aggregated_log_has_no_last_click() -> None:
+    log = small_log(rows=200)
+    counts, aggregated = ClickCounts.of(log), ClickCounts.of(aggregate(log))
+    np.testing.assert_array_equal(aggregated.cells % (log.k + 1), 0)
+    for of_sessions, of_lists in ((counts.impressions, aggregated.impressions), (counts.clicks, aggregated.clicks)):
+        np.testing.assert_allclose(aggregated.by_position(of_lists), counts.by_position(of_sessions), rtol=1e-6)
 
 
 def test_no_more_is_held_than_was_shown() -> None:
     log = small_log(rows=200)
-    assert len(count_lists(log).cases) <= log.where.sum()
+    assert len(ClickCounts.of(log).cells) <= log.where.sum()
 
 
-def test_lists_of_two_loggers_are_one_list() -> None:
+def test_the_same_list_of_two_logging_policies_is_one_list() -> None:
     log = small_log(rows=60)
     propensity = np.where(log.where, 0.5, 0.0).astype(np.float32)
     propensity[::2] /= 2
-    assert len(count_lists(replace(log, logging_propensity=propensity)).lists) == len(count_lists(log).lists)
+    assert len(ClickCounts.of(replace(log, logging_propensity=propensity)).lists) == len(ClickCounts.of(log).lists)
 
 
 def test_many_sessions_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     log = small_log(rows=300)
-    whole = count_lists(log)
+    whole = ClickCounts.of(log)
     monkeypatch.setattr("cuolr.logs.counts.SESSIONS_AT_A_TIME", 7)
-    in_parts = count_lists(log)
-    np.testing.assert_array_equal(in_parts.cases, whole.cases)
-    np.testing.assert_array_equal(in_parts.passed, whole.passed)
-    np.testing.assert_array_equal(in_parts.clicked, whole.clicked)
+    in_parts = ClickCounts.of(log)
+    np.testing.assert_array_equal(in_parts.cells, whole.cells)
+    np.testing.assert_array_equal(in_parts.impressions, whole.impressions)
+    np.testing.assert_array_equal(in_parts.clicks, whole.clicks)
 
 
-def test_counting_part_by_part_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merging_the_counts_of_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     log = small_log(rows=200)
-    whole = count_lists(log)
+    whole = ClickCounts.of(log)
     monkeypatch.setattr(module, "SESSIONS_AT_A_TIME", 7)
-    monkeypatch.setattr(module, "CASES_BEFORE_MERGE", 20)
-    parts = count_lists(log)
-    for name in ("cases", "passed", "clicked"):
+    monkeypatch.setattr(module, "CELLS_BEFORE_MERGE", 20)
+    parts = ClickCounts.of(log)
+    for name in ("cells", "impressions", "clicks"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
 
 
-def test_of_too_many_lists_some_are_counted_and_of_repeated_ones_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_lists_a_sample_is_counted_with_all_their_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     log = small_log(rows=200)
     lists = len(aggregate(log))
     monkeypatch.setattr(module, "MAX_LISTS", lists)
     repeated = log.select(np.repeat(np.arange(200), 3))
-    assert count_lists(repeated).lists.sessions == 600
+    assert ClickCounts.of(repeated).lists.sessions == 600
     monkeypatch.setattr(module, "MAX_LISTS", lists // 2)
-    some = count_lists(repeated).lists
+    some = ClickCounts.of(repeated).lists
     assert lists // 4 < len(some) < 3 * lists // 4
     whole = {(query, tuple(ranking)): count for query, ranking, count in rows_of(aggregate(repeated))}
     assert all(whole[query, tuple(ranking)] == count for query, ranking, count in rows_of(some)), "with all sessions"

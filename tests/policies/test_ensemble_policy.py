@@ -5,7 +5,7 @@ import pytest
 
 from cuolr.data.normalise import Normaliser
 from cuolr.networks.layers import DocumentNetwork, seeded
-from cuolr.policies.ensemble_policy import BlendPolicy
+from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.random_policy import RandomPolicy
@@ -25,32 +25,44 @@ def members() -> tuple[LinearPolicy, NetworkPolicy]:
 def test_the_score_is_the_weighted_sum() -> None:
     linear, network = members()
     expected = 0.3 * linear.score(CANDIDATES) + 2 * network.score(CANDIDATES)
-    np.testing.assert_allclose(BlendPolicy([linear, network], [0.3, 2]).score(CANDIDATES), expected, rtol=1e-5)
+    np.testing.assert_allclose(EnsemblePolicy([linear, network], [0.3, 2]).score(CANDIDATES), expected, rtol=1e-5)
 
 
-def test_a_member_of_weight_0_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_of_weight_0_is_not_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     linear, network = members()
-    monkeypatch.setattr(NetworkPolicy, "score_scaled", lambda *_: pytest.fail("was asked"))
-    scores = BlendPolicy([linear, network], [1, 0]).score(CANDIDATES)
+    monkeypatch.setattr(NetworkPolicy, "score_scaled", lambda *_: pytest.fail("was evaluated"))
+    scores = EnsemblePolicy([linear, network], [1, 0]).score(CANDIDATES)
     np.testing.assert_array_equal(scores, linear.score(CANDIDATES))
 
 
 def test_it_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
-    policy = BlendPolicy([*members(), members()[0]], [0.3, 2, 0.1])
+    policy = EnsemblePolicy([*members(), members()[0]], [0.3, 2, 0.1], logging_policy_members=[2])
     save_policy(policy, tmp_path / "model")
     loaded = load_policy(tmp_path / "model")
-    assert isinstance(loaded, BlendPolicy)
+    assert isinstance(loaded, EnsemblePolicy)
     assert loaded.weights == policy.weights
+    assert loaded.logging_policy_members == (2,)
+    assert loaded.examination is None
     np.testing.assert_array_equal(loaded.rank(CANDIDATES, 5), policy.rank(CANDIDATES, 5))
 
 
 @pytest.mark.parametrize("weights", [[], [1.0]])
 def test_a_weight_for_each_member_is_needed(weights: list[float]) -> None:
     with pytest.raises(ValueError, match="a weight for each of one or more members"):
-        BlendPolicy(list(members()) if weights else [], weights)
+        EnsemblePolicy(list(members()) if weights else [], weights)
 
 
 def test_a_saved_member_that_scores_no_documents_is_refused() -> None:
     settings = {"weights": [1.0], "members": [{"policy": "random", "settings": RandomPolicy(1).settings()}]}
     with pytest.raises(ValueError, match="member 1: expected a policy that scores documents, found random"):
-        BlendPolicy.from_parts({}, settings)
+        EnsemblePolicy.from_parts({}, settings)
+
+
+def test_the_examination_of_the_training_log_is_saved_with_it_and_does_not_affect_scores(tmp_path: Path) -> None:
+    table = np.array([[1.0, np.nan, np.nan], [0.6, 0.3, np.nan]])
+    policy = EnsemblePolicy(members(), [0.3, 2], examination=table)
+    save_policy(policy, tmp_path / "model")
+    loaded = load_policy(tmp_path / "model")
+    assert isinstance(loaded, EnsemblePolicy)
+    np.testing.assert_array_equal(loaded.examination, table)
+    np.testing.assert_array_equal(loaded.score(CANDIDATES), EnsemblePolicy(members(), [0.3, 2]).score(CANDIDATES))

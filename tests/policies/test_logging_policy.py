@@ -7,7 +7,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.lambdamart_policy import LambdaMartPolicy
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.policies.logging_policy import agreement, fit_linear, fit_trees, imitate_logger
+from cuolr.policies.logging_policy import LoggingPolicyModel, agreement, clone_lambdamart, clone_linear
 from cuolr.policies.policy import rank_by_score
 from cuolr.types import Candidates
 from tests.small_log import small_candidates, small_log
@@ -27,20 +27,20 @@ def logged_by(weights: list[float], queries: int = 200, k: int = 4) -> ClickLog:
     )
 
 
-def test_it_ranks_as_the_logger_did() -> None:
+def test_the_clone_ranks_as_the_logging_policy_did() -> None:
     log = logged_by([1.0, -2.0, 0.5, 0.0])
-    learned = fit_linear(log, Normaliser.fit("min-max", log.candidates), seed=1)
+    learned = clone_linear(log, Normaliser.fit("min-max", log.candidates), seed=1)
     assert learned is not None
     same = learned.rank(log.candidates, 4) == log.ranking
     assert same[:, 0].mean() > 0.9
     assert same.mean() > 0.8
 
 
-def test_clicks_do_not_matter() -> None:
+def test_clicks_are_not_used() -> None:
     log = logged_by([1.0, -2.0, 0.5, 0.0])
     normaliser = Normaliser.fit("min-max", log.candidates)
     clicked = replace(log, clicks=np.where(log.ranking == log.ranking.max(axis=1)[:, None], 1, 0).astype(np.uint8))
-    first, second = fit_linear(log, normaliser, 1), fit_linear(clicked, normaliser, 1)
+    first, second = clone_linear(log, normaliser, 1), clone_linear(clicked, normaliser, 1)
     assert first is not None
     assert second is not None
     np.testing.assert_array_equal(first.weights, second.weights)
@@ -52,13 +52,13 @@ def test_a_row_that_stands_for_many_sessions_counts_as_often() -> None:
     often = replace(aggregated, count=np.arange(1, 31))
     repeated = log.select(np.repeat(np.arange(30), np.arange(1, 31)))
     normaliser = Normaliser.fit("min-max", log.candidates)
-    first, second = fit_linear(often, normaliser, 1), fit_linear(repeated, normaliser, 1)
+    first, second = clone_linear(often, normaliser, 1), clone_linear(repeated, normaliser, 1)
     assert first is not None
     assert second is not None
     np.testing.assert_allclose(first.weights, second.weights, rtol=1e-6)
 
 
-def test_lists_of_all_documents_of_one_document_say_nothing() -> None:
+def test_there_is_no_clone_where_no_document_is_shown_above_another() -> None:
     candidates = small_candidates(5, least=1, most=1)
     log = ClickLog(
         candidates,
@@ -67,11 +67,11 @@ def test_lists_of_all_documents_of_one_document_say_nothing() -> None:
         np.zeros((5, 1), np.uint8),
         np.ones(5, np.int64),
     )
-    assert fit_linear(log, Normaliser.fit("min-max", candidates), 1) is None
+    assert clone_linear(log, Normaliser.fit("min-max", candidates), 1) is None
 
 
 def logged_by_a_product(queries: int = 150, k: int = 4) -> ClickLog:
-    """Shown in the order of a product of two features, of which a linear ranker knows nothing."""
+    """Shown in the order of a product of two features, which no linear ranker reproduces."""
     candidates = small_candidates(queries, least=25, most=30)
     values = candidates.features - np.median(candidates.features, axis=0)
     ranking = rank_by_score(values[:, 0] * values[:, 1], candidates.offsets, k)
@@ -84,28 +84,28 @@ def logged_by_a_product(queries: int = 150, k: int = 4) -> ClickLog:
     )
 
 
-def test_a_linear_logger_is_imitated_by_one_linear_ranker() -> None:
+def test_a_linear_logging_policy_is_cloned_by_one_linear_ranker() -> None:
     log = logged_by([1.0, -2.0, 0.5, 0.0])
-    imitated = imitate_logger(log, Normaliser.fit("min-max", log.candidates), 1, parts=3)
-    assert len(set(imitated.imitations)) == 1
-    assert isinstance(imitated.imitations[0].ranker, LinearPolicy)
-    assert imitated.part is None
+    model = LoggingPolicyModel.fit(log, Normaliser.fit("min-max", log.candidates), 1, folds=3)
+    assert len(set(model.rankers)) == 1
+    assert isinstance(model.rankers[0].ranker, LinearPolicy)
+    assert model.fold is None
 
 
-def test_another_logger_is_imitated_by_trees_that_did_not_learn_from_their_part() -> None:
+def test_another_logging_policy_is_cloned_by_lambdamart_fitted_without_each_fold() -> None:
     log = logged_by_a_product()
     normaliser = Normaliser.fit("min-max", log.candidates)
-    imitated = imitate_logger(log, normaliser, 1, parts=3)
-    assert imitated.part is not None
-    linear = fit_linear(log, normaliser, 1)
+    model = LoggingPolicyModel.fit(log, normaliser, 1, folds=3)
+    assert model.fold is not None
+    linear = clone_linear(log, normaliser, 1)
     assert linear is not None
-    for part, imitation in enumerate(imitated.imitations):
-        new = np.flatnonzero(imitated.part == part)
-        assert agreement(imitation.ranker, log, new) > 0.6 > agreement(linear, log, new) + 0.2
+    for fold, clone in enumerate(model.rankers):
+        new = np.flatnonzero(model.fold == fold)
+        assert agreement(clone.ranker, log, new) > 0.6 > agreement(linear, log, new) + 0.2
         others = np.random.default_rng(1).permutation(np.unique(log.query))
-        again = fit_trees(log, others[imitated.part[others] != part], normaliser, 1 + part)
-        assert isinstance(imitation.ranker, LambdaMartPolicy)
-        assert again.model == imitation.ranker.model
+        again = clone_lambdamart(log, others[model.fold[others] != fold], normaliser, 1 + fold)
+        assert isinstance(clone.ranker, LambdaMartPolicy)
+        assert again.model == clone.ranker.model
 
 
 def test_agreement_is_ndcg_by_how_high_documents_stood() -> None:
@@ -125,3 +125,16 @@ def test_agreement_is_ndcg_by_how_high_documents_stood() -> None:
     first_query, second_query = 100 / (100 + 50 * second), (50 + 100 * second) / (100 + 50 * second)
     assert agreement(ranker, log, np.array([0, 1])) == pytest.approx((first_query + second_query) / 2)
     assert agreement(ranker, log, np.array([1])) == pytest.approx(second_query)
+
+
+def test_scores_are_standardised_and_those_of_no_model_are_0() -> None:
+    log = logged_by([1.0, -2.0, 0.5, 0.0])
+    normaliser = Normaliser.fit("min-max", log.candidates)
+    features = normaliser.apply(log.candidates).features
+    model = LoggingPolicyModel.fit(log, normaliser, 1, folds=3)
+    scores = model.scores(features)
+    assert scores.mean() == pytest.approx(0, abs=1e-9)
+    assert scores.std() == pytest.approx(1)
+    linear = model.rankers[0].ranker
+    assert np.corrcoef(scores, linear.score_scaled(features))[0, 1] == pytest.approx(1)
+    assert LoggingPolicyModel().scores(features).tolist() == [0.0] * len(features)

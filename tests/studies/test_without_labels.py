@@ -7,7 +7,7 @@ import pytest
 
 from cuolr import fit_ranksvm, generate_splits
 from cuolr.clicks.pbm import EYE_TRACKING
-from cuolr.off_policy.assess import Readiness
+from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from studies import verdicts
 
 # A document of grade 0, 1 or 2, once it is looked at.
@@ -32,7 +32,7 @@ def test_the_true_gain_is_of_the_shown_documents_in_the_models_order() -> None:
 
 
 def test_a_row_tells_what_is_said_and_what_is_true() -> None:
-    own = Readiness(47, 10, False, 0.13, 0.87, 0.02, (-0.049, 0.09), 0.15, 0.99, positions_told=False)
+    own = OffPolicyEvaluation(47, 10, False, 0.13, 0.87, 0.02, (-0.049, 0.09), 0.15, 0.99, identifiable=False)
     second = replace(own, queries=471, gain=0.098, interval=(0.078, 0.117))
     [row] = verdicts.rows_of(iter([verdicts.Judged(verdicts.LOGGERS[0], "pbm", own, second, 0.119)]))
     assert row[:4] == ["weak logger, PBM", "13%", "87%", "15%"]

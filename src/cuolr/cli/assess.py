@@ -1,20 +1,17 @@
 """`cuolr assess`: off-policy evaluation of a model on a click log, and a recommendation."""
 
 import json as json_format
-import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tyro
 
 from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
 from cuolr.files import atomic_file
-from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.log_folder import load_click_log
 
 if TYPE_CHECKING:
-    from cuolr.off_policy.assess import Readiness
+    from cuolr.off_policy.recommendation import OffPolicyEvaluation
 
 # By recommendation; 2 is bad input, as for every command.
 EXIT_STATUS = {"ship": 0, "test": 10, "keep": 11}
@@ -55,62 +52,39 @@ def assess(
     with spinner("evaluating"):
         found = _off_policy_evaluation(model, log, k)
     if json:
-        show_json(found)
+        show_json(found.as_dict())
     else:
         show_table(f"{model} on {log}", ["", ""], _rows(found))
-        show_text(f"{found['recommendation']}: {found['reason']}")
-    return EXIT_STATUS[found["recommendation"]]
+        show_text(f"{found.recommendation}: {found.reason}")
+    return EXIT_STATUS[found.recommendation]
 
 
-def _off_policy_evaluation(model: Path, log: Path, k: int | None) -> dict[str, Any]:
+def _off_policy_evaluation(model: Path, log: Path, k: int | None) -> "OffPolicyEvaluation":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
-    from cuolr.off_policy.assess import assess_on_own_log
     from cuolr.policies.store import load_policy, provenance_of
 
-    policy, provenance, sessions = load_policy(model), provenance_of(model), load_click_log(log)
-    if provenance.get("log", {}).get("clicks_sha256") == digest_of_clicks(sessions):
-        return _in_new_words(assess_on_own_log(policy, sessions, provenance["settings"], k))
-    return _in_new_words(assess_policy(policy, sessions, k))
+    return assess_policy(load_policy(model), load_click_log(log), k, provenance_of(model))
 
 
-def _in_new_words(found: "Readiness") -> dict[str, Any]:
-    """An off-policy evaluation in the field's words."""
-    return {
-        "recommendation": found.verdict,
-        "reason": found.reason,
-        "queries": found.queries,
-        "k": found.k,
-        "trained_on_these_queries": found.learned,
-        "identifiable": found.positions_told,
-        "never_shown": found.never_shown,
-        "overlap": found.overlap,
-        "logging_policy_share": found.logged_order,
-        "logging_policy_overlap": found.imitated,
-        "gain": found.gain,
-        "interval": [end if math.isfinite(end) else None for end in found.interval],
-    }
-
-
-def _rows(found: Mapping[str, Any]) -> list[list[str]]:
-    top = f"top {found['k']}"
-    low, high = found["interval"]
+def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
+    top = f"top {found.k}"
     rows = [
-        ["queries", f"{found['queries']:,}"],
-        ["model trained on these queries", _yes_or_no(found["trained_on_these_queries"])],
-        ["position bias identifiable", _yes_or_no(found["identifiable"])],
-        [f"{top} never shown in the log", f"{found['never_shown']:.0%}"],
-        [f"{top} shown in the log, mean over sessions", f"{found['overlap']:.0%}"],
+        ["queries", f"{found.queries:,}{', held out in training' if found.held_out else ''}"],
+        ["model trained on these queries", _yes_or_no(found.trained_on_these_queries)],
+        ["position bias identifiable", _yes_or_no(found.identifiable)],
+        [f"{top} never shown in the log", f"{found.never_shown:.0%}"],
+        [f"{top} shown in the log, mean over sessions", f"{found.overlap:.0%}"],
     ]
-    if found["logging_policy_share"] is not None:
+    if found.logging_policy_share is not None:
         rows += [
-            ["share of the score from a model of the current ranker", f"{found['logging_policy_share']:.0%}"],
-            [f"{top} of that model shown in the log", f"{found['logging_policy_overlap']:.0%}"],
+            ["share of the score from a model of the current ranker", f"{found.logging_policy_share:.0%}"],
+            [f"{top} of that model shown in the log", f"{found.logging_policy_overlap:.0%}"],
         ]
     return [
         *rows,
-        ["estimated gain in clicks on shown documents", f"{found['gain']:+.1%}"],
-        ["95 % interval", "unknown" if low is None else f"{low:+.1%} to {high:+.1%}"],
+        ["estimated gain in clicks on shown documents", f"{found.gain:+.1%}"],
+        ["95 % interval", found.interval_text],
     ]
 
 
@@ -118,22 +92,21 @@ def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def show_recommendation(evaluation: "Readiness", file: Path) -> None:
+def show_recommendation(found: "OffPolicyEvaluation", file: Path) -> None:
     """Say, and write to a file, how a model does on the log that it was trained on."""
     with atomic_file(file) as unfinished:
-        unfinished.write_text(json_format.dumps(evaluation.as_dict(), indent=2) + "\n", encoding="utf-8")
-    found = _in_new_words(evaluation)
-    kind = "query" if found["queries"] == 1 else "queries"
-    on = f"{kind} that it was trained on" if found["trained_on_these_queries"] else f"held-out {kind}"
+        unfinished.write_text(json_format.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+    kind = "query" if found.queries == 1 else "queries"
+    on = f"{kind} that it was trained on" if found.trained_on_these_queries else f"held-out {kind}"
     say(
-        f"on {found['queries']:,} {on}: the log shows {found['overlap']:.0%} of its top {found['k']} in a session on "
-        f"average, and never shows {found['never_shown']:.0%}"
+        f"on {found.queries:,} {on}: the log shows {found.overlap:.0%} of its top {found.k} in a session on "
+        f"average, and never shows {found.never_shown:.0%}"
     )
-    if found["logging_policy_share"] is not None:
+    if found.logging_policy_share is not None:
         say(
-            f"{found['logging_policy_share']:.0%} of the score comes from a model of the current ranker, which "
-            f"reproduces {found['logging_policy_overlap']:.0%} of its top {found['k']}"
+            f"{found.logging_policy_share:.0%} of the score comes from a model of the current ranker, which "
+            f"reproduces {found.logging_policy_overlap:.0%} of its top {found.k}"
         )
-    say(f"{found['recommendation']}: {found['reason']}")
-    if found["recommendation"] == "keep" and evaluation.interval[1] > 0:
+    say(f"{found.recommendation}: {found.reason}")
+    if found.recommendation == "keep" and found.interval[1] > 0:
         say("note: evaluate it on a later log, which uses all queries: cuolr assess MODEL LOG")

@@ -223,11 +223,11 @@ def _tell_result(result: "TrainingResult", config: "RunConfig", out: Path, measu
 
 
 def _assess(result: "TrainingResult", log: "ClickLog", out: Path) -> None:
-    from cuolr.off_policy.assess import assess_on_own_log
+    from cuolr.off_policy.assess import assess
     from cuolr.training.run_folder import ASSESSMENT_FILE
 
     assert result.best is not None
-    found = assess_on_own_log(result.best.policy, log, result.provenance["settings"])
+    found = assess(result.best.policy, log, provenance=result.provenance)
     show_recommendation(found, out / ASSESSMENT_FILE)
 
 

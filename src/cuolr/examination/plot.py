@@ -1,35 +1,40 @@
-"""How users look at positions, as a picture."""
+"""Plots of examination: propensities by position, and the table of an examination model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.files import atomic_file
+from cuolr.types import Doubles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
-# Colours that the colour-blind tell apart, and that differ in grey.
+# Colours that remain distinct for colour-blind readers and in grey.
 STYLES = {
     "mle": {"label": "maximum likelihood", "color": "#0072B2", "marker": "o"},
     "paper": {"label": "as in the paper", "color": "#D55E00", "marker": "s"},
     "given": {"label": "given", "color": "#009E73", "marker": "D"},
 }
+# Distances to the last click above that are drawn, each with its colour and marker.
+DISTANCES = {1: ("#D55E00", "s"), 2: ("#009E73", "D"), 3: ("#CC79A7", "^")}
 
 
 def plot_propensities(propensities: Propensities, path: Path, truth: Propensities | None = None) -> None:
-    """Write a picture of examination and of continuation by position, bars of two standard errors where known.
+    """Plot examination and continuation by position, with bars of two standard errors where known.
 
     Args:
-        propensities: What to show.
-        path: Its ending says what kind of file, one of `PLOT_SUFFIXES`.
-        truth: Shown beside the estimates, where it is known.
+        propensities: The estimates.
+        path: A file whose suffix, one of `PLOT_SUFFIXES`, gives its format.
+        truth: Drawn beside the estimates, where it is known.
     """
     # Takes half a second to load; no other command should wait for it.
     from matplotlib.figure import Figure
 
-    assert path.suffix.lower() in PLOT_SUFFIXES, path
     truth = truth or Propensities()
     panels = int(propensities.examination is not None) + bool(propensities.continuation)
     figure = Figure(figsize=(4.6 * panels, 3.6), layout="constrained")
@@ -47,11 +52,63 @@ def plot_propensities(propensities: Propensities, path: Path, truth: Propensitie
             _draw(continuation, estimate, **STYLES.get(method, {"label": method, "color": "0.3", "marker": "^"}))
         _finish(continuation, "continuation λ, after a click", *propensities.continuation.values())
         continuation.set_ylim(0, 1)
+    _save(figure, path)
+
+
+def plot_examination(table: Doubles, path: Path, truth: Doubles | None = None) -> None:
+    """Plot examination by position: with no click above, and one to three positions below the last click.
+
+    Args:
+        table: [K, K + 1] as `ExaminationModel.probabilities` gives it.
+        path: A file whose suffix, one of `PLOT_SUFFIXES`, gives its format.
+        truth: [K, K + 1] drawn behind the estimates, where it is known.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    axes = figure.subplots()
+    shown = [(0, "no click above", "#0072B2", "o")]
+    shown += [
+        (distance, f"{distance} below the last click", colour, marker)
+        for distance, (colour, marker) in DISTANCES.items()
+        if np.isfinite(at_distance(table, distance)).any()
+    ]
+    for distance, label, colour, marker in shown:
+        if truth is not None:
+            axes.plot(*_points(at_distance(truth, distance)), color=colour, alpha=0.25, linewidth=7)
+        axes.plot(*_points(at_distance(table, distance)), label=label, color=colour, marker=marker, markersize=5)
+    _finish(axes, "examination, relative to position 1", Estimate(tuple(table[:, 0].tolist())))
+    _save(figure, path)
+
+
+def at_distance(table: Doubles, distance: int) -> Doubles:
+    """[K] examination of each position with the last click so many positions above; 0 = no click above.
+
+    >>> at_distance(np.array([[1.0, np.nan, np.nan], [0.8, 0.5, np.nan]]), 1)
+    array([nan, 0.5])
+    """
+    if distance == 0:
+        return table[:, 0]
+    below: Doubles = np.full(len(table), np.nan)
+    positions = np.arange(distance, len(table))
+    below[positions] = table[positions, positions - distance + 1]
+    return below
+
+
+def _points(values: Doubles) -> tuple[Doubles, Doubles]:
+    known = np.flatnonzero(np.isfinite(values))
+    return (known + 1).astype(np.float64), values[known]
+
+
+def _save(figure: "Figure", path: Path) -> None:
+    """Write a figure; the same estimates give the same file: no date, no random ids."""
+    from matplotlib import rc_context
+
+    assert path.suffix.lower() in PLOT_SUFFIXES, path
     kind = path.suffix.lower().removeprefix(".")
     dated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as unfinished:
-        # No date in the file: the same estimates give the same picture.
+    with rc_context({"svg.hashsalt": "cuolr"}), atomic_file(path) as unfinished:
         figure.savefig(unfinished, format=kind, dpi=120, metadata=dated[kind])
 
 
@@ -63,7 +120,7 @@ def _draw(axes: "Axes", estimate: Estimate, label: str, color: str, marker: str)
 
 
 def _draw_truth(axes: "Axes", truth: Estimate | None) -> None:
-    """A wide band behind the estimates, so that one that is right is seen to lie on it."""
+    """A wide band behind the estimates: a correct estimate lies on it."""
     if truth is not None:
         values = [float("nan") if value is None else value for value in truth.values]
         axes.plot(range(1, len(values) + 1), values, label="true", color="0.8", linewidth=8, solid_capstyle="round")
@@ -73,7 +130,7 @@ def _finish(axes: "Axes", title: str, *estimates: Estimate) -> None:
     positions = max(len(estimate.values) for estimate in estimates)
     axes.set_title(title, loc="left", fontsize=11)
     axes.set(xlabel="position", xlim=(0.5, positions + 0.5), ylim=(0, None))
-    # Whole positions only, and not more of them than can be read.
+    # Whole positions only, at most 20 of them.
     axes.set_xticks(range(1, positions + 1, -(-positions // 20)))
     axes.grid(axis="y", color="0.92")
     axes.set_axisbelow(True)

@@ -1,11 +1,9 @@
-"""The file that says how users look at positions: `propensity.json` in the folder of a click log, or one's own.
+"""Examination and continuation by position, and their file: `propensity.json` in the folder of a click log, or another.
 
-Two quantities, by position:
+examination    θ_k, the probability that position k is examined. For `ipw`.
+continuation   λ_k, the probability of continuing after a click at position k. For `cm-ipw`.
 
-examination    θ_k, the chance that position k is looked at. For `ipw`.
-continuation   λ_k, the chance to look further after a click at position k. For `cm-ipw`.
-
-Neither is a `logging_propensity`, which is the logger's chance to place a document.
+Neither is a `logging_propensity`, which is the logging policy's probability of placing a document.
 """
 
 import json
@@ -44,7 +42,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Propensities:
-    """What is known of how users look at positions.
+    """Examination and continuation by position.
 
     Attributes:
         examination: θ, of which only the ratios count; None = not known.

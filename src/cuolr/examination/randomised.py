@@ -1,8 +1,8 @@
-"""How users look at positions, estimated from lists in random order (result randomisation, appendix A).
+"""Examination and continuation by position, estimated from lists in random order (result randomisation, appendix A).
 
-In random order every position shows documents as good as any other's on average, so what is left of the difference in
-clicks is the users' attention. The estimates have nothing to do with `logging_propensity`, the logger's chance to place
-a document.
+In random order the documents at every position are equally attractive on average, so that differences in clicks are due
+to examination. These estimates are unrelated to `logging_propensity`, the logging policy's probability of placing a
+document.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ from cuolr.types import Bools, Doubles, Ints
 # The lists of a randomised log, in parts; it is read twice.
 Blocks: TypeAlias = Callable[[], Iterable[ClickLog]]
 
-# Chances of a later click that are told apart: far finer than what is known of them.
+# Bins of the probability of a later click: far finer than its estimate.
 BINS = 4_096
 
 
@@ -33,9 +33,9 @@ def estimate_propensities(blocks: Blocks) -> Propensities:
     continuation/mle    The λ_k under which what follows the clicks at k is most likely, in the dependent click model:
                         Π_{s ∈ S_k with a later click} λ_k · Π_{s ∈ S_k without} (1 − λ_k·q_s), where q_s, the chance of
                         a later click for who goes on, is 1 − Π_{i>k} (1 − α(d_i)). The attractiveness α(d) is the share
-                        of clicks where d was looked at for certain: up to its list's first click. Clicks further down
-                        say no more about it without bias: positions up to a *later* click were looked at as well, but
-                        are known to be because one of them was clicked.
+                        of clicks where d was certainly examined: up to its list's first click. Positions up to a
+                        *later* click were examined as well, but this is known only because one of them was clicked,
+                        which would bias the share.
 
     λ of the last position cannot be known from lists that end there.
 
@@ -65,7 +65,7 @@ class _Counts:
         both: Sessions with a click at 1 and at k.
         followed: Clicks at k with something shown below.
         later: Clicks at k with a click below.
-        looked_at: Sessions that show the document at or above their first click.
+        examined: Sessions that show the document at or above their first click.
         attracted: Sessions whose first click is on the document.
     """
 
@@ -75,7 +75,7 @@ class _Counts:
     both: Ints
     followed: Ints
     later: Ints
-    looked_at: Ints
+    examined: Ints
     attracted: Ints
 
     @classmethod
@@ -101,13 +101,13 @@ class _Counts:
         self.later[:-1] += (followed & _any_below(clicks)).sum(axis=0)
         up_to_first = where & (np.cumsum(clicks, axis=1, dtype=np.int16) <= clicks)
         rows = _rows(log)
-        self.looked_at += np.bincount(rows[up_to_first], minlength=len(self.looked_at))
+        self.examined += np.bincount(rows[up_to_first], minlength=len(self.examined))
         self.attracted += np.bincount(rows[up_to_first & clicks], minlength=len(self.attracted))
 
     def attractiveness(self) -> Doubles:
-        """[n_documents] the mean of all where a document was never looked at for certain."""
-        overall = self.attracted.sum() / max(self.looked_at.sum(), 1)
-        return np.where(self.looked_at > 0, self.attracted / np.maximum(self.looked_at, 1), overall)
+        """[n_documents] the overall mean where a document was never certainly examined."""
+        overall = self.attracted.sum() / max(self.examined.sum(), 1)
+        return np.where(self.examined > 0, self.attracted / np.maximum(self.examined, 1), overall)
 
     def examination(self) -> Estimate:
         known = self.first > 0

@@ -1,8 +1,8 @@
-"""The sessions of a log, counted: how often a position of a list was passed, and clicked, after which click above."""
+"""Counts of (list, position, last click above): what the clicks of a log say under UBM's family of click models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,126 +15,103 @@ from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Sessions that are counted together.
 SESSIONS_AT_A_TIME = 1 << 18
-# Different lists that are counted at most, which bounds the memory to some 3 GB.
+# Distinct lists, at most; this bounds the memory to about 3 GB.
 MAX_LISTS = 2_000_000
-# Cases that are held before they are added up.
-CASES_BEFORE_MERGE = 1 << 22
+# Cells that are held before they are merged.
+CELLS_BEFORE_MERGE = 1 << 22
 
-# Cases, and of each how many sessions passed and clicked.
+# Cells with their impressions and clicks.
 Counts: TypeAlias = tuple[Ints, Doubles, Doubles]
 
 
 @dataclass(frozen=True)
-class CountedLists:
-    """L lists, and what occurred in them: at a position k of a list, some sessions had their last click above at j.
+class ClickCounts:
+    """Impressions and clicks of each cell (list, position k, position j of the last click above k).
 
-    Only what occurred is held, which is never more than was shown. A case is the number (list·K + k)·(K + 1) + j, with
-    k from 0, and j from 1 or 0 for no click above.
+    These are sufficient statistics of CTR, PBM, UBM and the cascade model. Only cells that occur are held, never more
+    than there are impressions. The number of a cell is (list·K + k)·(K + 1) + j, with k from 0 and j from 1; j = 0 = no
+    click above.
 
     Attributes:
-        lists: The log, aggregated.
-        cases: [n] what occurred, in order.
-        passed: [n] sessions.
-        clicked: [n] those of them that clicked at k.
+        lists: The L distinct lists of the log, aggregated, up to the last position that any of them fills.
+        cells: [n] the numbers of the cells that occur, ascending.
+        impressions: [n] sessions.
+        clicks: [n] the sessions among them with a click at k.
     """
 
     lists: ClickLog
-    cases: Ints
-    passed: Doubles
-    clicked: Doubles
+    cells: Ints
+    impressions: Doubles
+    clicks: Doubles
+
+    @classmethod
+    def of(cls, log: ClickLog) -> Self:
+        """Count the sessions of a log. An aggregated log has lost the last click: all cells have j = 0.
+
+        Of a log with more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
+        """
+        # Lists of two logging policies, or in two contexts, are one list.
+        log = replace(log, logging_propensity=None, page_position=None, context={})
+        log = _sample_of_lists(_top(log, _last_position(log)))
+        lists = aggregate(log)
+        if log.aggregated:
+            cells = _cells(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]
+            impressions = (lists.where * lists.count[:, None])[lists.where].astype(np.float64)
+            return cls(lists, cells, impressions, lists.clicks[lists.where] * impressions)
+        return cls(lists, *_count_sessions(log, lists))
 
     @property
-    def cases_of_a_list(self) -> int:
+    def cells_per_list(self) -> int:
         """K · (K + 1)."""
         return self.lists.k * (self.lists.k + 1)
 
     def by_position(self, values: Doubles) -> Doubles:
-        """[L, K] the sum of a value of each case over the last click above.
+        """[L, K] the sum over the last click above.
 
         Args:
-            values: [n].
+            values: [n] a value of each cell.
         """
         shape = (len(self.lists), self.lists.k)
-        sums = np.bincount(self.cases // (self.lists.k + 1), weights=values, minlength=shape[0] * shape[1])
+        sums = np.bincount(self.cells // (self.lists.k + 1), weights=values, minlength=shape[0] * shape[1])
         return sums.astype(np.float64).reshape(shape)
 
-    def parts_of_cases(self) -> tuple[Ints, Ints, Ints]:
-        """[n] each: the list, the position from 0, and the last click above from 1 or 0."""
-        place, last = np.divmod(self.cases, self.lists.k + 1)
+    def by_document(self, values: Doubles) -> Doubles:
+        """[n_documents] the sum over the lists and positions that show a document; 0 = never shown.
+
+        Args:
+            values: [L, K] a value of each position of each list.
+        """
+        where, candidates = self.lists.where, self.lists.candidates
+        sums = np.bincount(self.lists.documents[where], weights=values[where], minlength=candidates.n_documents)
+        return sums.astype(np.float64)
+
+    def coordinates(self) -> tuple[Ints, Ints, Ints]:
+        """[n] each: the list, the position from 0, and the position of the last click above from 1 (0 = none)."""
+        place, last = np.divmod(self.cells, self.lists.k + 1)
         row, position = np.divmod(place, self.lists.k)
         return row, position, last
 
-    def head(self, k: int) -> "CountedLists":
+    def top(self, k: int) -> "ClickCounts":
         """The first k positions of all lists."""
         if k >= self.lists.k:
             return self
-        row, position, last = self.parts_of_cases()
+        row, position, last = self.coordinates()
         kept = position < k
-        cases = (row[kept] * k + position[kept]) * (k + 1) + last[kept]
-        columns: dict[str, Any] = {
-            name: values[:, :k] for name, values in self.lists.columns.items() if values.ndim == 2
-        }
-        return CountedLists(replace(self.lists, **columns), cases, self.passed[kept], self.clicked[kept])
+        cells = (row[kept] * k + position[kept]) * (k + 1) + last[kept]
+        return ClickCounts(_top(self.lists, k), cells, self.impressions[kept], self.clicks[kept])
 
     def dense(self, rows: IntegerArray) -> tuple[Floats, Floats]:
-        """[R, K, K + 1] passed and clicked, of some of the lists."""
-        size, k = self.cases_of_a_list, self.lists.k
-        first, end = (np.searchsorted(self.cases, (rows.astype(np.int64) + i) * size) for i in (0, 1))
+        """[R, K, K + 1] impressions and clicks of these lists, 0 in cells that do not occur."""
+        size, k = self.cells_per_list, self.lists.k
+        first, end = (np.searchsorted(self.cells, (rows.astype(np.int64) + i) * size) for i in (0, 1))
         number = end - first
         of_row = np.repeat(np.arange(len(rows)), number)
         taken = np.arange(len(of_row)) - np.repeat(np.cumsum(number) - number - first, number)
-        places = of_row * size + self.cases[taken] % size
+        places = of_row * size + self.cells[taken] % size
         dense = np.zeros((2, len(rows) * size), np.float32)
-        dense[0, places], dense[1, places] = self.passed[taken], self.clicked[taken]
-        passed, clicked = dense.reshape(2, len(rows), k, k + 1)
-        return passed, clicked
-
-
-def count_lists(log: ClickLog) -> CountedLists:
-    """Count the sessions of a log; in an aggregated one all count as if there were no click above.
-
-    Of a log with more than `MAX_LISTS` different lists, a random part of these.
-    """
-    # Lists of two loggers, or in two contexts, are one list.
-    log = _affordable(replace(log, logging_propensity=None, page_position=None, context={}))
-    lists = aggregate(log)
-    if log.aggregated:
-        cases = _cases(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]
-        passed = (lists.where * lists.count[:, None])[lists.where].astype(np.float64)
-        return CountedLists(lists, cases, passed, lists.clicks[lists.where] * passed)
-    numbered = _as_table(lists).with_row_index("row")
-    counts: list[Counts] = []
-    cases_after_merge = 0
-    for start in range(0, len(log), SESSIONS_AT_A_TIME):
-        part = log.select(slice(start, start + SESSIONS_AT_A_TIME))
-        shown = _as_table(part)
-        row = shown.join(numbered, on=shown.columns, how="left", maintain_order="left")["row"].to_numpy()
-        cases = _cases(row, last_click_above(part.clicks))[part.where]
-        counts.append(_counted(cases, np.ones(len(cases)), part.clicks[part.where]))
-        # Merging only once the cases have doubled keeps the whole cost linear.
-        if sum(len(cases) for cases, _, _ in counts) > 2 * cases_after_merge + CASES_BEFORE_MERGE:
-            counts = [_merged(counts)]
-            cases_after_merge = len(counts[0][0])
-    return CountedLists(lists, *_merged(counts))
-
-
-def _affordable(log: ClickLog) -> ClickLog:
-    """All of a log, or the sessions of some `MAX_LISTS` of its lists, at random."""
-    if len(log) <= MAX_LISTS:
-        return log
-    hashes = _hashes(log)
-    number = len(np.unique(hashes))
-    if number <= MAX_LISTS:
-        return log
-    return log.select(np.flatnonzero(hashes < U64(2**64 * MAX_LISTS // number)))
-
-
-def _hashes(log: ClickLog) -> npt.NDArray[np.uint64]:
-    """[M] numbers that look random, the same for the same query and ranking."""
-    hashes = mixed(log.query.astype(U64) + U64(1))
-    for position in range(log.k):
-        hashes = mixed(hashes + log.ranking[:, position].astype(np.int64).astype(U64))
-    return hashes
+        dense[0, places], dense[1, places] = self.impressions[taken], self.clicks[taken]
+        impressions, clicks = dense.reshape(2, len(rows), k, k + 1)
+        return impressions, clicks
 
 
 def last_click_above(clicks: npt.NDArray[Any]) -> Ints:
@@ -148,26 +125,77 @@ def last_click_above(clicks: npt.NDArray[Any]) -> Ints:
     return np.concatenate([np.zeros((len(clicks), 1), np.int64), latest[:, :-1]], axis=1)
 
 
-def _cases(row: IntegerArray, last: Ints) -> Ints:
-    """[M, K] the number of each case."""
+def _count_sessions(log: ClickLog, lists: ClickLog) -> Counts:
+    """The counts of raw sessions, each of which shows one of `lists`."""
+    numbered = _as_table(lists).with_row_index("row")
+    counts: list[Counts] = []
+    cells_after_merge = 0
+    for start in range(0, len(log), SESSIONS_AT_A_TIME):
+        part = log.select(slice(start, start + SESSIONS_AT_A_TIME))
+        shown = _as_table(part)
+        row = shown.join(numbered, on=shown.columns, how="left", maintain_order="left")["row"].to_numpy()
+        cells = _cells(row, last_click_above(part.clicks))[part.where]
+        counts.append(_sums(cells, np.ones(len(cells)), part.clicks[part.where]))
+        # Merging only once the cells have doubled keeps the whole cost linear.
+        if sum(len(cells) for cells, _, _ in counts) > 2 * cells_after_merge + CELLS_BEFORE_MERGE:
+            counts = [_merged(counts)]
+            cells_after_merge = len(counts[0][0])
+    return _merged(counts)
+
+
+def _top(log: ClickLog, k: int) -> ClickLog:
+    """The first k positions of all rows."""
+    columns: dict[str, Any] = {name: values[:, :k] for name, values in log.columns.items() if values.ndim == 2}
+    return replace(log, **columns) if k < log.k else log
+
+
+def _last_position(log: ClickLog) -> int:
+    """The last position, from 1, at which any row shows a document; at least 1."""
+    filled = np.zeros(log.k, np.bool_)
+    for start in range(0, len(log), SESSIONS_AT_A_TIME):
+        filled |= (log.ranking[start : start + SESSIONS_AT_A_TIME] >= 0).any(axis=0)
+    return int(np.max(np.flatnonzero(filled), initial=0)) + 1
+
+
+def _sample_of_lists(log: ClickLog) -> ClickLog:
+    """All of a log, or the sessions of a random sample of `MAX_LISTS` of its lists."""
+    if len(log) <= MAX_LISTS:
+        return log
+    hashes = _hashes(log)
+    number = len(np.unique(hashes))
+    if number <= MAX_LISTS:
+        return log
+    return log.select(np.flatnonzero(hashes < U64(2**64 * MAX_LISTS // number)))
+
+
+def _hashes(log: ClickLog) -> npt.NDArray[np.uint64]:
+    """[M] a pseudo-random number for each row, the same for the same query and ranking."""
+    hashes = mixed(log.query.astype(U64) + U64(1))
+    for position in range(log.k):
+        hashes = mixed(hashes + log.ranking[:, position].astype(np.int64).astype(U64))
+    return hashes
+
+
+def _cells(row: IntegerArray, last: Ints) -> Ints:
+    """[M, K] the number of the cell of each position."""
     k = last.shape[1]
     numbers: Ints = (row[:, None].astype(np.int64) * k + np.arange(k)) * (k + 1) + last
     return numbers
 
 
 def _merged(counts: Sequence[Counts]) -> Counts:
-    cases, passed, clicked = (np.concatenate(values) for values in zip(*counts, strict=True))
-    return _counted(cases, passed, clicked)
+    cells, impressions, clicks = (np.concatenate(values) for values in zip(*counts, strict=True))
+    return _sums(cells, impressions, clicks)
 
 
-def _counted(cases: Ints, passed: Doubles, clicked: npt.NDArray[Any]) -> Counts:
-    """Each case once, with its sums."""
-    different, place = np.unique(cases, return_inverse=True)
+def _sums(cells: Ints, impressions: Doubles, clicks: npt.NDArray[Any]) -> Counts:
+    """Each cell once, with its sums."""
+    distinct, place = np.unique(cells, return_inverse=True)
 
     def total(values: npt.NDArray[Any]) -> Doubles:
-        return np.bincount(place, weights=values, minlength=len(different)).astype(np.float64)
+        return np.bincount(place, weights=values, minlength=len(distinct)).astype(np.float64)
 
-    return different, total(passed), total(clicked)
+    return distinct, total(impressions), total(clicks)
 
 
 def _as_table(log: ClickLog) -> pl.DataFrame:

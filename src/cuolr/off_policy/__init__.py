@@ -1,1 +1,1 @@
-"""What a policy would gain over the logging policy, estimated from a log."""
+"""Off-policy evaluation: what a click log says of a model, without labels."""

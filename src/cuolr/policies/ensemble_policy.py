@@ -1,4 +1,4 @@
-"""Several rankers at once: a weighted sum of their scores."""
+"""An ensemble: a weighted sum of the scores of several rankers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -7,27 +7,36 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
-from cuolr.types import Floats
+from cuolr.types import Doubles, Floats
+
+EXAMINATION = "examination"
 
 
-@POLICIES.register("blend")
-class BlendPolicy(ScaledScoringPolicy):
-    """Scores a document by Σ_i w_i · s_i, s_i the score by ranker i.
+@POLICIES.register("ensemble")
+class EnsemblePolicy(ScaledScoringPolicy):
+    """Scores a document by Σ_i w_i · s_i, s_i the score by member i.
 
     Attributes:
-        members: The rankers, at least one; all take the same documents, scaled the same way.
+        members: The rankers, at least one; all take the same features, scaled the same way.
         weights: [number of members] w.
-        imitations: The numbers of the members that imitate the ranking in a log.
+        logging_policy_members: The indices of the members that model the logging policy of the training log.
+        examination: [K, K + 1] the examination by position and last click above, relative to position 1, that was
+            estimated from the training log, where it was (see `examination.from_clicks`). It does not affect scores.
     """
 
     def __init__(
-        self, members: Sequence[ScaledScoringPolicy], weights: Sequence[float], imitations: Sequence[int] = ()
+        self,
+        members: Sequence[ScaledScoringPolicy],
+        weights: Sequence[float],
+        logging_policy_members: Sequence[int] = (),
+        examination: Doubles | None = None,
     ) -> None:
         if not members or len(members) != len(weights):
             raise ValueError(f"expected a weight for each of one or more members, found {len(members)}, {len(weights)}")
         self.members = tuple(members)
         self.weights = tuple(float(weight) for weight in weights)
-        self.imitations = tuple(int(number) for number in imitations)
+        self.logging_policy_members = tuple(int(number) for number in logging_policy_members)
+        self.examination = examination
         self.normaliser = self.members[0].normaliser
 
     @property
@@ -36,7 +45,7 @@ class BlendPolicy(ScaledScoringPolicy):
         return self.members[0].n_features
 
     def score_scaled(self, features: Floats) -> Floats:
-        """[n] the weighted sum; a member of weight 0 is not asked."""
+        """[n] the weighted sum; a member of weight 0 is not evaluated."""
         scores = np.zeros(len(features), np.float32)
         for member, weight in zip(self.members, self.weights, strict=True):
             if weight:
@@ -44,13 +53,18 @@ class BlendPolicy(ScaledScoringPolicy):
         return scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Of each member, its number before each name."""
-        return {f"{i}.{name}": array for i, m in enumerate(self.members) for name, array in m.arrays().items()}
+        """Of each member, its index before each name; and the examination, where it is known."""
+        arrays = {f"{i}.{name}": array for i, m in enumerate(self.members) for name, array in m.arrays().items()}
+        return arrays if self.examination is None else {**arrays, EXAMINATION: self.examination}
 
     def settings(self) -> dict[str, Any]:
         """The weights, and kind and settings of each member."""
         members = [{"policy": POLICIES.name_of(type(m)), "settings": m.settings()} for m in self.members]
-        return {"weights": list(self.weights), "members": members, "imitations": list(self.imitations)}
+        return {
+            "weights": list(self.weights),
+            "members": members,
+            "logging_policy_members": list(self.logging_policy_members),
+        }
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
@@ -62,4 +76,4 @@ class BlendPolicy(ScaledScoringPolicy):
             if not isinstance(member, ScaledScoringPolicy):
                 raise ValueError(f"member {i + 1}: expected a policy that scores documents, found {saved['policy']}")
             members.append(member)
-        return cls(members, settings["weights"], settings["imitations"])
+        return cls(members, settings["weights"], settings["logging_policy_members"], arrays.get(EXAMINATION))

@@ -1,53 +1,53 @@
-"""The order that the log shows, as rankers: what the logging policy knew, without a click."""
+"""Behaviour cloning of the logging policy: rankers fitted to the order in which a log shows documents."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.lambdamart_policy import LambdaMartPolicy, grow_ranking_trees
 from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_pairs
 from cuolr.policies.policy import rank_by_score
-from cuolr.types import Doubles, IntegerArray, Ints
+from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Documents that are scored together.
 DOCUMENTS_AT_A_TIME = 1 << 16
 PAIRS_PER_QUERY = 200
-# Weight of the mean loss over pairs against the size of w: the log has no noise to guard against.
+# Weight of the mean loss over pairs against |w|²: the shown order of a deterministic logger has no noise.
 C = 100.0
+# The grade of a document that is always shown first.
 HIGHEST_GRADE = 100
-# A linear ranker that agrees with the log to this is the logger, near enough; with a ranking SVM for logger it does.
-GOOD_IMITATION = 0.95
-# Queries by which that is seen, at most.
-QUERIES_TO_SEE = 500
-# Of the trees that imitate another logger.
-TREES = {"num_threads": 1, "num_leaves": 15, "learning_rate": 0.1, "min_data_in_leaf": 20, "feature_fraction": 0.5}
+# Agreement with the log from which a linear model is kept; it reaches this where the logger is a ranking SVM.
+MIN_LINEAR_AGREEMENT = 0.95
+# Queries by which agreement is measured, at most.
+MAX_AGREEMENT_QUERIES = 500
+# LambdaMART for loggers that are not linear.
+LAMBDAMART = {"num_threads": 1, "num_leaves": 15, "learning_rate": 0.1, "min_data_in_leaf": 20, "feature_fraction": 0.5}
 NUMBER_OF_TREES = 200
-# Documents that each is grown from, at most, which bounds the time to some 15 seconds.
-MAX_TREE_DOCUMENTS = 50_000
-
-
-def linear_scores(features: Tensor, ranker: LinearPolicy) -> Doubles:
-    """[n] w · x of scaled documents [n, F], in double precision."""
-    parts = torch.split(features, DOCUMENTS_AT_A_TIME)
-    return np.concatenate([np.einsum("nf,f->n", part.double().numpy(), ranker.weights) for part in parts])
+# Documents that each LambdaMART is fitted to, at most, which takes about 15 seconds.
+MAX_LAMBDAMART_DOCUMENTS = 50_000
 
 
 @dataclass(frozen=True, eq=False)
-class Imitation:
-    """A ranker that puts documents in the order in which the log shows them; it learns no more."""
+class ClonedRanker:
+    """A ranker that reproduces the shown order; it is fitted once, before training.
+
+    Attributes:
+        ranker: Linear, or LambdaMART.
+    """
 
     ranker: LinearPolicy | LambdaMartPolicy
 
-    def score(self, features: Tensor) -> Doubles:
-        """[n] of scaled documents [n, F]."""
-        if isinstance(self.ranker, LinearPolicy):
-            return linear_scores(features, self.ranker)
-        return self.ranker.score_scaled(features.numpy()).astype(np.float64)
+    def score(self, features: Floats) -> Doubles:
+        """[n] of scaled documents [n, F]; of a linear ranker in double precision."""
+        if isinstance(self.ranker, LambdaMartPolicy):
+            return self.ranker.score_scaled(features).astype(np.float64)
+        starts = range(0, len(features), DOCUMENTS_AT_A_TIME)
+        parts = (features[start : start + DOCUMENTS_AT_A_TIME].astype(np.float64) for start in starts)
+        return np.concatenate([np.einsum("nf,f->n", part, self.ranker.weights) for part in parts])
 
     def policy(self) -> LinearPolicy | LambdaMartPolicy:
         """The ranker."""
@@ -55,55 +55,60 @@ class Imitation:
 
 
 @dataclass(frozen=True)
-class LoggedOrder:
-    """What the logging policy knew.
+class LoggingPolicyModel:
+    """A model of the logging policy, cross-fitted over queries.
 
     Attributes:
-        imitations: One for each part of the queries, that did not learn from it; a linear one is the same for all.
-            Empty where no document was shown above another.
-        part: [n_queries] the part of each query; None = that does not matter.
+        rankers: One per fold, fitted without the fold's queries; a linear one is the same for all folds. Empty where no
+            document was shown above another.
+        fold: [n_queries] the fold of each query; None = one ranker serves all folds.
     """
 
-    imitations: Sequence[Imitation] = ()
-    part: Ints | None = None
+    rankers: Sequence[ClonedRanker] = ()
+    fold: Ints | None = None
 
-    def scores(self, features: Tensor) -> Doubles:
-        """[n] of scaled documents, with mean 0 and standard deviation 1; zeros where nothing is known."""
-        different = list(dict.fromkeys(self.imitations))
-        if not different:
+    @classmethod
+    def fit(cls, lists: ClickLog, normaliser: Normaliser, seed: int, folds: int) -> Self:
+        """Behaviour cloning: a ranking SVM on the shown order, or LambdaMART where that agrees more with the log.
+
+        LambdaMART is tried where the linear model agrees with the log by less than `MIN_LINEAR_AGREEMENT`, and kept
+        where it agrees more on queries that it was not fitted to.
+
+        Args:
+            lists: Raw or aggregated; clicks are not used.
+            normaliser: Fitted.
+            seed: Of all that is drawn.
+            folds: Number of folds.
+        """
+        linear = clone_linear(lists, normaliser, seed)
+        if linear is None:
+            return cls()
+        one_for_all = cls([ClonedRanker(linear)] * folds)
+        queries = np.random.default_rng(seed).permutation(np.unique(lists.query))
+        if len(queries) < folds or agreement(linear, lists, queries[:MAX_AGREEMENT_QUERIES]) >= MIN_LINEAR_AGREEMENT:
+            return one_for_all
+        fold = np.zeros(lists.candidates.n_queries, np.int64)
+        fold[queries] = np.arange(len(queries)) % folds
+        cross_fitted = [
+            clone_lambdamart(lists, queries[fold[queries] != i], normaliser, seed + i) for i in range(folds)
+        ]
+        unseen = [queries[fold[queries] == i][: MAX_AGREEMENT_QUERIES // folds] for i in range(folds)]
+        of_lambdamart = np.mean([agreement(r, lists, new) for r, new in zip(cross_fitted, unseen, strict=True)])
+        of_linear = np.mean([agreement(linear, lists, new) for new in unseen])
+        return cls([ClonedRanker(r) for r in cross_fitted], fold) if of_lambdamart > of_linear else one_for_all
+
+    def scores(self, features: Floats) -> Doubles:
+        """[n] of scaled documents, standardised; zeros where there is no model."""
+        distinct = list(dict.fromkeys(self.rankers))
+        if not distinct:
             return np.zeros(len(features))
-        scores = np.sum([imitation.score(features) for imitation in different], axis=0)
-        standard: Doubles = (scores - scores.mean()) / max(float(scores.std()), 1e-12)
-        return standard
-
-
-def imitate_logger(lists: ClickLog, normaliser: Normaliser, seed: int, parts: int) -> LoggedOrder:
-    """A linear ranker where that agrees with the log; else trees, if they agree more on queries new to them.
-
-    Args:
-        lists: Their clicks are not looked at, so distinct lists with counts will do.
-        normaliser: Fitted.
-        seed: Of all that is drawn.
-        parts: Of the queries.
-    """
-    linear = fit_linear(lists, normaliser, seed)
-    if linear is None:
-        return LoggedOrder()
-    by_linear = LoggedOrder([Imitation(linear)] * parts)
-    queries = np.random.default_rng(seed).permutation(np.unique(lists.query))
-    if len(queries) < parts or agreement(linear, lists, queries[:QUERIES_TO_SEE]) >= GOOD_IMITATION:
-        return by_linear
-    part = np.zeros(lists.candidates.n_queries, np.int64)
-    part[queries] = np.arange(len(queries)) % parts
-    trees = [fit_trees(lists, queries[part[queries] != i], normaliser, seed + i) for i in range(parts)]
-    new = [queries[part[queries] == i][: QUERIES_TO_SEE // parts] for i in range(parts)]
-    of_trees = np.mean([agreement(ranker, lists, some) for ranker, some in zip(trees, new, strict=True)])
-    of_linear = np.mean([agreement(linear, lists, some) for some in new])
-    return LoggedOrder([Imitation(ranker) for ranker in trees], part) if of_trees > of_linear else by_linear
+        scores = np.sum([ranker.score(features) for ranker in distinct], axis=0)
+        standardised: Doubles = (scores - scores.mean()) / max(float(scores.std()), 1e-12)
+        return standardised
 
 
 def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries: IntegerArray) -> float:
-    """nDCG@K of a ranker, its gain how high the log shows a document; mean over queries."""
+    """nDCG@K of a ranker, with how high the log shows a document as its gain; mean over queries."""
     candidates = lists.candidates.select(queries)
     height = _grades(lists)[lists.candidates.rows_of(queries)].astype(np.float64)
     discount = 1 / np.log2(np.arange(lists.k) + 2)
@@ -117,26 +122,26 @@ def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries:
     return float((dcg(ranker.rank(candidates, lists.k)) / np.maximum(ideal, 1e-9)).mean())
 
 
-def fit_trees(lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int) -> LambdaMartPolicy:
-    """LambdaMART that puts documents of some queries in the order in which they were shown, those never shown last."""
+def clone_lambdamart(lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int) -> LambdaMartPolicy:
+    """LambdaMART on the shown order of these queries, documents never shown last."""
     candidates = lists.candidates
-    affordable = int((np.cumsum(candidates.sizes[queries]) <= MAX_TREE_DOCUMENTS).sum())
+    affordable = int((np.cumsum(candidates.sizes[queries]) <= MAX_LAMBDAMART_DOCUMENTS).sum())
     queries = np.sort(queries[: max(1, affordable)])
     chosen = normaliser.apply(candidates.select(queries))
     grades = _grades(lists)[candidates.rows_of(queries)]
-    model = grow_ranking_trees(chosen.features, grades, chosen.sizes, {**TREES, "seed": seed}, NUMBER_OF_TREES)
+    model = grow_ranking_trees(chosen.features, grades, chosen.sizes, {**LAMBDAMART, "seed": seed}, NUMBER_OF_TREES)
     return LambdaMartPolicy(model, 1, normaliser)
 
 
-def fit_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPolicy | None:
-    """A ranking SVM that puts documents in the order in which they were shown, and those never shown last.
+def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPolicy | None:
+    """A ranking SVM on the shown order, documents never shown last.
 
-    Where a query was shown in several orders, it is the mean over its sessions that counts.
+    Where a query was shown in several orders, the mean over its sessions counts.
 
     Args:
-        log: Its clicks are not looked at, so distinct lists with counts will do.
+        log: Raw or aggregated; clicks are not used.
         normaliser: Fitted.
-        seed: Which pairs, and which queries where they are too many.
+        seed: Decides which pairs, and which queries where there are too many.
 
     Returns:
         None where no document was shown above another.
@@ -157,7 +162,7 @@ def fit_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPolicy
 
 
 def _grades(log: ClickLog) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-    """[n_documents] how high each document stood: 100 = always first, 0 = never shown."""
+    """[n_documents] how high each document stood on average: 100 = always first, 0 = never shown."""
     row, position = np.nonzero(log.where)
     documents = log.documents[log.where]
     height = HIGHEST_GRADE * (1 - position / log.k) * log.count[row]

@@ -14,7 +14,7 @@ from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
 from cuolr.learners.boosting.lightgbm import LightGBM
 from cuolr.learners.boosting.tree_learner import ShownDocuments, sample
-from cuolr.learners.counterfactual.listwise import softmax_loss
+from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.random_policy import RandomPolicy

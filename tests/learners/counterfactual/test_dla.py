@@ -7,7 +7,7 @@ import torch
 
 from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.learners.counterfactual.dla import DLA, inverse_ratio
-from cuolr.learners.counterfactual.listwise import softmax_loss
+from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.training.batches import SessionBatch
 from tests.learners.lists import K, build, random_batch
 

@@ -5,8 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.learners.counterfactual.listwise import ListwiseLearner, softmax_loss
+from cuolr.learners.counterfactual.listwise import ListwiseLearner
 from cuolr.learners.counterfactual.naive import Naive
+from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.logs.aggregate import aggregate
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.batches import Batches, WeightedLists

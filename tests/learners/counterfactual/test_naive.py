@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from cuolr.errors import InputError
-from cuolr.learners.counterfactual.listwise import softmax_loss
 from cuolr.learners.counterfactual.naive import Naive
+from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.logs.aggregate import aggregate
 from cuolr.training.training_log import TrainingLog
 from tests.data.small_data import assert_same_log, candidates_of, random_log

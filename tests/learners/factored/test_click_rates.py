@@ -3,99 +3,99 @@ import pytest
 import torch
 
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.factored.click_rates import Evidence, pooled
-from cuolr.logs.counts import count_lists
-from tests.learners.lists import no_scaling, random_batch
+from cuolr.learners.factored.click_rates import ClickRates
+from cuolr.logs.counts import ClickCounts
+from cuolr.logs.scaled_documents import ScaledDocuments
+from cuolr.types import Doubles
 from tests.small_log import small_log
 
+MODULE = "cuolr.learners.factored.click_rates"
+LOG = small_log(rows=200)
+COUNTS = ClickCounts.of(LOG)
+NORMALISER = Normaliser.fit("min-max", LOG.candidates)
+SHOWN = ScaledDocuments.of(COUNTS.lists, NORMALISER)
+IMPRESSIONS = COUNTS.by_position(COUNTS.impressions)
 
-def test_documents_of_a_query_are_pooled_over_its_lists() -> None:
-    log = small_log(rows=200)
-    counted = count_lists(log)
+
+def rates_of(exposure: Doubles = IMPRESSIONS, prior: Doubles | float = 0.0, strength: float = 1.0) -> ClickRates:
+    return ClickRates.of(COUNTS, SHOWN, exposure, np.broadcast_to(prior, len(SHOWN.rows)), strength)
+
+
+def test_clicks_and_examinations_of_a_document_are_pooled_over_the_lists_of_its_query() -> None:
     rng = np.random.default_rng(0)
-    looked = rng.uniform(0, 3, counted.lists.where.shape) * counted.lists.where
-    prior = rng.uniform(size=log.candidates.n_documents)
-    found, looks = pooled(counted, looked, prior, prior_looks=4.0)
+    exposure = rng.uniform(0, 3, COUNTS.lists.where.shape) * COUNTS.lists.where
+    prior = rng.uniform(size=len(SHOWN.rows))
+    rates = rates_of(exposure, prior, strength=4.0)
 
-    clicks_on, looks_at = (np.zeros(log.candidates.n_documents) for _ in range(2))
-    for row, position in zip(*np.nonzero(counted.lists.where), strict=True):
-        document = log.candidates.offsets[counted.lists.query[row]] + counted.lists.ranking[row, position]
-        clicks_on[document] += counted.lists.clicks[row, position] * counted.lists.count[row]
-        looks_at[document] += looked[row, position]
-    assert found.query.tolist() == sorted(set(log.query.tolist()))
-    assert found.count.tolist() == [int((log.query == query).sum()) for query in found.query]
-    for row, query in enumerate(found.query):
-        slots = found.ranking[row][found.where[row]]
-        assert sorted(slots) == sorted(set(log.ranking[log.query == query][log.where[log.query == query]].tolist()))
-        documents = log.candidates.offsets[query] + slots
-        expected = (clicks_on[documents] + 4 * prior[documents]) / (looks_at[documents] + 4)
-        np.testing.assert_allclose(found.clicks[row][found.where[row]], np.minimum(expected, 1))
-        np.testing.assert_allclose(looks.clicked[row][found.where[row]], clicks_on[documents])
-        np.testing.assert_allclose(looks.looked[row][found.where[row]], looks_at[documents])
-        assert (np.diff(looks.looked[row][found.where[row]]) <= 0).all()
-
-
-def test_of_too_many_documents_those_looked_at_most_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = count_lists(small_log(rows=200))
-    looked = np.random.default_rng(0).uniform(0, 3, counted.lists.where.shape)
-    prior = np.zeros(counted.lists.candidates.n_documents)
-    every, all_looks = pooled(counted, looked, prior, 1.0)
-    monkeypatch.setattr("cuolr.learners.factored.click_rates.MAX_DOCUMENTS_OF_A_QUERY", 2)
-    some, looks = pooled(counted, looked, prior, 1.0)
-    np.testing.assert_array_equal(some.ranking, every.ranking[:, :2])
-    np.testing.assert_array_equal(looks.looked, all_looks.looked[:, :2])
+    clicks, examined = (np.zeros(LOG.candidates.n_documents) for _ in range(2))
+    for row, position in zip(*np.nonzero(COUNTS.lists.where), strict=True):
+        document = LOG.candidates.offsets[COUNTS.lists.query[row]] + COUNTS.lists.ranking[row, position]
+        clicks[document] += COUNTS.lists.clicks[row, position] * COUNTS.lists.count[row]
+        examined[document] += exposure[row, position]
+    assert rates.query.tolist() == sorted(set(LOG.query.tolist()))
+    assert rates.sessions.tolist() == [int((LOG.query == query).sum()) for query in rates.query]
+    for row, query in enumerate(rates.query):
+        documents = SHOWN.rows[rates.documents[row][rates.where[row]]]
+        of_query = LOG.query == query
+        assert sorted(documents) == sorted(set(LOG.documents[of_query][LOG.where[of_query]].tolist()))
+        prior_of = prior[np.searchsorted(SHOWN.rows, documents)]
+        expected = (clicks[documents] + 4 * prior_of) / (examined[documents] + 4)
+        np.testing.assert_allclose(rates.rate[row][rates.where[row]], np.minimum(expected, 1))
+        np.testing.assert_allclose(rates.clicks[row][rates.where[row]], clicks[documents])
+        exposure_of_row = rates.expected_examinations[row][rates.where[row]]
+        np.testing.assert_allclose(exposure_of_row, examined[documents])
+        assert (np.diff(exposure_of_row) <= 0).all()
 
 
-def test_a_document_that_nobody_looked_at_has_what_the_prior_says() -> None:
-    counted = count_lists(small_log(rows=50))
-    prior = np.full(counted.lists.candidates.n_documents, 0.3)
-    counted.clicked[:] = 0
-    found, _ = pooled(counted, np.zeros(counted.lists.where.shape), prior, 5.0)
-    np.testing.assert_allclose(found.clicks[found.where], 0.3)
-    without_prior, _ = pooled(counted, np.zeros(counted.lists.where.shape), prior, 0.0)
-    assert (without_prior.clicks == 0).all()
+def test_of_too_many_documents_the_most_examined_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    exposure = np.random.default_rng(0).uniform(0, 3, COUNTS.lists.where.shape)
+    whole = rates_of(exposure)
+    monkeypatch.setattr(f"{MODULE}.MAX_DOCUMENTS_OF_A_QUERY", 2)
+    part = rates_of(exposure)
+    np.testing.assert_array_equal(part.documents, whole.documents[:, :2])
+    np.testing.assert_array_equal(part.expected_examinations, whole.expected_examinations[:, :2])
 
 
-def test_evidence_has_the_scaled_features_of_each_document() -> None:
-    counted = count_lists(small_log(rows=100))
-    log, looks = pooled(counted, counted.by_position(counted.passed), np.zeros(99), 1.0)
-    normaliser = Normaliser.fit("min-max", log.candidates)
+def test_with_very_many_queries_fewer_documents_are_kept_but_a_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = rates_of()
+    monkeypatch.setattr(f"{MODULE}.MAX_PLACES", 6 * len(whole))
+    part = rates_of()
+    assert whole.documents.shape[1] > part.documents.shape[1] == 6
+    np.testing.assert_array_equal(part.documents, whole.documents[:, :6])
+    monkeypatch.setattr(f"{MODULE}.MAX_PLACES", 1)
+    assert rates_of().documents.shape[1] == LOG.k
+
+
+def test_a_document_that_was_never_examined_has_the_rate_of_the_prior() -> None:
+    never = ClickCounts(COUNTS.lists, COUNTS.cells, COUNTS.impressions, np.zeros_like(COUNTS.clicks))
+    exposure, prior = np.zeros(COUNTS.lists.where.shape), np.full(len(SHOWN.rows), 0.3)
+    rates = ClickRates.of(never, SHOWN, exposure, prior, 5.0)
+    np.testing.assert_allclose(rates.rate[rates.where], 0.3)
+    assert (ClickRates.of(never, SHOWN, exposure, prior, 0.0).rate == 0).all()
+
+
+def test_targets_are_the_rates_with_the_scaled_features_of_each_document() -> None:
     rows = np.array([4, 1])
-    evidence = Evidence.of_log(log, rows, looks, normaliser)
-    scaled = normaliser.apply(log.candidates).features
-    assert len(evidence) == 2
-    for i, row in enumerate(rows):
-        documents = log.candidates.offsets[log.query[row]] + log.ranking[row][log.where[row]]
-        found = evidence.features[evidence.documents[i][evidence.where[i]]]
-        np.testing.assert_array_equal(found, scaled[documents])
-        np.testing.assert_allclose(evidence.attractiveness[i], log.clicks[row] * log.where[row], rtol=1e-6)
-    assert (evidence.features[evidence.documents[~evidence.where]] == 0).all()
-    np.testing.assert_allclose(evidence.weight, log.count[rows] / log.count[rows].mean(), rtol=1e-6)
+    rates = rates_of().select(rows)
+    targets = rates.targets()
+    scaled = NORMALISER.apply(LOG.candidates).features
+    assert len(rates) == len(targets) == 2
+    for i in range(2):
+        where = rates.where[i]
+        documents = SHOWN.rows[rates.documents[i][where]]
+        np.testing.assert_array_equal(targets.features[targets.documents[i][targets.where[i]]], scaled[documents])
+        np.testing.assert_allclose(targets.target[i], rates.rate[i] * where, rtol=1e-6)
+    assert (targets.features[targets.documents[~targets.where]] == 0).all()
+    expected = torch.from_numpy(rates.sessions / rates.sessions.mean()).float()
+    torch.testing.assert_close(targets.weight, expected)
 
 
-def test_evidence_of_a_batch_is_what_stands_in_it() -> None:
-    batch = random_batch(lengths=(3, 0, 2))
-    evidence = Evidence.of_batch(batch)
-    torch.testing.assert_close(evidence.features[evidence.documents], batch.features)
-    assert evidence.looked.sum() == pytest.approx(float((batch.where * batch.weight[:, None]).sum()))
-
-
-def test_without_looks_every_session_looked_at_all() -> None:
-    counted = count_lists(small_log(rows=100))
-    log, _ = pooled(counted, np.zeros(counted.lists.where.shape), np.zeros(99), 1.0)
-    evidence = Evidence.of_log(log, np.arange(len(log)), None, no_scaling())
-    np.testing.assert_array_equal(evidence.looked, log.where * log.count[:, None])
-
-
-def test_with_very_many_queries_the_documents_looked_at_most_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = count_lists(small_log(rows=200, k=3))
-    looked = counted.by_position(counted.passed)
-    prior = np.zeros(counted.lists.candidates.n_documents)
-    whole, all_looks = pooled(counted, looked, prior, 1.0)
-    monkeypatch.setattr("cuolr.learners.factored.click_rates.MAX_PLACES", 4 * len(whole))
-    part, looks = pooled(counted, looked, prior, 1.0)
-    assert whole.k > part.k == 4
-    np.testing.assert_array_equal(part.ranking, whole.ranking[:, :4])
-    np.testing.assert_array_equal(looks.looked, all_looks.looked[:, :4])
-    monkeypatch.setattr("cuolr.learners.factored.click_rates.MAX_PLACES", 1)
-    assert pooled(counted, looked, prior, 1.0)[0].k == 3, "never fewer than a list shows"
+def test_a_sample_has_whole_queries_and_no_more_documents_than_allowed() -> None:
+    rates = rates_of()
+    documents = int(rates.where.sum())
+    assert rates.sample(documents, seed=1) is rates
+    sample = rates.sample(documents // 2, seed=1)
+    assert 0 < sample.where.sum() <= documents // 2
+    assert set(sample.query) < set(rates.query)
+    for row, query in enumerate(sample.query):
+        np.testing.assert_array_equal(sample.documents[row], rates.documents[rates.query == query][0])

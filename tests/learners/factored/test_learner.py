@@ -1,56 +1,82 @@
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from cuolr.clicks.click_model import click_model
 from cuolr.clicks.simulate import simulate
+from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate_splits
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
+from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.learners.factored.learner import Factored, FactoredSteps
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
-from cuolr.policies.ensemble_policy import BlendPolicy
+from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.store import load_policy, save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.training.base_learner import Learner
-from cuolr.training.batches import held_out_queries
-from cuolr.training.fit import fit
-from cuolr.training.loop import TrainingResult
+from cuolr.training.base_learner import FitTask
+from cuolr.training.fit import FitRequest, ModelFolder, fit
+from cuolr.training.hold_out import held_out_queries
+from cuolr.training.loop import Loop
 from cuolr.training.presets.configure import configure
+from cuolr.training.steps import Steps
+from cuolr.training.training_log import TrainingLog
 from cuolr.types import RankingDataset
-from tests.learners.lists import build, random_batch
 from tests.small_log import small_log
 
 SMALL: dict[str, Any] = {
-    "learner.hidden": [8],
-    "learner.attractiveness_steps": 20,
-    "learner.min_documents_per_leaf": 2,
+    "learner.rankers.hidden": [8],
+    "learner.rankers.min_documents_per_leaf": 2,
+    "learner.click_rates.prior_steps": 20,
     "learner.threads": 1,
     "training.validate_every": 2,
 }
 
 
-def trained(log: ClickLog, steps: int = 6, validate: Callable[[Learner], float] | None = None, **kwargs: Any) -> Any:
-    settings = {**SMALL, "training.steps": steps, **kwargs.pop("settings", {})}
-    return fit(log, configure("factored", settings=settings), validate, **kwargs)
+Settings = Mapping[str, Any]
 
 
-def blend(result: TrainingResult) -> BlendPolicy:
+def trained(
+    log: ClickLog, settings: Settings = MappingProxyType({}), steps: int = 6, folder: ModelFolder | None = None
+) -> EnsemblePolicy:
+    config = configure("factored", settings={**SMALL, "training.steps": steps, **settings})
+    result = fit(FitRequest(TrainingLog.of(log), config, folder=folder))
     assert result.best is not None
-    assert isinstance(result.best.policy, BlendPolicy)
+    assert isinstance(result.best.policy, EnsemblePolicy)
     return result.best.policy
+
+
+class KeepsSteps(Loop):
+    """A loop that makes no step."""
+
+    def run(self, steps: Steps) -> RankingPolicy:
+        self.steps = steps
+        return steps.policy()
+
+
+def steps_of(log: ClickLog, held_out: Sequence[int] = (), settings: Settings = MappingProxyType({})) -> FactoredSteps:
+    """What the loop is given to train."""
+    config = configure("factored", settings={**SMALL, **settings})
+    loop = KeepsSteps(config.training)
+    normaliser = Normaliser.fit("log-min-max", log.candidates)
+    task = FitTask(log, normaliser, np.array(held_out, np.int64), config.training, loop)
+    Factored(config.learner_config).fit(task)
+    assert isinstance(loop.steps, FactoredSteps)
+    return loop.steps
 
 
 def simulated(
     model: str, sessions_per_query: int, share: float = 0.01, seed: int = 1, queries: int = 300
 ) -> tuple[ClickLog, RankingDataset, float]:
-    """A log, test queries, and what the logger scores on them."""
+    """A log, test queries, and the score of the logging policy on them."""
     train, _, test = generate_splits("web10k-like", queries, 50, 300, seed)
     logger = fit_ranksvm(train, share, seed)
     log = simulate(train, logger, click_model(model), sessions_per_query * queries, seed=seed)
@@ -59,87 +85,121 @@ def simulated(
 
 def test_the_same_seed_gives_the_same_policy_and_another_seed_another() -> None:
     log = small_log(300, queries=40)
-    first, same = blend(trained(log)), blend(trained(log))
-    other = blend(trained(log, settings={"training.seed": 2}))
+    first, same, other = trained(log), trained(log), trained(log, {"training.seed": 2})
     scores = first.score(log.candidates)
     np.testing.assert_array_equal(scores, same.score(log.candidates))
     assert (scores != other.score(log.candidates)).any()
 
 
 def test_a_run_that_is_resumed_ends_as_one_that_was_not_stopped(tmp_path: Path) -> None:
-    log = small_log(300, queries=40)
-    whole = blend(trained(log, steps=8, settings={"training.keep": "last"}))
-    trained(log, steps=4, folder=tmp_path / "run", settings={"training.keep": "last"})
-    resumed = blend(trained(log, steps=8, folder=tmp_path / "run", resume=True, settings={"training.keep": "last"}))
+    log, last = small_log(300, queries=40), {"training.keep": "last"}
+    whole = trained(log, last, steps=8)
+    trained(log, last, steps=4, folder=ModelFolder(tmp_path / "run"))
+    resumed = trained(log, last, steps=8, folder=ModelFolder(tmp_path / "run", resume=True))
     np.testing.assert_array_equal(resumed.score(log.candidates), whole.score(log.candidates))
 
 
 def test_the_policy_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
     log = small_log(300, queries=40)
-    policy = blend(trained(log))
+    policy = trained(log)
     save_policy(policy, tmp_path / "model")
     loaded = load_policy(tmp_path / "model")
     np.testing.assert_array_equal(loaded.rank(log.candidates, 5), policy.rank(log.candidates, 5))
 
 
-def test_the_policy_scores_as_the_learner_does() -> None:
+def test_the_policy_scores_as_its_members_do_in_training() -> None:
     """In training scores come from the rankers themselves, later from the saved policies."""
     log = small_log(300, queries=40)
-    seen: list[tuple[Any, BlendPolicy]] = []
-
-    def validate(learner: Learner) -> float:
-        seen.append((learner, learner.policy()))  # type: ignore[arg-type]
-        return 0.0
-
-    trained(log, 2, validate)
-    learner, policy = seen[-1]
-    normaliser = policy.normaliser
-    features = torch.from_numpy(normaliser.apply(log.candidates).features)
-    expected = sum(weight * ranker.score(features) for ranker, weight in learner._rankers())
+    steps = steps_of(log)
+    steps.step()
+    policy = steps.policy()
+    features = policy.normaliser.apply(log.candidates).features
+    expected = sum(weight * ranker.score(features) for ranker, weight in steps.members())
     np.testing.assert_allclose(policy.score(log.candidates), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_nothing_is_learned_from_clicks_on_queries_that_are_held_out() -> None:
+def test_nothing_is_learned_from_clicks_on_held_out_queries() -> None:
     log = small_log(600, queries=40)
     held_out = held_out_queries(log, 0.1, seed=1)
     clicked = np.isin(log.query, held_out)[:, None] & log.where
     other = replace(log, clicks=np.where(clicked, 1, log.clicks).astype(np.uint8))
     settings = {"training.keep": "last", "training.seed": 1}
-    first, second = (blend(trained(one, settings=settings)) for one in (log, other))
+    first, second = (trained(one, settings) for one in (log, other))
     np.testing.assert_array_equal(first.score(log.candidates), second.score(log.candidates))
 
 
+def test_the_held_out_score_is_the_mean_log_likelihood_of_the_corrected_click_rates() -> None:
+    """Query by query, of the softmax of the policy's scores, weighted by sessions."""
+    log, held_out = small_log(600, queries=40), [3, 17, 25, 31]
+    steps = steps_of(log, held_out, {"training.batch_size": 3})
+    steps.step()
+    scores = steps.policy().score(log.candidates).astype(np.float64)
+    total = sessions = 0.0
+    rates = steps._held_out
+    shown = np.unique(log.documents[log.where])
+    for row, query in enumerate(rates.query):
+        documents = shown[rates.documents[row][rates.where[row]]]
+        log_softmax = scores[documents] - np.log(np.exp(scores[documents]).sum())
+        number = int((log.query == query).sum())
+        total += number * float(rates.rate[row][rates.where[row]] @ log_softmax)
+        sessions += number
+    assert rates.query.tolist() == held_out
+    assert steps.held_out_score() == pytest.approx(total / sessions, rel=1e-4)
+
+
+def test_held_out_queries_are_not_among_those_learned_from() -> None:
+    log = small_log(600, queries=40)
+    assert not set(steps_of(log, [3, 17]).rates.query) & {3, 17}
+
+
 def test_later_steps_do_not_change_a_policy() -> None:
-    learner = build("factored", threads=1, min_documents_per_leaf=1)
-    learner.update(random_batch())
-    policy = learner.policy()
+    steps = steps_of(small_log(300, queries=40))
+    steps.step()
+    policy = steps.policy()
     before = {name: array.copy() for name, array in policy.arrays().items()}
     for _ in range(3):
-        learner.update(random_batch())
+        steps.step()
     for name, array in policy.arrays().items():
         np.testing.assert_array_equal(array, before[name])
 
 
-@pytest.mark.parametrize("lengths", [(4, 2, 3), (1, 1), (1, 0, 4), (3,)], ids=str)
-def test_lists_without_clicks_leave_finite_numbers(lengths: tuple[int, ...]) -> None:
-    batch = random_batch(lengths=lengths)
-    batch = replace(batch, clicks=0 * batch.clicks)
-    learner = build("factored", threads=1)
-    for _ in range(2):
-        assert all(np.isfinite(value) for value in learner.update(batch).values())
-    assert learner.held_out_scores(batch).isfinite().all()
+def test_the_policy_holds_the_examination_of_the_log(tmp_path: Path) -> None:
+    log = small_log(300, queries=40)
+    policy = trained(log)
+    assert policy.examination is not None
+    assert policy.examination.shape == (log.k, log.k + 1)
+    assert policy.examination[0, 0] == 1
+    save_policy(policy, tmp_path / "model")
+    loaded = load_policy(tmp_path / "model")
+    assert isinstance(loaded, EnsemblePolicy)
+    np.testing.assert_array_equal(loaded.examination, policy.examination)
+    unknown = trained(log, {"learner.examination.estimate": False})
+    assert unknown.examination is None, "all ones would not be an estimate"
 
 
-def test_a_log_without_a_click_is_ranked_by_something_finite() -> None:
+def test_its_examination_is_that_of_the_public_model_where_nothing_is_held_out() -> None:
+    """But for the seed of the logging-policy model, which is linear here."""
+    train = generate_splits("tiny", 100, 10, 10, 1)[0]
+    log = simulate(train, fit_ranksvm(train, 0.1, 1), click_model("pbm"), 10_000, seed=1)
+    table = steps_of(log).policy().examination
+    assert table is not None
+    np.testing.assert_allclose(table, ExaminationModel.fit(log).probabilities(), rtol=0.05)
+
+
+def test_lists_without_clicks_leave_finite_numbers() -> None:
     log = small_log(60)
     log.clicks[:] = 0
-    assert np.isfinite(blend(trained(log)).score(log.candidates)).all()
+    steps = steps_of(log, [1])
+    for _ in range(2):
+        assert all(np.isfinite(value) for value in steps.step().values())
+    assert np.isfinite(steps.held_out_score())
+    assert np.isfinite(trained(log).score(log.candidates)).all()
 
 
-def test_documents_that_nothing_tells_apart_make_no_weight_large() -> None:
+def test_documents_with_equal_features_make_no_weight_large() -> None:
     log = small_log(200, queries=40)
     alike = replace(log.candidates, features=np.full_like(log.candidates.features, 0.3))
-    policy = blend(trained(replace(log, candidates=alike)))
+    policy = trained(replace(log, candidates=alike))
     assert max(np.abs(policy.weights)) < 1e3
     assert np.ptp(policy.score(alike)) < 1e-3
 
@@ -149,40 +209,40 @@ def test_an_aggregated_log_is_refused() -> None:
         trained(aggregate(small_log(100)))
 
 
-def test_only_a_sample_of_the_queries_is_learned_from_where_they_are_too_many() -> None:
+def test_a_sample_of_the_queries_is_learned_from_where_there_are_too_many_documents() -> None:
     log = small_log(4000, queries=600)
-    learned_from = []
-
-    def validate(learner: Learner) -> float:
-        learned_from.append(int(learner._evidence.where.sum()))  # type: ignore[attr-defined]
-        return 0.0
-
-    trained(log, 2, validate, settings={"learner.max_documents": 1000})
-    trained(log, 2, validate)
-    assert 900 < learned_from[0] <= 1000
-    assert learned_from[-1] > 1500
+    sample, whole = (steps_of(log, settings=each) for each in ({"learner.max_documents": 1000}, {}))
+    assert 900 < sample.rates.where.sum() <= 1000
+    assert whole.rates.where.sum() > 1500
 
 
-def test_without_the_logged_order_nothing_in_the_policy_is_linear_in_it() -> None:
+def test_the_logging_policy_is_a_member_unless_it_is_left_out() -> None:
     log = small_log(300, queries=40)
-    with_it, without = blend(trained(log)), blend(trained(log, settings={"learner.logged_order": False}))
-    assert sum(isinstance(m, LinearPolicy) for m in with_it.members) == 1
-    assert not any(isinstance(m, LinearPolicy) for m in without.members)
+    with_it, without = trained(log), trained(log, {"learner.logging_policy.include": False})
+    linear = [i for i, member in enumerate(with_it.members) if isinstance(member, LinearPolicy)]
+    assert with_it.logging_policy_members == tuple(linear)
+    assert len(linear) == 1
+    assert without.logging_policy_members == ()
+
+
+def test_a_setting_out_of_range_is_named_with_its_stage() -> None:
+    with pytest.raises(InputError, match=r"setting 'learner\.rankers\.folds': expected 2 to 100, found 1"):
+        configure("factored", settings={"learner.rankers.folds": 1})
 
 
 @pytest.mark.thorough
-def test_where_clicks_say_nothing_the_policy_stays_with_the_logged_order() -> None:
+def test_where_clicks_say_little_the_policy_stays_close_to_the_logging_policy() -> None:
     log, test, logged = simulated("pbm", 3, share=1.0)
-    score = score_on(test)
-    near = blend(trained(log, 60, settings={"learner.hidden": [64]}))
-    far = blend(trained(log, 60, settings={"learner.hidden": [64], "learner.logged_order": False}))
+    score, wide = score_on(test), {"learner.rankers.hidden": [64]}
+    near = trained(log, wide, 60)
+    far = trained(log, {**wide, "learner.logging_policy.include": False}, 60)
     assert score(near) > score(far) + 0.01
     assert score(near) > logged - 0.02
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("model", ["pbm", "cascade", "dcm", "ubm", "ccm"])
-def test_it_beats_a_weak_logger_under_every_click_model(model: str) -> None:
+def test_it_beats_a_weak_logging_policy_under_every_click_model(model: str) -> None:
     log, test, logged = simulated(model, 100)
-    learned = blend(trained(log, 150, settings={"learner.hidden": [64, 64], "training.keep": "last"}))
+    learned = trained(log, {"learner.rankers.hidden": [64, 64], "training.keep": "last"}, 150)
     assert score_on(test)(learned) > logged + 0.02

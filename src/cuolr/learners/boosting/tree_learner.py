@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import UNSCALED, Normaliser
-from cuolr.learners.counterfactual.listwise import softmax_loss
+from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.base_learner import FitTask, Learner
 from cuolr.training.batches import Batches, SessionBatch, WeightedLists

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from cuolr.config import Range
-from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner, softmax_loss
+from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner
+from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.networks.layers import DocumentNetwork
 from cuolr.networks.masked import log_softmax
 from cuolr.training.base_learner import LEARNERS, SearchSpace

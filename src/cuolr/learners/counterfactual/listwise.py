@@ -11,7 +11,6 @@ from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.gradient import LEAST_NORM, GradientLearner
 from cuolr.networks.layers import DocumentNetwork, seeded
-from cuolr.networks.masked import log_softmax
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.training.batches import SessionBatch
 
@@ -68,25 +67,3 @@ class ListwiseLearner(GradientLearner):
     def policy(self) -> NetworkPolicy:
         """The ranker; later steps do not change it."""
         return NetworkPolicy(self.ranker, self._normaliser).snapshot()
-
-
-def softmax_loss(scores: Tensor, clicks: Tensor, where: Tensor) -> Tensor:
-    """−Σ_k w_k c_k log softmax(s)_k over the shown documents, for each list.
-
-    A list is not divided by its own clicks, so the loss is linear in them: the mean over sessions with the same list is
-    the loss of their mean (weighted) clicks.
-
-    >>> scores, clicks, where = torch.tensor([[0.0, 0.0, 9.0]]), torch.tensor([[1.0, 0.0, 0.0]]), torch.ones(1, 3) > 0
-    >>> where[0, 2] = False
-    >>> softmax_loss(scores, clicks, where)  # log 2
-    tensor([0.6931])
-
-    Args:
-        scores: [B, K].
-        clicks: [B, K] w_k c_k, weighted already; 0 where nothing was shown.
-        where: [B, K] true = a document was shown.
-
-    Returns:
-        [B].
-    """
-    return -(clicks * log_softmax(scores, where)).sum(dim=1)

@@ -4,7 +4,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner, softmax_loss
+from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner
+from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.training.base_learner import LEARNERS, LogForm, SearchSpace
 from cuolr.training.batches import SessionBatch
 

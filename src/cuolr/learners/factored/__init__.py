@@ -1,1 +1,1 @@
-"""`factored`: examination-corrected click rates, a cross-fitted ensemble."""
+"""`factored`: a ranking by examination-corrected click rates, from a cross-fitted ensemble."""

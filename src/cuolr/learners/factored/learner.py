@@ -1,272 +1,223 @@
-"""`factored`: learns how people look, then what they like, then a ranking from clicks that looking explains."""
+"""`factored`: examination and click rates from the log, then a ranking from the corrected click rates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from cuolr.errors import InputError
-from cuolr.examination.from_clicks import everything, fit_examination
-from cuolr.learners.counterfactual.listwise import ListwiseConfig, softmax_loss
-from cuolr.learners.factored.click_rates import Evidence, ShownLists, pooled
-from cuolr.learners.factored.prior import fit_attractiveness
-from cuolr.learners.factored.stacking import least_trust, weigh
-from cuolr.learners.rankers.rankers_ import FittedRanker, NetworkRanker, TreeRanker
-from cuolr.logs.clicklog import ClickLog
-from cuolr.networks.layers import seeded
-from cuolr.policies.ensemble_policy import BlendPolicy
-from cuolr.policies.logging_policy import Imitation, LoggedOrder, imitate_logger
+from cuolr.config import Range, check_ranges
+from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior
+from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
+from cuolr.learners.factored.logging_policy_floor import (
+    LoggingPolicyConfig,
+    min_logging_policy_weight,
+    with_floor,
+)
+from cuolr.learners.factored.stacking import stack
+from cuolr.learners.rankers.base_ranker import ScoringRanker
+from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
+from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.logs.counts import ClickCounts
+from cuolr.logs.scaled_documents import ScaledDocuments
+from cuolr.policies.ensemble_policy import EnsemblePolicy
+from cuolr.policies.logging_policy import ClonedRanker, LoggingPolicyModel
 from cuolr.policies.policy import RankingPolicy
-from cuolr.training.base_learner import LEARNERS, FitTask, Learner, SearchSpace
-from cuolr.training.batches import SessionBatch, WeightedLists
+from cuolr.training.base_learner import LEARNERS, FitTask, Learner, LogForm, SearchSpace
+from cuolr.training.hold_out import sample_rows
 from cuolr.training.steps import Steps
-from cuolr.types import Ints
-
-RankerKind = Literal["network", "linear", "trees"]
+from cuolr.types import Doubles, Ints
 
 
 @dataclass(frozen=True)
-class FactoredConfig(ListwiseConfig):
-    """Settings on top of those of `ListwiseConfig`, which are of the networks. A step of training is one more tree.
+class ExaminationConfig:
+    """Settings of the examination model.
 
     Attributes:
-        learn_examination: Whether looking is learned at all; else all sessions look at all that they are shown.
-        first_is_most: Whether nobody who has not clicked yet looks at a position more than at the first.
-        attractiveness_steps: Steps of the network that says what documents are like that are seldom looked at.
-        attractiveness_learning_rate: Of that network.
-        prior_looks: As how many looks at a document counts what it says.
-        rankers: What learns attractiveness: networks, linear rankers, trees, or some of these.
-        parts: Of the queries; each model learns from all but one of them, and is tried on that one.
-        linear_learning_rate: Of the linear rankers.
-        lists_per_step: Queries that a network, or a linear ranker, learns from in a step.
-        leaves: Per tree, at most.
-        tree_learning_rate: Shrinkage of each tree.
-        min_documents_per_leaf: Fewer make no leaf.
-        feature_share: Of the features that a tree may use.
-        logged_order: Whether the order in the log is a ranker among the others.
-        trust_steps: After this many steps the logged order has at least the weight of all that was learned from clicks;
-            after twice as many, half of it, and so on.
-        trust_clicks: With this many clicks per query, likewise.
-        max_documents: Documents to learn from, at most; those of a random sample of the queries.
-        threads: How many LightGBM uses.
+        estimate: Whether examination is estimated; otherwise every shown document counts as examined.
+        cap_at_first_position: Whether no position is examined more than the first one, before a click.
     """
 
-    learn_examination: bool = True
-    first_is_most: bool = True
-    attractiveness_steps: int = 400
-    attractiveness_learning_rate: float = 1e-3
-    prior_looks: float = 30.0
-    rankers: tuple[RankerKind, ...] = ("network", "linear", "trees")
-    parts: int = 3
-    linear_learning_rate: float = 3e-3
-    lists_per_step: int = 128
-    leaves: int = 7
-    tree_learning_rate: float = 0.05
-    min_documents_per_leaf: int = 20
-    feature_share: float = 0.5
-    logged_order: bool = True
-    trust_steps: float = 25.0
-    trust_clicks: float = 10.0
-    max_documents: int = 1_000_000
-    threads: int = 2
+    estimate: bool = True
+    cap_at_first_position: bool = True
+
+
+@dataclass(frozen=True)
+class FactoredConfig:
+    """Settings of `factored`, by stage. A step of training is one step of each ranker.
+
+    Attributes:
+        examination: Stage 1.
+        click_rates: Stage 2.
+        rankers: Stage 3.
+        logging_policy: Stage 5.
+        max_documents: Documents to learn from, at most; those of a random sample of the queries.
+        threads: Threads of LightGBM.
+    """
+
+    examination: ExaminationConfig = field(default_factory=ExaminationConfig)
+    click_rates: ClickRatesConfig = field(default_factory=ClickRatesConfig)
+    rankers: EnsembleConfig = field(default_factory=EnsembleConfig)
+    logging_policy: LoggingPolicyConfig = field(default_factory=LoggingPolicyConfig)
+    max_documents: Annotated[int, Range(1_000, 100_000_000)] = 1_000_000
+    threads: Annotated[int, Range(1, 1_000)] = 2
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.rankers or len(set(self.rankers)) < len(self.rankers):
-            raise InputError(f"setting 'learner.rankers': expected some, each once, found {list(self.rankers)}")
+        check_ranges(self)
 
 
 @LEARNERS.register("factored")
-class Factored(Learner, Steps):
-    """Ranks by attractiveness, with examination learned from the log and no click model named.
+class Factored(Learner):
+    """Ranks by attractiveness α, where P(C_k = 1) = χ · α(d_k), with χ and α estimated from the log.
 
-    In every click model of definition 3.1 the value of an action is Q(s, a) = χ(s)·α(a) + γ·V(s′). Where the order by α
-    is the best one, as under PBM, CASCADE and DCM (`docs/optimality.md`), the factor α is all that a policy needs:
+    This is a model-based learner: no click model is given, it has no states, values or Bellman backup, and one order
+    serves all users. It assumes UBM's family of click models (χ depends on the position and the last click above), in
+    which ranking by α is optimal under PBM, CASCADE and DCM (`docs/optimality.md`).
 
-    1. χ(s), a table of the position and the last click above it, is fitted to the sessions by likelihood (see
-       `examination`), and then, with χ known, α(a), a network of the document (see `attractiveness`).
-    2. What is known of a document is then α̂ = (clicks + m·α(d)) / (looks + m), looks = Σ χ over the sessions that were
-       shown it: how often it was clicked when it was looked at, and where that is few times, what the network says.
-    3. List-wise rankers learn α̂: LambdaMART, and a network and a linear ranker with the softmax loss. The queries are
-       in parts, and each ranker learns from all parts but one.
-    4. The logged order is a ranker, too, learned from what was shown above what: linear, or trees where the logger is
-       none that a linear ranker can imitate.
-    5. The policy is a weighted sum of all. The weights are those that best explain the clicks on queries that a ranker
-       did not learn from, none below 0 (see `conditional`).
-    6. Clicks tell shown documents from each other; of those never shown it is only known that they were not. So the
-       weight of the logged order, against all that was learned from clicks, is never less than `trust_steps` over the
-       steps made, and `trust_clicks` over the clicks per query. Training leaves the logged order step by step, and
-       validation can stop it on the way.
-
-    Deviation: not in the paper, whose critic is one network for both factors, and whose actor is asked anew at each
-    state; here one order serves all states.
+    1. Examination: χ, in UBM's parametrisation, by maximum likelihood.
+    2. Corrected click rates: α̂ = (clicks + m·prior) / (expected examinations + m), with a prior from features.
+    3. Rankers: a cross-fitted ensemble of networks, linear rankers and LambdaMART, fitted list-wise to α̂.
+    4. Stacking: non-negative weights that best explain the clicks on out-of-fold queries. A model of the logging policy
+       is a member, too.
+    5. Logging-policy floor: shrinkage to the logging policy, whose weight has a minimum that falls with steps and with
+       clicks per query.
     """
 
     Config = FactoredConfig
     config: FactoredConfig
-    log_form = "sessions"
+    log_form: ClassVar[LogForm] = "sessions"
     search_space: ClassVar[SearchSpace] = {
-        "learner.prior_looks": (3.0, 10.0, 30.0),
-        "learner.leaves": (7, 15),
-        "learner.learning_rate": (1e-4, 3e-4),
-        "learner.trust_steps": (0.0, 25.0),
+        "learner.click_rates.prior_strength": (3.0, 10.0, 30.0),
+        "learner.rankers.leaves": (7, 15),
+        "learner.rankers.learning_rate": (1e-4, 3e-4),
+        "learner.logging_policy.min_weight_steps": (0.0, 25.0),
     }
 
     def fit(self, task: FitTask) -> RankingPolicy:
-        """Learn how people look, then what they like, then run the loop."""
-        config = self.config
-        self._seed = task.config.seed
-        self._normaliser = task.normaliser
-        n_features = task.log.candidates.n_features
-        with seeded(self._seed):
-            of_kind = {
-                "network": (config.hidden, config.learning_rate),
-                "linear": ((), config.linear_learning_rate),
-            }
-            self.networks = [
-                [
-                    NetworkRanker(n_features, *of_kind[kind], config.max_gradient_norm, task.normaliser)
-                    for _ in range(config.parts)
-                ]
-                for kind in config.rankers
-                if kind != "trees"
-            ]
-        self._held_out_queries = task.held_out
-        self.trees: list[TreeRanker] = []
-        self.logged_order = LoggedOrder()
-        self._step = 0
-        self._weighed: tuple[int, list[tuple[FittedRanker, float]]] | None = None
-        prepared = self._prepare(task.log)
-        batches, self._held_out_batches = task.batches(WeightedLists.of(prepared))
-        rows = affordable(prepared, batches.rows.astype(np.int64), config.max_documents, self._seed)
-        evidence = Evidence.of_log(prepared, rows, self._looks, self._normaliser)
-        part = self.logged_order.part
-        self._start(evidence, None if part is None else part[prepared.query[rows]])
-        return task.loop.run(self)
+        """Estimate examination and click rates at once, then fit the rankers step by step."""
+        config, seed = self.config, task.config.seed
+        counts = ClickCounts.of(task.log)
+        shown = ScaledDocuments.of(counts.lists, task.normaliser)
+        logging_policy = LoggingPolicyModel()
+        if config.logging_policy.include:
+            logging_policy = LoggingPolicyModel.fit(counts.lists, task.normaliser, seed, config.rankers.folds)
+        scores = logging_policy.scores(shown.features)
+        lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
+        examination = self._examination(counts, scores[shown.documents], lists)
+        rates = self._click_rates(counts, shown, examination, scores, lists, seed)
+        return task.loop.run(FactoredSteps(config, task, rates, logging_policy, examination))
 
-    def _prepare(self, log: ClickLog) -> ClickLog:
-        """A row for each query, with all documents that it was shown with, and α̂ for clicks."""
-        config = self.config
-        shown = ShownLists.of(log, self._normaliser)
-        counted = shown.counted
-        if config.logged_order:
-            self.logged_order = imitate_logger(counted.lists, self._normaliser, self._seed, config.parts)
-        logged_scores = self.logged_order.scores(shown.features)
-        learned = np.flatnonzero(~np.isin(counted.lists.query, self._held_out_queries))
-        if config.learn_examination:
-            examination = fit_examination(
-                counted, logged_scores[shown.documents], learned, first_is_most=config.first_is_most
-            )
-        else:
-            examination = everything(counted)
-        attractiveness = fit_attractiveness(
-            shown,
-            examination,
-            logged_scores,
-            learned,
-            steps=config.attractiveness_steps,
-            learning_rate=config.attractiveness_learning_rate,
-            batch_size=config.lists_per_step,
-            seed=self._seed,
+    def _examination(self, counts: ClickCounts, logging_scores: Doubles, lists: Ints) -> ExaminationModel:
+        """Stage 1."""
+        if not self.config.examination.estimate:
+            return ExaminationModel.full(counts.lists.k)
+        cap = self.config.examination.cap_at_first_position
+        return ExaminationModel.from_counts(counts, logging_scores, lists, cap_at_first_position=cap)
+
+    def _click_rates(
+        self,
+        counts: ClickCounts,
+        shown: ScaledDocuments,
+        examination: ExaminationModel,
+        logging_scores: Doubles,
+        lists: Ints,
+        seed: int,
+    ) -> ClickRates:
+        """Stage 2, of all queries; the prior is fitted without the held-out ones."""
+        config = self.config.click_rates
+        fit = PriorFit(config.prior_steps, config.prior_learning_rate, self.config.rankers.lists_per_step, seed)
+        prior = fit_click_rate_prior(counts, shown, examination, logging_scores, lists, fit)
+        exposure = examination.expected_examinations(counts)
+        return ClickRates.of(counts, shown, exposure, prior, config.prior_strength)
+
+
+class FactoredSteps(Steps):
+    """Stages 3 to 5: a step fits the rankers further; stacking and the floor follow whenever a policy is needed.
+
+    Attributes:
+        rates: The queries that are learned from.
+        ensemble: The rankers.
+    """
+
+    def __init__(
+        self,
+        config: FactoredConfig,
+        task: FitTask,
+        rates: ClickRates,
+        logging_policy: LoggingPolicyModel,
+        examination: ExaminationModel,
+    ) -> None:
+        held_out = np.isin(rates.query, task.held_out)
+        self._config = config
+        self._seed = task.config.seed
+        self._batch_size = task.config.batch_size
+        self._logging_policy = logging_policy
+        self._examination = examination.probabilities() if config.examination.estimate else None
+        validation = sample_rows(np.flatnonzero(held_out), task.config.max_held_out, self._seed)
+        self._held_out = rates.select(validation)
+        self.rates = rates.select(np.flatnonzero(~held_out)).sample(config.max_documents, self._seed)
+        self.fold = self._folds()
+        self.ensemble = CrossFittedEnsemble(
+            self.rates.targets(), self.fold, config.rankers, self._seed, config.threads, task.normaliser
         )
-        prior = np.zeros(log.candidates.n_documents)
-        prior[shown.used] = attractiveness
-        prepared, self._looks = pooled(counted, examination.looked(counted), prior, config.prior_looks)
-        return prepared
+        self._step = 0
+        self._members: tuple[int, list[tuple[ScoringRanker, float]]] | None = None
 
     def step(self) -> dict[str, float]:
-        """A step of each network and linear ranker, and one more tree beside them."""
-        losses = []
-        for number, rows in enumerate(self._learned):
-            rng = np.random.default_rng((self._seed, self._step, number))
-            drawn = rng.choice(rows, self.config.lists_per_step)
-            losses += [kind[number].descend(self._evidence, drawn) for kind in self.networks]
-        for trees in self.trees:
-            trees.grow()
+        """Stage 3: one step of each ranker."""
+        values = self.ensemble.step()
         self._step += 1
-        return {"loss": float(np.mean(losses)) if losses else 0.0, "trees": len(self.trees) * self._step}
+        return values
 
+    def members(self) -> list[tuple[ScoringRanker, float]]:
+        """Stages 4 and 5: each ranker with its weight after the steps made."""
+        if self._members is None or self._members[0] != self._step:
+            clones = self._logging_policy.rankers
+            kinds: list[Sequence[ScoringRanker]] = [*self.ensemble.kinds, *([clones] if clones else [])]
+            stacked = stack(kinds, self.rates, self.fold, self._seed)
+            if clones:
+                min_weight = min_logging_policy_weight(self.rates, self._step, self._config.logging_policy)
+                stacked = with_floor(stacked, min_weight)
+            self._members = self._step, stacked.members()
+        return self._members[1]
+
+    @torch.no_grad()
     def held_out_score(self) -> float:
-        """The mean over held-out queries."""
-        assert self._held_out_batches is not None
-        return self._held_out_batches.mean(self.held_out_scores)
+        """Σ_d α̂_d log softmax(s)_d, mean over held-out queries by their sessions."""
+        members, targets = self.members(), self._held_out.targets()
+        total = 0.0
+        for start in range(0, len(targets), self._batch_size):
+            batch = targets.batch(np.arange(start, min(start + self._batch_size, len(targets))))
+            documents = batch.features[batch.where].numpy()
+            scores = torch.zeros(batch.where.shape, dtype=torch.float64)
+            for ranker, weight in members:
+                scores[batch.where] += weight * torch.from_numpy(ranker.score(documents))
+            total -= float((softmax_loss(scores.float(), batch.target, batch.where) * batch.weight).sum())
+        return total / float(targets.weight.sum())
 
-    def held_out_scores(self, batch: SessionBatch) -> Tensor:
-        """[B] Σ_d α̂_d log softmax(s)_d."""
-        documents = batch.features[batch.where]
-        scores = torch.zeros(batch.where.shape, dtype=torch.float64)
-        for ranker, weight in self._rankers() if len(documents) else []:
-            scores[batch.where] += weight * torch.from_numpy(ranker.score(documents))
-        return -softmax_loss(scores.float(), batch.clicks, batch.where)
-
-    def policy(self) -> BlendPolicy:
+    def policy(self) -> EnsemblePolicy:
         """All rankers, each with its weight."""
-        rankers = self._rankers()
-        return BlendPolicy(
-            [ranker.policy() for ranker, _ in rankers],
-            [weight for _, weight in rankers],
-            imitations=[i for i, (ranker, _) in enumerate(rankers) if isinstance(ranker, Imitation)],
+        members = self.members()
+        return EnsemblePolicy(
+            [ranker.policy() for ranker, _ in members],
+            [weight for _, weight in members],
+            logging_policy_members=[i for i, (ranker, _) in enumerate(members) if isinstance(ranker, ClonedRanker)],
+            examination=self._examination,
         )
 
     def state(self) -> dict[str, Any]:
-        """Of the networks, and the number of trees: the log and the seed decide all else."""
-        return {"step": self._step, "networks": {str(i): n.state() for i, n in enumerate(chain(*self.networks))}}
+        """Of the rankers: the log and the seed decide all else."""
+        return {"step": self._step, "rankers": self.ensemble.state()}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from `state`; the trees are grown anew, on what `begin` was given."""
-        for i, network in enumerate(chain(*self.networks)):
-            network.load_state(state["networks"][str(i)])
-        for _ in range(state["step"] - self._step):
-            for trees in self.trees:
-                trees.grow()
+        """Continue from `state`; trees are grown again."""
+        self.ensemble.load_state(state["rankers"])
         self._step = state["step"]
 
-    def _start(self, evidence: Evidence, parts: Ints | None = None) -> None:
-        self._evidence = evidence
-        if parts is None:
-            parts = np.random.default_rng(self._seed).permutation(len(evidence)) % self.config.parts
-        self._held_out = [np.flatnonzero(parts == i) for i in range(self.config.parts)]
-        # With one query alone, there is nothing else to learn from.
-        learned = [np.flatnonzero(parts != i) for i in range(self.config.parts)]
-        self._learned = [rows if len(rows) else np.arange(len(evidence)) for rows in learned]
-        config = self.config
-        parameters = {
-            "num_leaves": config.leaves,
-            "learning_rate": config.tree_learning_rate,
-            "min_data_in_leaf": config.min_documents_per_leaf,
-            "feature_fraction": config.feature_share,
-            "num_threads": config.threads,
-        }
-        if "trees" not in config.rankers:
-            return
-        self.trees = [
-            TreeRanker(evidence, rows, {**parameters, "seed": self._seed + number}, self._normaliser)
-            for number, rows in enumerate(self._learned)
-        ]
-
-    def _rankers(self) -> list[tuple[FittedRanker, float]]:
-        """Every ranker with its weight; the networks alone, and all alike, while there is nothing to weigh by."""
-        if self._weighed is None or self._weighed[0] != self._step:
-            self._weighed = self._step, self._weigh(self._evidence)
-        return self._weighed[1]
-
-    def _weigh(self, evidence: Evidence) -> list[tuple[FittedRanker, float]]:
-        config = self.config
-        learned: list[Sequence[FittedRanker]] = [*self.networks]
-        if self.trees:
-            learned.append(self.trees)
-        trust = least_trust(evidence, self._step, config.trust_steps, config.trust_clicks)
-        return weigh(learned, self.logged_order.imitations, trust, evidence, self._held_out, self._seed)
-
-
-def affordable(log: ClickLog, rows: Ints, max_documents: int, seed: int) -> Ints:
-    """The rows of the log to learn from: all, or a random sample with so many documents together at most."""
-    documents = log.where[rows].sum(axis=1)
-    if documents.sum() <= max_documents:
-        return rows
-    order = np.random.default_rng(seed).permutation(len(rows))
-    return np.sort(rows[order[np.cumsum(documents[order]) <= max_documents]])
+    def _folds(self) -> Ints:
+        """[R] the fold of each query, that of the logging-policy model where that is cross-fitted."""
+        if self._logging_policy.fold is not None:
+            return self._logging_policy.fold[self.rates.query]
+        return np.random.default_rng(self._seed).permutation(len(self.rates)) % self._config.rankers.folds

@@ -1,89 +1,89 @@
-"""How much each ranker of `factored` counts: as its scores explain clicks on queries that it did not learn from."""
+"""Stage 4: non-negative stacking, by the clicks on queries that a ranker was not fitted to."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
-from cuolr.examination.conditional import fit_weights
-from cuolr.learners.factored.click_rates import Evidence
-from cuolr.learners.rankers.rankers_ import FittedRanker
-from cuolr.types import Doubles, Ints
+from cuolr.examination.conditional_likelihood import fit_weights
+from cuolr.learners.factored.click_rates import ClickRates
+from cuolr.learners.rankers.base_ranker import ScoringRanker
+from cuolr.types import Doubles, Floats, Ints
 
-# Documents by which the scores of a ranker are brought to a standard deviation of 1.
+# Documents by which the scores of a ranker are scaled to a standard deviation of 1.
 SCALE_DOCUMENTS = 5_000
-# Of the size of a ranker's scores: differences up to this are none.
+# Differences of scores up to this, relative to their size, are rounding.
 ROUNDING = 1e-6
-# The weight of the logged order against all that was learned, at most, where little was.
-MOST_TRUST = 100.0
-# Of a query; more of them on the queries that everybody asks do not make the others better known.
-ENOUGH_CLICKS = 1_000.0
-# Half the inverse variance of the weights of rankers before a click is seen.
+# Half the inverse variance of the normal prior on the weights.
 PRIOR = 0.5
 
 
-def weigh(
-    learned: Sequence[Sequence[FittedRanker]],
-    imitations: Sequence[FittedRanker],
-    trust: float,
-    evidence: Evidence,
-    held_out: Sequence[Ints],
-    seed: int,
-) -> list[tuple[FittedRanker, float]]:
-    """Every ranker with its weight.
+@dataclass(frozen=True)
+class Stack:
+    """Rankers by kind and fold, with a weight for each kind.
 
-    Rankers of a kind share the kind's weight, each in units of the standard deviation of its own scores.
+    Rankers of one kind share the kind's weight, each in units of the standard deviation of its own scores.
+
+    Attributes:
+        kinds: For each kind one ranker per fold; one may serve several folds.
+        weights: [kinds] not negative.
+        scale: [kinds, folds] the inverse standard deviation of each ranker's scores; 0 = it does not discriminate.
+        sample_scores: [kinds, folds, n] the scores of a sample of documents.
+    """
+
+    kinds: Sequence[Sequence[ScoringRanker]]
+    weights: Doubles
+    scale: Doubles
+    sample_scores: Doubles
+
+    def members(self) -> list[tuple[ScoringRanker, float]]:
+        """Each ranker once, with its weight in the sum of scores."""
+        shares = self.weights[:, None] * self.scale / self.scale.shape[1]
+        members: dict[ScoringRanker, float] = {}
+        for ranker, share in zip((ranker for kind in self.kinds for ranker in kind), shares.ravel(), strict=True):
+            members[ranker] = members.get(ranker, 0.0) + float(share)
+        return list(members.items())
+
+
+def stack(kinds: Sequence[Sequence[ScoringRanker]], rates: ClickRates, fold: Ints, seed: int) -> Stack:
+    """Stack rankers by the weights ≥ 0 that best explain where clicks fall (see `conditional_likelihood`).
+
+    Each query is scored by the rankers that were not fitted to its fold; expected examinations are the exposure.
 
     Args:
-        learned: Kinds of rankers; in each a ranker for each part of the queries, learned from the other parts.
-        imitations: Of the logged order, a kind by itself, or none; one may stand for several parts.
-        trust: The least weight of the logged order, against that of all that was learned.
-        evidence: The queries.
-        held_out: The queries of each part.
-        seed: Of the documents that give the scale.
+        kinds: For each kind one ranker per fold.
+        rates: R queries with their clicks.
+        fold: [R] the fold of each query.
+        seed: Of the sample of documents that gives the scale.
     """
-    parts = len(held_out)
-    kinds = [*learned, imitations] if imitations else [*learned]
-    drawn = np.random.default_rng(seed).permutation(len(evidence.features))[:SCALE_DOCUMENTS]
-    some_scores, scale = _scores_and_scale(kinds, evidence.features[drawn])
-    weights = fit_weights(_held_out_scores(kinds, scale, evidence, held_out), evidence.clicked, evidence.looked, PRIOR)
-    if imitations:
-        all_learned = np.einsum("k,kp,kpn->n", weights[:-1], scale[:-1], some_scores[:-1]) / parts
-        weights[-1] = max(weights[-1], trust * all_learned.std())
-    shares = weights[:, None] * scale / parts
-    weighed: dict[FittedRanker, float] = {}
-    for ranker, share in zip((ranker for kind in kinds for ranker in kind), shares.ravel(), strict=True):
-        weighed[ranker] = weighed.get(ranker, 0.0) + float(share)
-    return list(weighed.items())
+    scored = np.append(np.unique(rates.documents[rates.where]), len(rates.features) - 1)
+    sample = scored[np.random.default_rng(seed).permutation(len(scored))[:SCALE_DOCUMENTS]]
+    scores, scale = _scores_and_scale(kinds, rates.features[sample])
+    out_of_fold = _out_of_fold_scores(kinds, scale, rates, fold)
+    weights = fit_weights(out_of_fold, rates.clicks, rates.expected_examinations, PRIOR)
+    return Stack(kinds, weights, scale, scores)
 
 
-def least_trust(evidence: Evidence, steps_made: int, trust_steps: float, trust_clicks: float) -> float:
-    """The least weight of the logged order: much after few steps, and where queries have few clicks."""
-    clicks_per_query = float(np.minimum(evidence.clicked.sum(axis=1), ENOUGH_CLICKS).mean())
-    few_steps = trust_steps / max(steps_made, 1)
-    few_clicks = trust_clicks / max(clicks_per_query, 1e-9)
-    return min(max(few_steps, few_clicks), MOST_TRUST)
-
-
-def _scores_and_scale(kinds: Sequence[Sequence[FittedRanker]], features: Tensor) -> tuple[Doubles, Doubles]:
-    """[kinds, parts, n] scores of some documents, and [kinds, parts] the inverse of their standard deviation."""
+def _scores_and_scale(kinds: Sequence[Sequence[ScoringRanker]], features: Floats) -> tuple[Doubles, Doubles]:
+    """[kinds, folds, n] the scores of documents, and [kinds, folds] the inverse of their standard deviation."""
     scores = np.array([[ranker.score(features) for ranker in kind] for kind in kinds])
     spread, size = scores.std(axis=2), np.abs(scores).max(axis=2)
-    # A ranker that knows no difference has nothing but errors of rounding, which no scale should make large.
+    # A ranker that does not discriminate has nothing but rounding errors, which no scale may enlarge.
     scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > ROUNDING * size)
     return scores, scale
 
 
-def _held_out_scores(
-    kinds: Sequence[Sequence[FittedRanker]], scale: Doubles, evidence: Evidence, held_out: Sequence[Ints]
+def _out_of_fold_scores(
+    kinds: Sequence[Sequence[ScoringRanker]], scale: Doubles, rates: ClickRates, fold: Ints
 ) -> Doubles:
-    """[kinds, R, N] of each query by the rankers that did not learn from it."""
-    scores = np.zeros((len(kinds), *evidence.where.shape))
-    for part, rows in enumerate(held_out):
-        where = evidence.where[rows]
-        documents = evidence.features[evidence.documents[rows][where]]
-        for number, kind in enumerate(kinds):
+    """[kinds, R, N] of each query by the rankers that were not fitted to it."""
+    scores = np.zeros((len(kinds), *rates.where.shape))
+    for i in range(scale.shape[1]):
+        rows = np.flatnonzero(fold == i)
+        where = rates.where[rows]
+        documents = rates.features[rates.documents[rows][where]]
+        for k, kind in enumerate(kinds):
             scored = np.zeros(where.shape)
-            scored[where.numpy()] = kind[part].score(documents) * scale[number, part] if len(documents) else 0.0
-            scores[number, rows] = scored
+            scored[where] = kind[i].score(documents) * scale[k, i] if len(documents) else 0.0
+            scores[k, rows] = scored
     return scores

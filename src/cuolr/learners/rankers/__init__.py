@@ -1,1 +1,1 @@
-"""Rankers: fit weighted targets, give a policy."""
+"""Rankers: each fits weighted list-wise targets step by step, and gives a ranking policy."""

@@ -1,0 +1,84 @@
+"""The conditional Poisson likelihood of clicks: where they fall within a group, given how many there are.
+
+Let the clicks on item m of group g be Poisson with mean x_gm · exp(e_m + Σ_i w_i z_igm + b_g): x the exposure, e the
+effect of the item in every group, z covariates, b the effect of the group. Given the number of clicks of the group, b
+cancels: clicks fall on its items by softmax_m(log x + e + Σ_i w_i z_i), a multinomial likelihood that is concave in e
+and w (McCullagh and Nelder 1989, chapter 6). Its score equations involve the mean of the clicks alone, so that the
+estimate is consistent for clicks that are not Poisson, as long as the exposure does not depend on the group's clicks.
+Where it does, because users stop after a click, groups with attractive items above have too few clicks below, and the
+items below seem better than they are; `ExaminationModel.from_counts` says what it does about it.
+"""
+
+import numpy as np
+
+from cuolr.types import Bools, Doubles
+
+# Exposure of an item that was shown but hardly examined: its logarithm is taken.
+MIN_EXPOSURE = 1e-3
+
+
+def fit_effects(clicks: Doubles, exposure: Doubles, covariate: Doubles, prior: float) -> tuple[Doubles, float]:
+    """The maximum a posteriori e and w, with one covariate.
+
+    Args:
+        clicks: [G, M].
+        exposure: [G, M] x, 0 = the group does not have the item.
+        covariate: [G, M] z.
+        prior: Half the inverse variance of a normal prior on e and w with mean 0.
+
+    Returns:
+        effects: [M] e; only differences are identified.
+        slope: w.
+    """
+    items = clicks.shape[1]
+    values = _maximise(clicks, exposure, covariate[None], True, prior, None)
+    return values[:items], float(values[items])
+
+
+def fit_weights(scores: Doubles, clicks: Doubles, exposure: Doubles, prior: float) -> Doubles:
+    """The maximum a posteriori w ≥ 0, without item effects.
+
+    Args:
+        scores: [number of rankers, G, M] z.
+        clicks: [G, M].
+        exposure: [G, M] x, 0 = the group does not have the item.
+        prior: Half the inverse variance of a normal prior on w with mean 0.
+
+    Returns:
+        [number of rankers]; equal weights where no ranker explains the clicks.
+    """
+    weights = _maximise(clicks, exposure, scores, False, prior, 0.0)
+    return weights if weights.any() else np.full(len(scores), 1 / len(scores))
+
+
+def _maximise(
+    clicks: Doubles, exposure: Doubles, covariates: Doubles, effects: bool, prior: float, at_least: float | None
+) -> Doubles:
+    """[M + number of covariates] e and w, or w alone, by L-BFGS-B."""
+    from scipy.optimize import minimize  # takes half a second to load
+
+    informative: Bools = (clicks * (exposure > 0)).sum(axis=1) > 0
+    exposure, covariates = exposure[informative], covariates[:, informative]
+    clicks = np.where(exposure > 0, clicks[informative], 0.0)
+    with np.errstate(divide="ignore"):
+        offset = np.where(exposure > 0, np.log(np.maximum(exposure, MIN_EXPOSURE)), -np.inf)
+    items = clicks.shape[1] if effects else 0
+    of_group = clicks.sum(axis=1, keepdims=True)
+    total = max(float(clicks.sum()), 1.0)
+
+    def loss(values: Doubles) -> tuple[float, Doubles]:
+        logits = offset + np.tensordot(values[items:], covariates, axes=1) + (values[:items] if effects else 0.0)
+        logits = logits - logits.max(axis=1, keepdims=True)
+        odds = np.exp(logits)
+        sums = odds.sum(axis=1, keepdims=True)
+        residual = clicks - of_group * odds / sums
+        likelihood = (clicks * np.where(clicks > 0, logits - np.log(sums), 0.0)).sum()
+        slopes = np.tensordot(covariates, residual, axes=((1, 2), (0, 1)))
+        gradient = np.concatenate([residual.sum(axis=0), slopes]) if effects else slopes
+        return (prior * (values**2).sum() - likelihood) / total, (2 * prior * values - gradient) / total
+
+    start = np.zeros(items + len(covariates))
+    if not len(clicks):
+        return start
+    solution: Doubles = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(at_least, None)] * len(start)).x
+    return solution

@@ -1,0 +1,104 @@
+"""The prior of stage 2: click rates predicted from features, for documents with few expected examinations."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.examination.identifiability import MAX_POSITIONS
+from cuolr.logs.counts import ClickCounts
+from cuolr.logs.scaled_documents import ScaledDocuments
+from cuolr.networks.layers import DocumentNetwork, seeded
+from cuolr.types import Doubles, Ints
+
+DOCUMENTS_AT_A_TIME = 1 << 15
+# The hidden layers of the network.
+HIDDEN = (128, 64)
+# Probabilities are clipped to this distance from 0 and 1, so that one impossible click does not dominate.
+MIN_PROBABILITY = 1e-5
+
+
+@dataclass(frozen=True)
+class PriorFit:
+    """How the network is fitted.
+
+    Attributes:
+        steps: Of Adam.
+        learning_rate: Of Adam.
+        batch_size: Lists in a step.
+        seed: Of the network and of the batches.
+    """
+
+    steps: int
+    learning_rate: float
+    batch_size: int
+    seed: int
+
+
+def fit_click_rate_prior(
+    counts: ClickCounts,
+    shown: ScaledDocuments,
+    examination: ExaminationModel,
+    logging_scores: Doubles,
+    lists: Ints,
+    fit: PriorFit,
+) -> Doubles:
+    """Maximise Σ c log(χ α) + (n − c) log(1 − χ α) over cells, α = σ(f(x) + β·l), f a network, χ and β known.
+
+    Args:
+        counts: Of the log; the first `MAX_POSITIONS` positions are used.
+        shown: Its documents.
+        examination: χ and β.
+        logging_scores: [n + 1] l, the logging policy's score of each shown document, or zeros.
+        lists: The lists to learn from; without one, no step is made.
+        fit: How.
+
+    Returns:
+        [n] α of each shown document, times the examination of position 1.
+    """
+    features = torch.from_numpy(shown.features)
+    with seeded(fit.seed):
+        network = DocumentNetwork(features.shape[1], HIDDEN)
+    optimiser = torch.optim.Adam(network.parameters(), lr=fit.learning_rate, foreach=True)
+    generator = torch.Generator().manual_seed(fit.seed)
+    top = counts.top(MAX_POSITIONS)
+    k = top.lists.k
+    documents = torch.from_numpy(shown.documents[:, :k])
+    first = shown.documents[lists, 0]
+    offset = torch.from_numpy(_offset(counts, lists, logging_scores, first, examination.slope)).float()
+    chi = torch.from_numpy(np.nan_to_num(examination.table[:k, : k + 1])).float()
+
+    def attractiveness(rows: Tensor) -> Tensor:
+        logits: Tensor = offset[rows] + network(features[rows])
+        return logits.sigmoid()
+
+    for _ in range(fit.steps if len(lists) else 0):
+        batch = lists[torch.randint(len(lists), (fit.batch_size,), generator=generator).numpy()]
+        impressions, clicks = (torch.from_numpy(values) for values in top.dense(batch))
+        probability = attractiveness(documents[batch]).unsqueeze(2) * chi
+        loss = -_log_likelihood(probability, impressions, clicks)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    with torch.no_grad():
+        parts = torch.split(torch.arange(len(features)), DOCUMENTS_AT_A_TIME)
+        fitted: Doubles = torch.cat([attractiveness(part) for part in parts]).double().numpy()
+    return fitted[:-1]
+
+
+def _offset(counts: ClickCounts, lists: Ints, logging_scores: Doubles, first: Ints, slope: float) -> Doubles:
+    """[n + 1] the logit where the network starts: β·l, and the mean click rate for the mean document at position 1."""
+    impressions, clicks = (counts.by_position(values)[lists, 0] for values in (counts.impressions, counts.clicks))
+    rate = (clicks.sum() + 1) / (impressions.sum() + 2)
+    mean = float(logging_scores[first] @ impressions / max(impressions.sum(), 1))
+    logits: Doubles = np.log(rate / (1 - rate)) + slope * (logging_scores - mean)
+    return logits
+
+
+def _log_likelihood(probability: Tensor, impressions: Tensor, clicks: Tensor) -> Tensor:
+    """[] the mean over sessions."""
+    probability = probability.clamp(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    total = (clicks * probability.log() + (impressions - clicks) * (1 - probability).log()).sum()
+    return total / impressions[:, 0].sum().clamp(min=1)

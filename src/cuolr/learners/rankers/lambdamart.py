@@ -1,0 +1,110 @@
+"""LambdaMART, grown by LightGBM one tree at a time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.data.normalise import Normaliser
+from cuolr.learners.rankers.base_ranker import BaseRanker
+from cuolr.learners.rankers.targets import Targets
+from cuolr.policies.lambdamart_policy import RANKING_TREES, LambdaMartPolicy, load_lightgbm
+from cuolr.types import Doubles, Floats, Ints
+
+# Targets become grades, whole numbers from 0 to this, with linear gain.
+LEVELS = 30
+# Documents that are worth one more thread: with fewer, the threads mostly wait for each other.
+DOCUMENTS_PER_THREAD = 50_000
+
+
+@dataclass(frozen=True)
+class QueryGroups:
+    """Documents with integer grades, list after list, as LightGBM takes them.
+
+    Attributes:
+        features: [n, F] scaled.
+        grades: [n] whole numbers from 0.
+        sizes: [number of lists] documents of each, at least 1.
+        weight: [n] of each document; None = 1.
+        position: [n] from 0, where LightGBM is to learn an offset for each position (its `position` argument).
+        gain: The gain of each grade; None = 2^grade − 1.
+    """
+
+    features: Floats
+    grades: npt.NDArray[np.integer[Any]]
+    sizes: Ints
+    weight: Floats | None = None
+    position: npt.NDArray[np.int32] | None = None
+    gain: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, targets: Targets, highest: float) -> Self:
+        """Targets as grades with linear gain, so that ΔnDCG is proportional to the difference of two targets.
+
+        Args:
+            targets: The lists; those without a document are left out.
+            highest: The target of the highest grade.
+        """
+        where = targets.where
+        sizes = where.sum(dim=1)
+        return cls(
+            features=targets.features[targets.documents[where]].numpy(),
+            grades=(LEVELS * targets.target[where] / max(highest, 1e-9)).round().int().numpy(),
+            sizes=sizes[sizes > 0].numpy(),
+            weight=targets.weight.repeat_interleave(sizes).numpy(),
+            gain=tuple(range(LEVELS + 1)),
+        )
+
+
+class LambdaMartRanker(BaseRanker):
+    """LambdaMART (Burges 2010): a step is one more tree."""
+
+    def __init__(self, lists: QueryGroups, parameters: Mapping[str, Any], normaliser: Normaliser) -> None:
+        """A ranker without a tree.
+
+        Args:
+            lists: What it is fitted to.
+            parameters: Of LightGBM; `num_threads` is the most that are used.
+            normaliser: What scaled the features, kept in the policy.
+        """
+        self._threads = min(int(parameters["num_threads"]), 1 + len(lists.grades) // DOCUMENTS_PER_THREAD)
+        self._normaliser = normaliser
+        gain = {} if lists.gain is None else {"label_gain": list(lists.gain)}
+        parameters = {**RANKING_TREES, **gain, **parameters, "num_threads": self._threads}
+        lgb = load_lightgbm()
+        dataset = lgb.Dataset(
+            lists.features,
+            lists.grades,
+            group=lists.sizes,
+            weight=lists.weight,
+            position=lists.position,
+            params=parameters,
+        )
+        self._booster = lgb.Booster(parameters, dataset)
+        self._trees = 0
+
+    def step(self) -> dict[str, float]:
+        """Grow one more tree; returns how many there are."""
+        self._booster.update()
+        self._trees += 1
+        return {"trees": self._trees}
+
+    def score(self, features: Floats) -> Doubles:
+        """[n] the sum over trees."""
+        scores: Doubles = self._booster.predict(features, num_threads=self._threads)
+        return scores
+
+    def policy(self) -> LambdaMartPolicy:
+        """The trees grown so far."""
+        return LambdaMartPolicy(self._booster.model_to_string(), self._threads, self._normaliser)
+
+    def state(self) -> dict[str, Any]:
+        """The number of trees: the lists and the seed decide all else."""
+        return {"trees": self._trees}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Grow the trees again."""
+        for _ in range(state["trees"] - self._trees):
+            self.step()

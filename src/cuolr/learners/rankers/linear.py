@@ -1,0 +1,19 @@
+"""A linear ranker, fitted by the softmax list loss."""
+
+from cuolr.data.normalise import Normaliser
+from cuolr.learners.rankers.network import BatchOf, NetworkConfig, NetworkRanker
+
+
+class LinearRanker(NetworkRanker):
+    """A network without hidden layers: s = w · x + b, of which b does not change a ranking."""
+
+    def __init__(
+        self,
+        n_features: int,
+        learning_rate: float,
+        max_gradient_norm: float | None,
+        normaliser: Normaliser,
+        batch_of: BatchOf,
+    ) -> None:
+        """See `NetworkRanker`."""
+        super().__init__(n_features, NetworkConfig((), learning_rate, max_gradient_norm), normaliser, batch_of)

@@ -1,0 +1,112 @@
+"""A network that scores each document by itself, fitted by the softmax list loss."""
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+import torch
+from torch import nn
+
+from cuolr.config import Range, check_ranges
+from cuolr.data.normalise import Normaliser
+from cuolr.learners.rankers.base_ranker import BaseRanker
+from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.learners.rankers.targets import TargetBatch
+from cuolr.networks.layers import DocumentNetwork
+from cuolr.policies.network_policy import NetworkPolicy
+from cuolr.training import distributed
+from cuolr.training.steps import NonFiniteLossError
+from cuolr.types import Doubles, Floats
+
+# Gives the batch of a step, from 0.
+BatchOf: TypeAlias = Callable[[int], TargetBatch]
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Settings of a network ranker.
+
+    Attributes:
+        hidden: The sizes of the hidden layers.
+        learning_rate: Of Adam.
+        max_gradient_norm: The gradient is clipped to this norm; none = not clipped.
+    """
+
+    hidden: tuple[Annotated[int, Range(1)], ...] = (256, 256)
+    learning_rate: Annotated[float, Range(0, 1)] = 1e-4
+    max_gradient_norm: Annotated[float, Range(above=0)] | None = 1.0
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+
+class NetworkRanker(BaseRanker):
+    """Minimises the mean of −Σ_k y_k log softmax(s)_k over weighted lists, by Adam.
+
+    Batches are drawn from a table of targets (`TargetSampler`) or come from a log (`training.batches`). Processes that
+    share a batch make the same step: that of one process with the whole batch.
+
+    Attributes:
+        network: Scores scaled documents.
+    """
+
+    def __init__(self, n_features: int, config: NetworkConfig, normaliser: Normaliser, batch_of: BatchOf) -> None:
+        """A ranker with random weights, from torch's current random state.
+
+        Args:
+            n_features: F.
+            config: Settings.
+            normaliser: What scaled the features, kept in the policy.
+            batch_of: Gives the batch of each step.
+        """
+        self.network = DocumentNetwork(n_features, config.hidden)
+        self._optimiser = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate, foreach=True)
+        self._max_gradient_norm = config.max_gradient_norm
+        self._normaliser = normaliser
+        self._batch_of = batch_of
+        self._step = 0
+
+    def step(self) -> dict[str, float]:
+        """A gradient step on the next batch; returns its loss."""
+        loss = self.descend(self._batch_of(self._step))
+        self._step += 1
+        return {"loss": loss}
+
+    def descend(self, batch: TargetBatch) -> float:
+        """A gradient step on a batch, or on this process's part of it; returns the mean loss of the whole batch."""
+        losses = softmax_loss(self.network(batch.features), batch.target, batch.where)
+        loss = (losses * batch.weight).mean()
+        share = distributed.share(torch.tensor(float(len(batch.weight))))
+        value = float(distributed.total(loss * share))
+        if not math.isfinite(value):
+            raise NonFiniteLossError("ranking_loss")
+        self._optimiser.zero_grad()
+        torch.autograd.backward([loss], [share])
+        distributed.add_gradients(self.network.parameters())
+        if self._max_gradient_norm is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self._max_gradient_norm)
+        self._optimiser.step()
+        return value
+
+    @torch.no_grad()
+    def score(self, features: Floats) -> Doubles:
+        """[n] the network's output."""
+        scores: Doubles = self.network(torch.from_numpy(features)).double().numpy()
+        return scores
+
+    def policy(self) -> NetworkPolicy:
+        """The network."""
+        return NetworkPolicy(self.network, self._normaliser).snapshot()
+
+    def state(self) -> dict[str, Any]:
+        """Network, optimiser, and the number of steps made."""
+        networks = {"network": self.network.state_dict(), "optimiser": self._optimiser.state_dict()}
+        return {"step": self._step, **copy.deepcopy(networks)}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Continue from `state`."""
+        self.network.load_state_dict(state["network"])
+        self._optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
+        self._step = state["step"]

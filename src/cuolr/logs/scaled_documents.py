@@ -1,0 +1,50 @@
+"""The documents that a log shows, with their features scaled once."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
+from cuolr.logs.clicklog import ClickLog
+from cuolr.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class ScaledDocuments:
+    """The n documents that a log shows.
+
+    Attributes:
+        rows: [n] their rows among the candidates, ascending.
+        features: [n + 1, F] scaled; the last row, for padding, is 0.
+        documents: [M, K] the row in `features` at each position of each row of the log; n where nothing was shown.
+        normaliser: What scaled the features.
+    """
+
+    rows: Ints
+    features: Floats
+    documents: Ints
+    normaliser: Normaliser
+
+    @classmethod
+    def of(cls, log: ClickLog, normaliser: Normaliser) -> Self:
+        """Scale the shown documents of a log, raw or aggregated.
+
+        Args:
+            log: Shows at least one document.
+            normaliser: Fitted.
+        """
+        candidates, where, documents = log.candidates, log.where, log.documents
+        used = np.zeros(candidates.n_documents, np.bool_)
+        used[documents[where]] = True
+        if not used.any():
+            raise InputError("expected a log that shows documents, found none in any session")
+        features = np.zeros((int(used.sum()) + 1, candidates.n_features), np.float32)
+        end = 0
+        for rows, part in normaliser.in_parts(candidates, used):
+            scaled = part[used[rows]]
+            features[end : end + len(scaled)] = scaled
+            end += len(scaled)
+        index = np.where(where, (np.cumsum(used) - 1)[documents], end)
+        return cls(np.flatnonzero(used), features, index, normaliser)

@@ -1,0 +1,31 @@
+"""Confidence intervals over queries."""
+
+import numpy as np
+from scipy import stats
+
+from cuolr.types import Doubles
+
+CONFIDENCE = 0.95
+
+
+def ratio_interval(numerator: Doubles, denominator: Doubles) -> tuple[float, tuple[float, float]]:
+    """Σ numerator / Σ denominator with its interval at `CONFIDENCE`; infinite where the queries are too few.
+
+    The variance of the ratio is that of the delta method. Queries with large denominators count for more, so there are
+    (Σ y)² / Σ y² effective queries, and Student's t has that many degrees of freedom, less one.
+
+    Args:
+        numerator: [number of queries].
+        denominator: [number of queries] y, not negative.
+    """
+    total = float(denominator.sum())
+    if total <= 0:
+        return 0.0, (-np.inf, np.inf)
+    ratio = float(numerator.sum()) / total
+    freedom = total**2 / float((denominator**2).sum()) - 1
+    if freedom <= 0:
+        return ratio, (-np.inf, np.inf)
+    number = len(numerator)
+    error = float(np.sqrt(number / (number - 1) * ((numerator - ratio * denominator) ** 2).sum())) / total
+    error *= float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    return ratio, (ratio - error, ratio + error)

@@ -1,0 +1,53 @@
+"""How far a model's rankings, and its scores, are from the logging policy's."""
+
+import numpy as np
+
+from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.ensemble_policy import EnsemblePolicy
+from cuolr.policies.policy import RankingPolicy
+from cuolr.types import Candidates, Ints
+
+
+def overlap_with_log(policy: RankingPolicy, lists: ClickLog, queries: Ints, k: int) -> tuple[float, float]:
+    """How much of a policy's top k the log shows.
+
+    Args:
+        policy: To be compared with the log.
+        lists: Of the log, raw or aggregated.
+        queries: The queries to rank, each of which the log shows.
+        k: Length of the rankings.
+
+    Returns:
+        never_shown: Share of the ranked documents that no session of their query was shown.
+        overlap: Share of the sessions of its query that were shown a ranked document, on average.
+    """
+    candidates = lists.candidates
+    row, _ = np.nonzero(lists.where)
+    documents = lists.documents[lists.where]
+    impressions = np.bincount(documents, weights=lists.count[row], minlength=candidates.n_documents)
+    sessions = np.bincount(lists.query, weights=lists.count, minlength=candidates.n_queries)
+    ranking = policy.rank(candidates.select(queries), k)
+    where = ranking >= 0
+    shown = impressions[np.where(where, candidates.offsets[queries, None] + ranking, 0)]
+    share = shown / sessions[queries, None]
+    return float((share[where] == 0).mean()), float(share[where].mean())
+
+
+def logging_policy_member(policy: RankingPolicy) -> EnsemblePolicy | None:
+    """The members of an ensemble that model the logging policy, as one ranker."""
+    if not isinstance(policy, EnsemblePolicy) or not policy.logging_policy_members:
+        return None
+    members = [policy.members[i] for i in policy.logging_policy_members]
+    return EnsemblePolicy(members, [1.0] * len(members))
+
+
+def logging_policy_share(policy: RankingPolicy, candidates: Candidates) -> float | None:
+    """The share of an ensemble's score that comes from its logging-policy members, by standard deviations."""
+    if not isinstance(policy, EnsemblePolicy) or not policy.logging_policy_members:
+        return None
+    scores = np.zeros((2, candidates.n_documents))
+    for i, (member, weight) in enumerate(zip(policy.members, policy.weights, strict=True)):
+        scores[int(i in policy.logging_policy_members)] += weight * member.score(candidates)
+    of_clicks, of_logging_policy = scores.std(axis=1)
+    total = of_clicks + of_logging_policy
+    return float(of_logging_policy / total) if total > 0 else None

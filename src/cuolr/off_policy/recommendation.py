@@ -1,0 +1,102 @@
+"""The result of an off-policy evaluation, and what it recommends: ship, test or keep."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+Recommendation = Literal["ship", "test", "keep"]
+
+# Share of a model's top documents that may never have been shown, for a model to be shipped without a test.
+MAX_NEVER_SHOWN = 0.2
+# With fewer queries the logging policy is kept.
+MIN_QUERIES = 30
+# The lower end of the interval of the gain must be above this.
+MIN_GAIN = 0.001
+
+
+@dataclass(frozen=True)
+class OffPolicyEvaluation:
+    """How a model differs from the logging policy, and whether the clicks of the log support it.
+
+    Attributes:
+        queries: Number of queries of the log that the model was evaluated on.
+        k: Length of the rankings by which `never_shown` and `overlap` are counted.
+        trained_on_these_queries: Whether the model was trained on the clicks on these queries; its gain is then
+            overestimated.
+        never_shown: Share of the model's top k that the log never shows for their query.
+        overlap: Share of the model's top k that a session of the log was shown; mean over queries.
+        gain: Clicks on the logged lists, re-ordered by the model, relative to the logged order: .05 = 5 % more.
+        interval: 95 % interval of the gain; infinite where it cannot be estimated.
+        logging_policy_share: Share of the model's score that comes from a model of the logging policy; None = it has no
+            such member.
+        logging_policy_overlap: Overlap of that member: how well it reproduces the logging policy.
+        identifiable: Whether enough clicks are on documents shown at several positions to separate position bias from
+            relevance. Otherwise the gain relies on the logging policy's score.
+        held_out: Whether the queries are those that training held out.
+        examination: [K][K + 1] the examination that the gain is estimated with, by position and last click above,
+            relative to position 1; None where the log has no such session.
+    """
+
+    queries: int
+    k: int
+    trained_on_these_queries: bool
+    never_shown: float
+    overlap: float
+    gain: float
+    interval: tuple[float, float]
+    logging_policy_share: float | None
+    logging_policy_overlap: float | None
+    identifiable: bool
+    held_out: bool = False
+    examination: tuple[tuple[float | None, ...], ...] = ()
+
+    @property
+    def recommendation(self) -> Recommendation:
+        """Ship the model, test it with a part of the traffic, or keep the logging policy."""
+        if self.queries < MIN_QUERIES or not self.interval[0] > MIN_GAIN:
+            return "keep"
+        return "test" if self._doubts else "ship"
+
+    @property
+    def reason(self) -> str:
+        """Of the recommendation, in one line."""
+        if not np.isfinite(self.interval[0]):
+            return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
+        gain = f"{self.gain:+.1%} clicks on shown documents (95 % interval {self.interval_text})"
+        if self.queries < MIN_QUERIES:
+            return f"{gain}, but from {self.queries:,} queries only; at least {MIN_QUERIES} are needed"
+        if self.recommendation == "keep":
+            return f"{gain}: no evidence that the model is better than the logging policy"
+        if self._doubts:
+            return f"{gain}, but {', and '.join(self._doubts)}: test it with a part of the traffic"
+        return f"{gain}, and the log shows nearly all of its top {self.k}"
+
+    @property
+    def _doubts(self) -> list[str]:
+        """Reasons not to ship a model with a gain."""
+        doubts = []
+        if self.trained_on_these_queries:
+            doubts.append("the model was trained on these clicks")
+        if not self.identifiable:
+            doubts.append("position bias is not identifiable from this log")
+        if self.never_shown > MAX_NEVER_SHOWN:
+            doubts.append(f"{self.never_shown:.0%} of its top {self.k} were never shown")
+        return doubts
+
+    @property
+    def interval_text(self) -> str:
+        """The interval in percent."""
+        low, high = self.interval
+        return f"{low:+.1%} to {high:+.1%}" if np.isfinite(low) else "unknown"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it; the ends of an infinite interval are None."""
+        return {
+            **dataclasses.asdict(self),
+            "interval": [end if np.isfinite(end) else None for end in self.interval],
+            "examination": [list(row) for row in self.examination],
+            "recommendation": self.recommendation,
+            "reason": self.reason,
+        }

@@ -1,0 +1,104 @@
+"""An estimator of clicks: each logged list, re-ordered by the model, under the estimated examination.
+
+A document at position k gets e_k · α̂ clicks per session: e_k the mean expected examinations of position k in the log,
+and α̂ its examination-corrected click rate. The documents of a list do not change, so that no click rate of a document
+that was never shown is needed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.counts import ClickCounts
+from cuolr.policies.policy import RankingPolicy, ScoringPolicy
+from cuolr.policies.sequential_policy import SequentialPolicy
+from cuolr.types import Candidates, Doubles, Ints
+
+# Lists that a policy which does not score documents one by one ranks together.
+LISTS_AT_A_TIME = 4_096
+
+
+def clicks_by_query(
+    policy: RankingPolicy, counts: ClickCounts, expected_examinations: Doubles, queries: Ints
+) -> tuple[Doubles, Doubles]:
+    """Expected clicks on all lists of a query.
+
+    Args:
+        policy: The model.
+        counts: Of the log.
+        expected_examinations: [L, K] of each shown document.
+        queries: The queries to estimate, ascending.
+
+    Returns:
+        logged: [number of queries] in the logged order.
+        reordered: [number of queries] in the model's order.
+    """
+    lists = counts.lists
+    impressions = (lists.where * lists.count[:, None]).sum(axis=0)
+    examination = expected_examinations.sum(axis=0) / np.maximum(impressions, 1)
+    attractiveness = _attractiveness(counts, expected_examinations)
+    row = np.full(lists.candidates.n_queries, -1)
+    row[queries] = np.arange(len(queries))
+    lists = lists.select(np.flatnonzero(row[lists.query] >= 0))
+    documents = lists.documents
+    positions = np.argsort(~lists.where, axis=1, kind="stable")  # the filled ones, from the top
+    filled = np.take_along_axis(lists.where, positions, axis=1)
+
+    def clicks(order: Ints) -> Doubles:
+        rate = attractiveness[np.take_along_axis(documents, order, axis=1)] * examination[positions] * filled
+        of_lists = rate.sum(axis=1) * lists.count
+        return np.bincount(row[lists.query], weights=of_lists, minlength=len(queries)).astype(np.float64)
+
+    return clicks(positions), clicks(model_order(policy, lists, queries, positions))
+
+
+def _attractiveness(counts: ClickCounts, expected_examinations: Doubles) -> Doubles:
+    """[n_documents] α̂ = (clicks + prior) / (expected examinations + 1), the prior being the query's mean α̂."""
+    query = counts.lists.candidates.query_of_document
+    n_queries = counts.lists.candidates.n_queries
+    clicks = counts.by_document(counts.by_position(counts.clicks))
+    exposure = counts.by_document(expected_examinations)
+    of_query = (np.bincount(query, weights=values, minlength=n_queries) for values in (clicks, exposure))
+    clicks_of_query, exposure_of_query = of_query
+    mean = clicks_of_query / np.maximum(exposure_of_query, 1e-9)
+    attractiveness: Doubles = (clicks + mean[query]) / (exposure + 1)
+    return attractiveness
+
+
+def model_order(policy: RankingPolicy, lists: ClickLog, queries: Ints, positions: Ints) -> Ints:
+    """[L, K] the positions of each list in the order in which the model would rank the documents shown there.
+
+    Args:
+        policy: The model.
+        lists: L lists.
+        queries: Of these lists.
+        positions: [L, K] the filled positions of each list from the top, then the others.
+    """
+    candidates = lists.candidates
+    if isinstance(policy, ScoringPolicy):  # a document has one score, whatever the list
+        scores = np.zeros(candidates.n_documents)
+        scores[candidates.rows_of(queries)] = policy.score(candidates.select(queries))
+        return np.argsort(np.where(lists.where, -scores[lists.documents], np.inf), axis=1, kind="stable")
+    if isinstance(policy, SequentialPolicy) and policy.normaliser.kind == "query-min-max":
+        # Scaled by all candidates of a query, not by the documents of one list.
+        scaled = policy.normaliser.apply(policy.normaliser.as_fitted(candidates, policy.n_features))
+        policy, lists = policy.of_scaled(), replace(lists, candidates=scaled)
+    order = positions.copy()
+    for start in range(0, len(lists), LISTS_AT_A_TIME):
+        part = slice(start, start + LISTS_AT_A_TIME)
+        places = policy.rank(_lists_as_queries(lists.select(part)), lists.k)
+        by_model = np.take_along_axis(positions[part], np.maximum(places, 0), axis=1)
+        order[part] = np.where(places >= 0, by_model, positions[part])
+    return order
+
+
+def _lists_as_queries(lists: ClickLog) -> Candidates:
+    """A query for each list, with the documents that it shows as its candidates."""
+    candidates, where = lists.candidates, lists.where
+    return Candidates(
+        candidates.features[lists.documents[where]],
+        np.concatenate([[0], np.cumsum(where.sum(axis=1))]),
+        candidates.query_ids[lists.query],
+        feature_names=candidates.feature_names,
+    )

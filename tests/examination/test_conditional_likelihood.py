@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuolr.examination.conditional_likelihood import fit_effects, fit_weights
+from cuolr.types import Doubles
+
+PRIOR = 0.5
+
+
+def clicks_by(weights: list[float], scores: Doubles, exposure: Doubles, seed: int) -> Doubles:
+    """Poisson clicks with means by these weights, times a random effect of each query."""
+    rng = np.random.default_rng(seed)
+    query = rng.normal(size=(scores.shape[1], 1))
+    mean = exposure * np.exp(np.tensordot(weights, scores, axes=1) + query - 3)
+    return rng.poisson(mean).astype(np.float64)
+
+
+def random_scores(rankers: int, queries: int = 400, documents: int = 8, seed: int = 0) -> tuple[Doubles, Doubles]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(rankers, queries, documents)), rng.uniform(0.5, 60, (queries, documents))
+
+
+def test_the_weights_that_made_the_clicks_are_estimated() -> None:
+    scores, exposure = random_scores(3)
+    clicks = clicks_by([0.8, 0.0, 0.3], scores, exposure, seed=1)
+    estimate = fit_weights(scores, clicks, exposure, PRIOR)
+    np.testing.assert_allclose(estimate, [0.8, 0.0, 0.3], atol=0.05)
+
+
+def test_no_weight_is_below_0() -> None:
+    scores, exposure = random_scores(2)
+    clicks = clicks_by([0.5, -0.7], scores, exposure, seed=1)
+    estimate = fit_weights(scores, clicks, exposure, PRIOR)
+    assert estimate[1] == 0
+    assert estimate[0] > 0.2
+
+
+def test_where_no_ranker_helps_all_weights_are_alike() -> None:
+    scores, exposure = random_scores(2)
+    for clicks in (np.zeros(exposure.shape), clicks_by([-0.5, -0.7], scores, exposure, seed=1)):
+        assert fit_weights(scores, clicks, exposure, PRIOR).tolist() == [0.5, 0.5]
+
+
+def test_documents_with_more_exposure_do_not_count_as_more_attractive() -> None:
+    scores, exposure = random_scores(2)
+    scores[1] = np.log(exposure)  # ranks by nothing but exposure
+    clicks = clicks_by([0.6, 0.0], scores, exposure, seed=1)
+    estimate = fit_weights(scores, clicks, exposure, PRIOR)
+    assert estimate[1] < 0.05
+
+
+@given(st.integers(0, 50))
+def test_padding_and_queries_without_clicks_change_nothing(seed: int) -> None:
+    scores, exposure = random_scores(2, queries=30, seed=seed)
+    clicks = clicks_by([0.5, 0.2], scores, exposure, seed)
+    wide = ((0, 3), (0, 2))
+    padded = fit_weights(
+        np.pad(scores, ((0, 0), *wide), constant_values=9.0), np.pad(clicks, wide), np.pad(exposure, wide), PRIOR
+    )
+    np.testing.assert_allclose(padded, fit_weights(scores, clicks, exposure, PRIOR), rtol=1e-4, atol=1e-6)
+
+
+def test_no_other_weights_explain_the_clicks_better() -> None:
+    scores, exposure = random_scores(2, queries=50)
+    clicks = clicks_by([0.5, 0.2], scores, exposure, seed=3)
+    estimate = fit_weights(scores, clicks, exposure, PRIOR)
+
+    def likelihood(weights: Doubles) -> float:
+        """Click by click."""
+        total = 0.0
+        for query in range(len(clicks)):
+            logits = [
+                sum(w * scores[i, query, d] for i, w in enumerate(weights)) + np.log(exposure[query, d])
+                for d in range(clicks.shape[1])
+            ]
+            normaliser = np.log(np.sum(np.exp(logits)))
+            total += sum(c * (logit - normaliser) for c, logit in zip(clicks[query], logits, strict=True))
+        return total - PRIOR * float((weights**2).sum())
+
+    best = likelihood(estimate)
+    for step in ([0.01, 0], [-0.01, 0], [0, 0.01], [0, -0.01]):
+        assert likelihood(estimate + step) < best
+
+
+@pytest.mark.parametrize("rankers", [1, 4])
+def test_there_is_a_weight_for_each_ranker(rankers: int) -> None:
+    scores, exposure = random_scores(rankers, queries=20)
+    clicks = clicks_by([0.5] * rankers, scores, exposure, seed=1)
+    assert fit_weights(scores, clicks, exposure, PRIOR).shape == (rankers,)
+
+
+def test_the_effects_that_made_the_clicks_are_estimated_whatever_the_groups_are_like() -> None:
+    rng = np.random.default_rng(1)
+    effects = np.array([0.0, -0.5, -1.0, 0.7])
+    exposure, covariate = rng.uniform(1, 50, (2_000, 4)), rng.normal(size=(2_000, 4))
+    group = rng.normal(size=(2_000, 1)) - 2
+    clicks = rng.poisson(exposure * np.exp(effects + 0.4 * covariate + group)).astype(np.float64)
+    estimate, slope = fit_effects(clicks, exposure, covariate, PRIOR)
+    np.testing.assert_allclose(estimate - estimate[0], effects, atol=0.03)
+    assert slope == pytest.approx(0.4, abs=0.02)
+
+
+def test_the_ratio_of_two_items_is_that_of_their_click_rates_where_all_groups_are_alike() -> None:
+    """In closed form: with one group and no prior to speak of, e^(e_m) is the click rate, but for a factor."""
+    clicks, exposure = np.array([[30.0, 5.0, 12.0]]), np.array([[100.0, 100.0, 20.0]])
+    estimate, _ = fit_effects(clicks, exposure, np.zeros((1, 3)), prior=1e-9)
+    np.testing.assert_allclose(np.exp(estimate - estimate[0]), [1.0, 5 / 30, (12 / 20) / 0.3], rtol=1e-3)
+
+
+def test_an_item_that_is_never_clicked_has_a_finite_effect_and_one_never_exposed_none() -> None:
+    clicks, exposure = np.array([[50.0, 0.0, 0.0]] * 20), np.array([[100.0, 100.0, 0.0]] * 20)
+    estimate, slope = fit_effects(clicks, exposure, np.zeros((20, 3)), PRIOR)
+    assert -20 < estimate[1] - estimate[0] < -4
+    assert estimate[2] == 0
+    assert slope == 0
+
+
+def test_without_a_click_nothing_has_an_effect() -> None:
+    estimate, slope = fit_effects(np.zeros((5, 3)), np.ones((5, 3)), np.ones((5, 3)), PRIOR)
+    assert estimate.tolist() == [0.0] * 3
+    assert slope == 0

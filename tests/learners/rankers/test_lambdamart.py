@@ -1,0 +1,89 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuolr.learners.rankers.lambdamart import DOCUMENTS_PER_THREAD, LEVELS, LambdaMartRanker, QueryGroups
+from tests.learners.rankers.small_targets import NORMALISER, small_targets
+
+TARGETS = small_targets(lists=80)
+FEATURES = TARGETS.features.numpy()
+PARAMETERS: dict[str, Any] = {"num_leaves": 7, "learning_rate": 0.1, "min_data_in_leaf": 5, "num_threads": 1, "seed": 1}
+
+
+def new_ranker(lists: QueryGroups | None = None, **parameters: Any) -> LambdaMartRanker:
+    lists = QueryGroups.of(TARGETS, float(TARGETS.target.max())) if lists is None else lists
+    return LambdaMartRanker(lists, {**PARAMETERS, **parameters}, NORMALISER)
+
+
+def test_targets_become_grades_with_linear_gain() -> None:
+    lists = QueryGroups.of(TARGETS, highest=1.0)
+    expected = [
+        round(LEVELS * float(TARGETS.target[row, place]))
+        for row, place in zip(*np.nonzero(TARGETS.where.numpy()), strict=True)
+    ]
+    assert lists.grades.tolist() == expected
+    assert lists.gain == tuple(range(LEVELS + 1))
+    assert lists.sizes.tolist() == TARGETS.where.sum(dim=1).tolist()
+    np.testing.assert_array_equal(lists.weight, np.repeat(TARGETS.weight.numpy(), lists.sizes))
+    np.testing.assert_array_equal(lists.features, TARGETS.features[TARGETS.documents[TARGETS.where]].numpy())
+
+
+def test_scores_follow_the_targets() -> None:
+    ranker = new_ranker()
+    for _ in range(40):
+        ranker.step()
+    assert np.corrcoef(ranker.score(FEATURES), FEATURES[:, 0])[0, 1] > 0.9
+
+
+def test_a_step_is_one_more_tree() -> None:
+    ranker = new_ranker()
+    assert [ranker.step()["trees"] for _ in range(3)] == [1, 2, 3]
+    assert ranker.policy().model.count("Tree=") == 3
+
+
+def test_later_steps_do_not_change_a_policy() -> None:
+    ranker = new_ranker()
+    ranker.step()
+    policy = ranker.policy()
+    before = policy.score_scaled(FEATURES)
+    np.testing.assert_allclose(before, ranker.score(FEATURES), rtol=1e-6)
+    ranker.step()
+    np.testing.assert_array_equal(policy.score_scaled(FEATURES), before)
+    assert (ranker.score(FEATURES) != before).any()
+
+
+def test_a_ranker_that_is_resumed_ends_as_one_that_was_not_stopped() -> None:
+    whole, stopped, resumed = new_ranker(), new_ranker(), new_ranker()
+    for _ in range(5):
+        whole.step()
+    for _ in range(3):
+        stopped.step()
+    resumed.load_state(stopped.state())
+    for _ in range(2):
+        resumed.step()
+    np.testing.assert_array_equal(resumed.score(FEATURES), whole.score(FEATURES))
+
+
+def test_grades_may_be_given_with_the_position_of_each_document() -> None:
+    """Every document is clicked at position 1 and none at 2; only the offset of the position explains that."""
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-1, 1, (400, 4)).astype(np.float32)
+    clicks, position = np.tile([1, 0], 200).astype(np.int8), np.tile([0, 1], 200).astype(np.int32)
+    features[:, 0] = np.where(position == 0, 0.5, -0.5)
+    sizes = np.full(200, 2)
+    spread = {}
+    for name, where in (("with", position), ("without", None)):
+        ranker = new_ranker(QueryGroups(features, clicks, sizes, position=where))
+        for _ in range(20):
+            ranker.step()
+        spread[name] = np.ptp(ranker.score(features))
+    assert spread["with"] < spread["without"]
+
+
+@pytest.mark.parametrize(("documents", "threads"), [(100, 1), (DOCUMENTS_PER_THREAD, 2), (9 * DOCUMENTS_PER_THREAD, 4)])
+def test_a_thread_is_used_for_so_many_documents(documents: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cuolr.learners.rankers.lambdamart.DOCUMENTS_PER_THREAD", DOCUMENTS_PER_THREAD // 100)
+    n = documents // 100
+    lists = QueryGroups(np.ones((n, 1), np.float32), np.zeros(n, np.int8), np.ones(n, np.int64))
+    assert new_ranker(lists, num_threads=4).policy().threads == threads

@@ -1,0 +1,109 @@
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cuolr.config import SettingError
+from cuolr.learners.rankers.linear import LinearRanker
+from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
+from cuolr.learners.rankers.targets import TargetSampler
+from cuolr.networks.layers import seeded
+from cuolr.training.steps import NonFiniteLossError
+from tests.learners.rankers.small_targets import N_FEATURES, NORMALISER, small_targets
+
+TARGETS = small_targets()
+SAMPLER = TargetSampler(TARGETS, np.arange(len(TARGETS)), 16, seed=1)
+FEATURES = TARGETS.features.numpy()
+
+
+def new_ranker(linear: bool = False, **settings: Any) -> NetworkRanker:
+    config = NetworkConfig(**{"hidden": (8,), "learning_rate": 0.02, **settings})
+    with seeded(3):
+        if linear:
+            return LinearRanker(N_FEATURES, 0.02, 1.0, NORMALISER, SAMPLER)
+        return NetworkRanker(N_FEATURES, config, NORMALISER, SAMPLER)
+
+
+@pytest.mark.parametrize("linear", [False, True], ids=["network", "linear"])
+def test_scores_follow_the_targets(linear: bool) -> None:
+    ranker = new_ranker(linear)
+    losses = [ranker.step()["loss"] for _ in range(150)]
+    assert np.mean(losses[-20:]) < np.mean(losses[:20])
+    assert np.corrcoef(ranker.score(FEATURES), FEATURES[:, 0])[0, 1] > 0.9
+
+
+def test_a_linear_ranker_is_linear_in_the_features() -> None:
+    ranker = new_ranker(linear=True)
+    ranker.step()
+    at_zero, first, second = (ranker.score(x[None])[0] for x in (0 * FEATURES[0], FEATURES[0], FEATURES[1]))
+    both = ranker.score((FEATURES[0] + FEATURES[1])[None])[0]
+    assert both - at_zero == pytest.approx((first - at_zero) + (second - at_zero), abs=1e-6)
+
+
+def test_a_step_is_the_gradient_step_of_adam_on_the_weighted_softmax_loss() -> None:
+    """By hand: the first step of Adam moves each weight by the learning rate against the sign of its gradient."""
+    ranker = new_ranker(max_gradient_norm=None)
+    before = [parameter.detach().clone() for parameter in ranker.network.parameters()]
+    batch = SAMPLER(0)
+    loss = torch.tensor(0.0)
+    for i in range(len(batch.weight)):
+        real = batch.where[i]
+        scores = ranker.network(batch.features[i][real])
+        loss = loss - batch.weight[i] * (batch.target[i][real] * scores.log_softmax(dim=0)).sum() / len(batch.weight)
+    gradients = torch.autograd.grad(loss, list(ranker.network.parameters()), materialize_grads=True)
+    assert ranker.step()["loss"] == pytest.approx(float(loss.detach()), rel=1e-5)
+    for old, new, gradient in zip(before, ranker.network.parameters(), gradients, strict=True):
+        known = gradient.abs() > 1e-5
+        torch.testing.assert_close((old - new)[known], 0.02 * gradient.sign()[known], rtol=0.01, atol=1e-6)
+
+
+def test_batches_may_come_from_anywhere() -> None:
+    drawn, given = new_ranker(), new_ranker()
+    for step in range(3):
+        assert drawn.step()["loss"] == given.descend(SAMPLER(step))
+    np.testing.assert_array_equal(drawn.score(FEATURES), given.score(FEATURES))
+
+
+def test_lists_without_a_document_or_a_target_leave_finite_weights() -> None:
+    ranker, batch = new_ranker(), SAMPLER(0)
+    ranker.descend(replace(batch, where=torch.zeros_like(batch.where), target=torch.zeros_like(batch.target)))
+    ranker.descend(replace(batch, target=torch.zeros_like(batch.target)))
+    assert np.isfinite(ranker.score(FEATURES)).all()
+
+
+def test_a_loss_that_is_not_finite_changes_nothing() -> None:
+    ranker, batch = new_ranker(), SAMPLER(0)
+    before = ranker.score(FEATURES)
+    with pytest.raises(NonFiniteLossError, match="ranking_loss"):
+        ranker.descend(replace(batch, target=batch.target * float("inf")))
+    np.testing.assert_array_equal(ranker.score(FEATURES), before)
+
+
+def test_later_steps_do_not_change_a_policy() -> None:
+    ranker = new_ranker()
+    policy = ranker.policy()
+    before = policy.score_scaled(FEATURES)
+    np.testing.assert_allclose(before, ranker.score(FEATURES), rtol=1e-5, atol=1e-6)
+    ranker.step()
+    np.testing.assert_array_equal(policy.score_scaled(FEATURES), before)
+
+
+@pytest.mark.parametrize("linear", [False, True], ids=["network", "linear"])
+def test_a_ranker_that_is_resumed_ends_as_one_that_was_not_stopped(linear: bool) -> None:
+    whole, stopped, resumed = (new_ranker(linear) for _ in range(3))
+    for _ in range(6):
+        whole.step()
+    for _ in range(3):
+        stopped.step()
+    resumed.load_state(stopped.state())
+    for _ in range(3):
+        resumed.step()
+    np.testing.assert_array_equal(resumed.score(FEATURES), whole.score(FEATURES))
+
+
+@pytest.mark.parametrize("settings", [{"hidden": (0,)}, {"learning_rate": -1.0}, {"max_gradient_norm": 0.0}])
+def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=next(iter(settings))):
+        NetworkConfig(**settings)
