@@ -6,7 +6,7 @@ import numpy as np
 
 from cuolr.clicks.click_model import CLICK_MODELS
 from cuolr.clicks.pbm import PositionBasedModel
-from cuolr.evaluation.measures import GradedLists
+from cuolr.evaluation.measures import MEASURES, GradedLists, RankingMeasure
 from cuolr.networks.encoder import ENCODERS
 from cuolr.networks.mean import PreviousEncoder
 from cuolr.policies.linear_policy import LinearPolicy
@@ -54,6 +54,10 @@ class ForeignMean(PreviousEncoder):
     """The mean encoder under another name."""
 
 
-def top_grade(lists: GradedLists) -> Doubles:
+@MEASURES.register("top-grade")
+class TopGrade(RankingMeasure):
     """The grade of the first document."""
-    return lists.shown[:, 0].astype(np.float64)
+
+    def per_query(self, lists: GradedLists) -> Doubles:
+        """[B]."""
+        return lists.shown[:, 0].astype(np.float64)
