@@ -8,7 +8,7 @@ import pytest
 import cuolr
 from cuolr.cli.assess import EXIT_STATUS
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.assess import Readiness
+from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from tests.cli.conftest import Run
 from tests.small_log import small_log
 
@@ -39,19 +39,20 @@ def test_the_exit_status_tells_the_recommendation(
     ranker.save(tmp_path / "model")
     cuolr.save_click_log(log, tmp_path / "log")
     doubtful, gain = recommendation == "test", -0.5 if recommendation == "keep" else 0.5
-    evaluation = Readiness(
+    evaluation = OffPolicyEvaluation(
         queries=100,
         k=10,
-        learned=doubtful,
+        trained_on_these_queries=doubtful,
+        held_out=False,
         never_shown=0.0,
         overlap=1.0,
         gain=gain,
         interval=(gain - 0.1, gain + 0.1),
-        logged_order=0.25,
-        imitated=0.75,
-        positions_told=True,
+        logging_policy_share=0.25,
+        logging_policy_overlap=0.75,
+        identifiable=True,
     )
-    monkeypatch.setattr("cuolr.off_policy.assess.assess_on_own_log", lambda *_: evaluation)
+    monkeypatch.setattr("cuolr.off_policy.assess.assess", lambda *_: evaluation)
     as_text, as_json = (run("assess", tmp_path / "model", tmp_path / "log", *more) for more in ((), ("--json",)))
     assert (as_text.status, as_json.status) == (status, status)
     assert json.loads(as_json.out)["recommendation"] == recommendation

@@ -80,7 +80,7 @@ class Normaliser:
         )
 
     def as_fitted(self, candidates: Candidates, n_features: int) -> Candidates:
-        """The candidates with the features of the training data in the same order; matched by name where both have names.
+        """The candidates with the features in the order of the training data; matched by name where both have names.
 
         Args:
             candidates: To be ranked.
@@ -124,7 +124,7 @@ class Normaliser:
         return scaled
 
     def in_parts(self, candidates: Candidates, used: Bools | None = None) -> Iterator[tuple[slice, Floats]]:
-        """Rows with their scaled features, a part of the queries at a time, so that no scaled copy of all documents is made.
+        """Rows with their scaled features, a part of the queries at a time, so that no copy of all documents is made.
 
         Args:
             candidates: What to scale.

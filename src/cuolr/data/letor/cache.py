@@ -47,7 +47,8 @@ class Cache:
 
     Attributes:
         folder: Where it is; made when first needed.
-        verify: Whether to compare the content of files and arrays with their hashes even if size and time of change are the same.
+        verify: Whether to compare the content of files and arrays with their hashes even if size and time of change
+            are the same.
     """
 
     folder: Path

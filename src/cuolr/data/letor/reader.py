@@ -155,7 +155,7 @@ def read_splits(
 def filled_up(candidates: Candidates, n_features: int, path: Path) -> Candidates:
     """Candidates from a file as a model of `n_features` takes them: with zeros for the last ones if they do not occur.
 
-    LETOR leaves zeros out, so the last features may not occur in a file. It may also be the wrong file: hence a warning.
+    LETOR leaves zeros out, so the last features may not occur in a file. It may also be the wrong file: so it warns.
     """
     found = candidates.n_features
     if found > n_features:

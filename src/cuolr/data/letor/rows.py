@@ -98,6 +98,7 @@ def parse_line(line: bytes, layout: RowLayout) -> Line | None:
 
 
 def parse_grade(field: bytes) -> int:
+    """The grade that a line starts with."""
     if not _NUMBER.fullmatch(field):
         raise BadLineError(f"expected a grade (a whole number) as field 1, found {_show(field)}")
     grade = float(field)
