@@ -8,9 +8,11 @@ import numpy as np
 from cuolr.clicks.click_model import relevance_of
 from cuolr.data.normalise import Normaliser
 from cuolr.evaluation.evaluate import score_on
-from cuolr.learners.counterfactual.listwise import ListwiseConfig
-from cuolr.learners.counterfactual.naive import Naive
+from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
+from cuolr.learners.rankers.ranker_steps import RankerSteps
+from cuolr.learners.rankers.targets import batches_of_targets
 from cuolr.logs.columns import index_dtype
+from cuolr.networks.layers import seeded
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.supervised.ranksvm import fit_ranksvm
@@ -27,7 +29,7 @@ TUNED_LAMBDAMART = (
 )
 # What it tries of RankSVM: weights of the loss against the size of w.
 TUNED_RANKSVM = (1.0, 10.0, 100.0)
-NETWORK = ListwiseConfig(hidden=(256, 256), learning_rate=3e-4)
+NETWORK = NetworkConfig(hidden=(256, 256), learning_rate=3e-4)
 NETWORK_TRAINING = TrainingConfig(steps=1_000, batch_size=32, validate_every=50, patience=6)
 
 
@@ -92,10 +94,10 @@ def _rankers(
 def fit_network(
     train: RankingDataset,
     validation: RankingDataset,
-    config: ListwiseConfig = NETWORK,
+    config: NetworkConfig = NETWORK,
     training: TrainingConfig = NETWORK_TRAINING,
 ) -> RankingPolicy:
-    """The network of the list-wise learners with the softmax list loss on gains, −Σ_d g_d log softmax(s)_d.
+    """A network ranker with the softmax list loss on gains, −Σ_d g_d log softmax(s)_d.
 
     g_d is the share of document d in the gains 2^r − 1 of its query; all of the query's documents are in the list.
 
@@ -106,12 +108,11 @@ def fit_network(
         training: Steps, batches and seed.
     """
     normaliser = Normaliser.fit(training.normalising, train.candidates)
-    lists = _gain_targets(train)
-    network = Naive(config)
-    network.build(train.candidates.n_features, lists.ranking.shape[1], training.seed, normaliser)
-    network.learn_from(Batches(lists, normaliser, training.batch_size, training.seed))
+    batches = Batches(_gain_targets(train), normaliser, training.batch_size, training.seed)
+    with seeded(training.seed):
+        ranker = NetworkRanker(train.candidates.n_features, config, normaliser, batches_of_targets(batches))
     loop = Loop(training, validate=score_on(validation))
-    policy = loop.run(network)
+    policy = loop.run(RankerSteps(ranker, held_out=None))
     if loop.result is None or loop.result.outcome == "interrupted":
         raise KeyboardInterrupt
     return policy

@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import numpy as np
-
 from cuolr.config import Range
+from cuolr.data.normalise import Normaliser
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
-from cuolr.policies.lambdamart_policy import LambdaMartPolicy, load_lightgbm
+from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups
 from cuolr.training.base_learner import LEARNERS, SearchSpace
-from cuolr.types import Floats
 
 
 @dataclass(frozen=True)
@@ -40,37 +38,17 @@ class LightGBM(TreeLearner):
         "learner.position_bias": (True, False),
     }
 
-    def start(self, documents: ShownDocuments, seed: int) -> None:
-        """Bin the features."""
+    def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> LambdaMartRanker:
+        """LambdaMART on clicks as grades."""
         config = self.config
         parameters = {
-            "objective": "lambdarank",
             "num_leaves": config.leaves,
             "learning_rate": config.learning_rate,
             "min_data_in_leaf": config.min_documents_per_leaf,
             "lambdarank_position_bias_regularization": config.position_regularisation,
             "seed": seed,
-            "deterministic": True,
-            "force_row_wise": True,
             "num_threads": config.threads,
-            "verbosity": -1,
         }
         position = documents.position if config.position_bias else None
-        lgb = load_lightgbm()
-        dataset = lgb.Dataset(
-            documents.features, documents.clicks, group=documents.sizes, position=position, params=parameters
-        )
-        self._booster = lgb.Booster(parameters, dataset)
-
-    def grow(self) -> None:
-        """One step of boosting."""
-        self._booster.update()
-
-    def scores(self, features: Floats) -> Floats:
-        """[n] the sum over trees."""
-        scores: Floats = self._booster.predict(features, num_threads=self.config.threads).astype(np.float32)
-        return scores
-
-    def policy(self) -> LambdaMartPolicy:
-        """The trees grown so far."""
-        return LambdaMartPolicy(self._booster.model_to_string(), self.config.threads, self.normaliser)
+        lists = QueryGroups(documents.features, documents.clicks, documents.sizes, position=position)
+        return LambdaMartRanker(lists, parameters, normaliser)

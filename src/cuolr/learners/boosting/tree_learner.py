@@ -3,20 +3,19 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from cuolr.config import Range, check_ranges
-from cuolr.data.normalise import UNSCALED, Normaliser
-from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.data.normalise import Normaliser
+from cuolr.learners.rankers.base_ranker import BaseRanker
+from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.base_learner import FitTask, Learner
 from cuolr.training.batches import Batches, SessionBatch, WeightedLists
-from cuolr.training.steps import Steps
 from cuolr.types import Floats, Ints
 
 
@@ -72,60 +71,22 @@ class ShownDocuments:
         )
 
 
-class TreeLearner(Learner, Steps):
+class TreeLearner(Learner):
     """Draws a sample of the sessions, and grows a tree on it in each step."""
 
     config: TreeConfig
     role = "baseline"
     log_form = "sessions"
-    trees: int = 0
-    normaliser: Normaliser = UNSCALED
 
     def fit(self, task: FitTask) -> RankingPolicy:
-        """Draw the sample, and run the loop."""
-        batches, self._held_out = task.batches(WeightedLists.of(task.log))
-        self.normaliser = task.normaliser
-        self.start(ShownDocuments.of(sample(batches, self.config.max_documents)), task.config.seed)
-        return task.loop.run(self)
+        """Draw the sample, and grow trees step by step."""
+        batches, held_out = task.batches(WeightedLists.of(task.log))
+        documents = ShownDocuments.of(sample(batches, self.config.max_documents))
+        return task.loop.run(RankerSteps(self.ranker(documents, task.config.seed, task.normaliser), held_out))
 
     @abstractmethod
-    def start(self, documents: ShownDocuments, seed: int) -> None:
-        """Prepare to grow trees on these documents."""
-
-    @abstractmethod
-    def grow(self) -> None:
-        """Add one tree."""
-
-    @abstractmethod
-    def scores(self, features: Floats) -> Floats:
-        """[n] of scaled documents [n, F]."""
-
-    def step(self) -> dict[str, float]:
-        """Add one tree."""
-        self.grow()
-        self.trees += 1
-        return {"trees": self.trees}
-
-    def held_out_score(self) -> float:
-        """The mean of Σ_k c_k log softmax(s)_k over the held-out sessions."""
-        assert self._held_out is not None, "nothing was held out"
-        return self._held_out.mean(self.held_out_scores)
-
-    def held_out_scores(self, batch: SessionBatch) -> Tensor:
-        """[B] Σ_k c_k log softmax(s)_k."""
-        scores = torch.zeros(batch.where.shape)
-        scores[batch.where] = torch.from_numpy(self.scores(batch.features[batch.where].numpy()))
-        return -softmax_loss(scores, batch.clicks, batch.where)
-
-    def state(self) -> dict[str, Any]:
-        """The number of trees: the sample and the seed decide all else."""
-        return {"trees": self.trees}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Grow the trees again, on the same sample."""
-        for _ in range(state["trees"] - self.trees):
-            self.grow()
-        self.trees = state["trees"]
+    def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> BaseRanker:
+        """A ranker without a tree, to be grown on these documents."""
 
 
 def sample(batches: Batches, max_documents: int) -> Iterator[SessionBatch]:

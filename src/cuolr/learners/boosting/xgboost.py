@@ -1,13 +1,18 @@
 """`xgboost`: LambdaMART on clicks by XGBoost; needs the extra `cuolr[xgboost]`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
+
+import numpy as np
 
 from cuolr.config import Range
+from cuolr.data.normalise import Normaliser
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
+from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.policies.xgboost_policy import XGBoostPolicy, load_xgboost
 from cuolr.training.base_learner import LEARNERS
-from cuolr.types import Floats
+from cuolr.types import Doubles, Floats
 
 
 @dataclass(frozen=True)
@@ -33,10 +38,9 @@ class XGBoost(TreeLearner):
     Config = XGBoostConfig
     config: XGBoostConfig
 
-    def start(self, documents: ShownDocuments, seed: int) -> None:
-        """Bin the features. XGBoost takes positions from the order of the documents."""
+    def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> "XGBoostRanker":
+        """LambdaMART on clicks as grades. XGBoost takes positions from the order of the documents."""
         config = self.config
-        self._xgboost = load_xgboost()
         parameters = {
             "objective": "rank:ndcg",
             "lambdarank_unbiased": config.position_bias,
@@ -51,20 +55,51 @@ class XGBoost(TreeLearner):
             "nthread": config.threads,
             "verbosity": 0,
         }
-        self._sample = self._xgboost.DMatrix(
-            documents.features, documents.clicks, group=documents.sizes, nthread=config.threads
+        return XGBoostRanker(documents, parameters, normaliser)
+
+
+class XGBoostRanker(BaseRanker):
+    """LambdaMART by XGBoost: a step is one more tree."""
+
+    def __init__(self, documents: ShownDocuments, parameters: Mapping[str, Any], normaliser: Normaliser) -> None:
+        """A ranker without a tree.
+
+        Args:
+            documents: What it is fitted to.
+            parameters: Of XGBoost.
+            normaliser: What scaled the features, kept in the policy.
+        """
+        self._xgboost = load_xgboost()
+        self._threads = int(parameters["nthread"])
+        self._normaliser = normaliser
+        self._documents = self._xgboost.DMatrix(
+            documents.features, documents.clicks, group=documents.sizes, nthread=self._threads
         )
-        self._booster = self._xgboost.Booster(parameters, [self._sample])
+        self._booster = self._xgboost.Booster(dict(parameters), [self._documents])
 
-    def grow(self) -> None:
-        """One step of boosting."""
-        self._booster.update(self._sample, self._booster.num_boosted_rounds())
+    def step(self) -> dict[str, float]:
+        """Grow one more tree; returns how many there are."""
+        self._booster.update(self._documents, self._trees)
+        return {"trees": self._trees}
 
-    def scores(self, features: Floats) -> Floats:
+    @property
+    def _trees(self) -> int:
+        return int(self._booster.num_boosted_rounds())
+
+    def score(self, features: Floats) -> Doubles:
         """[n] the sum over trees."""
-        scores: Floats = self._booster.predict(self._xgboost.DMatrix(features, nthread=self.config.threads))
-        return scores
+        scores: Floats = self._booster.predict(self._xgboost.DMatrix(features, nthread=self._threads))
+        return scores.astype(np.float64)
 
     def policy(self) -> XGBoostPolicy:
         """The trees grown so far."""
-        return XGBoostPolicy(bytes(self._booster.save_raw("ubj")), self.config.threads, self.normaliser)
+        return XGBoostPolicy(bytes(self._booster.save_raw("ubj")), self._threads, self._normaliser)
+
+    def state(self) -> dict[str, Any]:
+        """The number of trees: the documents and the seed decide all else."""
+        return {"trees": self._trees}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Grow the trees again."""
+        while self._trees < state["trees"]:
+            self.step()

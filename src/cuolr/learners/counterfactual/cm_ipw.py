@@ -9,8 +9,8 @@ import numpy.typing as npt
 from cuolr.config import Range
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Propensities, known_values
-from cuolr.learners.counterfactual.listwise import ListwiseConfig
-from cuolr.learners.counterfactual.naive import Naive
+from cuolr.learners.counterfactual.debiased import DebiasedLearner
+from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.logs.aggregate import aggregate
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 from cuolr.training.batches import WeightedLists
@@ -18,8 +18,8 @@ from cuolr.types import Doubles
 
 
 @dataclass(frozen=True)
-class CmIpwConfig(ListwiseConfig):
-    """Settings of CM-IPW, on top of those of `ListwiseConfig`.
+class CmIpwConfig(NetworkConfig):
+    """Settings of CM-IPW, on top of those of `NetworkConfig`.
 
     Attributes:
         estimate: Which of the file's estimates to take, where it has several; see `cuolr.examination.randomised`.
@@ -31,7 +31,7 @@ class CmIpwConfig(ListwiseConfig):
 
 
 @LEARNERS.register("cm-ipw")
-class CMIPW(Naive):
+class CMIPW(DebiasedLearner):
     """The softmax list loss with each click weighted by 1 / P(E_k = 1 | C_<k), P = Π_{i<k} (1 − C_i (1 − λ_i)).
 
     Appendix A; Vardasbi et al. 2020, "Cascade model-based propensity estimation for counterfactual learning to rank".
@@ -41,7 +41,7 @@ class CMIPW(Naive):
     Config = CmIpwConfig
     config: CmIpwConfig
     takes_propensities = True
-    search_space: ClassVar[SearchSpace] = {**Naive.search_space, "learner.max_weight": (10.0, 100.0)}
+    search_space: ClassVar[SearchSpace] = {**DebiasedLearner.search_space, "learner.max_weight": (10.0, 100.0)}
     log_form = "sessions"
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from cuolr.config import Range
-from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner
+from cuolr.learners.counterfactual.jointly import JointLearner
 from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.networks.layers import DocumentNetwork
 from cuolr.networks.masked import log_softmax
 from cuolr.training.base_learner import LEARNERS, SearchSpace
@@ -16,8 +17,8 @@ from cuolr.training.batches import SessionBatch
 
 
 @dataclass(frozen=True)
-class DlaConfig(ListwiseConfig):
-    """Settings of DLA, on top of those of `ListwiseConfig`.
+class DlaConfig(NetworkConfig):
+    """Settings of DLA, on top of those of `NetworkConfig`.
 
     Attributes:
         examination_model: A free number for each position (`free`), or a network of the position (`network`), with
@@ -32,7 +33,7 @@ class DlaConfig(ListwiseConfig):
 
 
 @LEARNERS.register("dla")
-class DLA(ListwiseLearner):
+class DLA(JointLearner):
     """Two softmax list losses, each weighted by what the other network says, relative to position 1.
 
     With s the scores of the documents and e the logits of the positions: −Σ_k c_k·exp(e_1 − e_k)·log softmax(s)_k for

@@ -8,8 +8,8 @@ import numpy as np
 from cuolr.config import Range
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Propensities, known_values
-from cuolr.learners.counterfactual.listwise import ListwiseConfig
-from cuolr.learners.counterfactual.naive import Naive
+from cuolr.learners.counterfactual.debiased import DebiasedLearner
+from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.logs.clicklog import ClickLog
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 from cuolr.training.batches import WeightedLists
@@ -17,8 +17,8 @@ from cuolr.types import Doubles
 
 
 @dataclass(frozen=True)
-class IpwConfig(ListwiseConfig):
-    """Settings of IPW, on top of those of `ListwiseConfig`.
+class IpwConfig(NetworkConfig):
+    """Settings of IPW, on top of those of `NetworkConfig`.
 
     Attributes:
         policy_aware: Weight by the mean examination of the positions at which a document was shown; for logs with
@@ -31,7 +31,7 @@ class IpwConfig(ListwiseConfig):
 
 
 @LEARNERS.register("ipw")
-class IPW(Naive):
+class IPW(DebiasedLearner):
     """The softmax list loss with each click weighted by w_k = 1 / θ_k, θ_k the examination relative to position 1.
 
     Appendix A; Joachims et al. 2017, "Unbiased learning-to-rank with biased feedback". Policy-aware, the weight is
@@ -41,7 +41,7 @@ class IPW(Naive):
     Config = IpwConfig
     config: IpwConfig
     takes_propensities = True
-    search_space: ClassVar[SearchSpace] = {**Naive.search_space, "learner.max_weight": (10.0, 100.0)}
+    search_space: ClassVar[SearchSpace] = {**DebiasedLearner.search_space, "learner.max_weight": (10.0, 100.0)}
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
         """The aggregated lists, each click divided by its examination probability."""

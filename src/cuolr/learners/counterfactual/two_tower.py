@@ -8,14 +8,15 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from cuolr.config import Range
-from cuolr.learners.counterfactual.listwise import ListwiseConfig, ListwiseLearner
+from cuolr.learners.counterfactual.jointly import JointLearner
+from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.training.base_learner import LEARNERS, SearchSpace
 from cuolr.training.batches import SessionBatch
 
 
 @dataclass(frozen=True)
-class TwoTowerConfig(ListwiseConfig):
-    """Settings of the two towers, on top of those of `ListwiseConfig`.
+class TwoTowerConfig(NetworkConfig):
+    """Settings of the two towers, on top of those of `NetworkConfig`.
 
     Attributes:
         position_learning_rate: Of the positions' numbers.
@@ -25,7 +26,7 @@ class TwoTowerConfig(ListwiseConfig):
 
 
 @LEARNERS.register("two-tower")
-class TwoTower(ListwiseLearner):
+class TwoTower(JointLearner):
     """Cross-entropy of clicks with P(C_k = 1) = sigmoid(s(d_k) + b_k); documents are ranked by s.
 
     Guo et al. 2019, "PAL: a position-bias aware learning framework"; Yan et al. 2022, "Revisiting two-tower models for

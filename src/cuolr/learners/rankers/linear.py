@@ -1,7 +1,8 @@
 """A linear ranker, fitted by the softmax list loss."""
 
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.rankers.network import BatchOf, NetworkConfig, NetworkRanker
+from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
+from cuolr.learners.rankers.targets import BatchOf
 
 
 class LinearRanker(NetworkRanker):

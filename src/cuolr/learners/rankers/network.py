@@ -2,9 +2,8 @@
 
 import copy
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import torch
 from torch import nn
@@ -13,15 +12,12 @@ from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.losses import softmax_loss
-from cuolr.learners.rankers.targets import TargetBatch
+from cuolr.learners.rankers.targets import BatchOf, TargetBatch
 from cuolr.networks.layers import DocumentNetwork
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.training import distributed
 from cuolr.training.steps import NonFiniteLossError
 from cuolr.types import Doubles, Floats
-
-# Gives the batch of a step, from 0.
-BatchOf: TypeAlias = Callable[[int], TargetBatch]
 
 
 @dataclass(frozen=True)

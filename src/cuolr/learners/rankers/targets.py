@@ -1,11 +1,14 @@
 """Weighted list-wise targets: what a ranker fits."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from torch import Tensor
 
+from cuolr.training import distributed
+from cuolr.training.batches import Batches
 from cuolr.types import Ints
 
 
@@ -56,6 +59,20 @@ class Targets:
     def batch(self, rows: Ints) -> TargetBatch:
         """These lists with the features of their documents."""
         return TargetBatch(self.features[self.documents[rows]], self.target[rows], self.where[rows], self.weight[rows])
+
+
+# Gives the batch of a step, from 0.
+BatchOf: TypeAlias = Callable[[int], TargetBatch]
+
+
+def batches_of_targets(batches: Batches) -> BatchOf:
+    """Batches of a log as targets; of each, this process's part."""
+
+    def batch_of(step: int) -> TargetBatch:
+        batch = batches.at(step, distributed.part_of(batches.batch_size))
+        return TargetBatch(batch.features, batch.clicks, batch.where, batch.weight)
+
+    return batch_of
 
 
 @dataclass(frozen=True)

@@ -1,42 +1,23 @@
-"""What the counterfactual learners share: a network that scores each document by itself, and the softmax list loss."""
+"""What the learners share that learn a ranker and a model of position bias together."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.gradient import LEAST_NORM, GradientLearner
+from cuolr.learners.gradient import GradientLearner
+from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.training.batches import SessionBatch
 
 
-@dataclass(frozen=True)
-class ListwiseConfig:
-    """Settings of every learner that scores each document by itself.
+class JointLearner(GradientLearner):
+    """Learns a network ranker, and the position bias of a subclass, from the losses of the subclass."""
 
-    Attributes:
-        hidden: The sizes of the hidden layers of the ranker.
-        learning_rate: Of the ranker.
-        max_gradient_norm: The gradient of each network is clipped to this norm; none = as it is.
-    """
-
-    hidden: tuple[Annotated[int, Range(1)], ...] = (256, 256)
-    learning_rate: Annotated[float, Range(0, 1)] = 1e-4
-    max_gradient_norm: Annotated[float, Range(LEAST_NORM)] | None = 1.0
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-
-
-class ListwiseLearner(GradientLearner):
-    """Learns a score of each document from the losses of a subclass."""
-
-    config: ListwiseConfig
+    config: NetworkConfig
+    role = "baseline"
 
     def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
         """A new ranker, and what a subclass has beside it."""
@@ -46,9 +27,9 @@ class ListwiseLearner(GradientLearner):
             networks = {"ranker": (self.ranker, self.config.learning_rate), **self.build_networks(k)}
         self.learn_with(networks, self.config.max_gradient_norm)
 
+    @abstractmethod
     def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
         """Make the networks beside the ranker, for lists of `k` positions; each by name, with its learning rate."""
-        return {}
 
     @abstractmethod
     def losses(self, batch: SessionBatch) -> dict[str, Tensor]:

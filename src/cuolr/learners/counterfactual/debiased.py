@@ -1,0 +1,36 @@
+"""What the learners share that correct clicks for bias first, and then fit a ranker to them."""
+
+from typing import ClassVar
+
+from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
+from cuolr.learners.rankers.ranker_steps import RankerSteps
+from cuolr.learners.rankers.targets import batches_of_targets
+from cuolr.networks.layers import seeded
+from cuolr.policies.policy import RankingPolicy
+from cuolr.training.base_learner import FitTask, Learner, LogForm, SearchSpace
+from cuolr.training.batches import WeightedLists
+
+
+class DebiasedLearner(Learner):
+    """Fits a network, by the softmax list loss, to clicks that a subclass has weighted."""
+
+    config: NetworkConfig
+    role = "baseline"
+    log_form: ClassVar[LogForm] = "lists"
+    data_parallel = True
+    search_space: ClassVar[SearchSpace] = {
+        "learner.learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+        "training.batch_size": (64, 256),
+    }
+
+    def fit(self, task: FitTask) -> RankingPolicy:
+        """Correct the clicks, then fit the ranker step by step."""
+        batches, held_out = task.batches(self.weighted_lists(task))
+        with seeded(task.config.seed):
+            n_features = task.log.candidates.n_features
+            ranker = NetworkRanker(n_features, self.config, task.normaliser, batches_of_targets(batches))
+        return task.loop.run(RankerSteps(ranker, held_out))
+
+    def weighted_lists(self, task: FitTask) -> WeightedLists:
+        """The lists with their corrected clicks as targets."""
+        return WeightedLists.of(task.log)
