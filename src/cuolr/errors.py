@@ -22,12 +22,6 @@ class InputError(ValueError):
         return type(self), (self.problems,)
 
 
-def check_at_least(name: str, value: int, least: int) -> None:
-    """Refuse a number that is too small."""
-    if value < least:
-        raise InputError(f"{name}: expected a whole number from {least} up, found {value}")
-
-
 @contextmanager
 def problems_in(place: object) -> Iterator[None]:
     """Prefix each problem raised inside with its place, such as the file."""

@@ -7,7 +7,8 @@ import tyro
 
 from cuolr.cli.options import DataOptions, MeasureOptions, as_model_takes
 from cuolr.cli.terminal import progress_bar, show_json, show_table
-from cuolr.errors import InputError, check_at_least
+from cuolr.config import Range, check_arguments
+from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import Evaluation, evaluate
 from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.significance import Comparison, holm, stars
@@ -38,7 +39,7 @@ def compare(
     """
     if len(models) < 2:
         raise InputError(f"expected at least two models to compare, found {len(models)}")
-    check_at_least("--seed", seed, 0)
+    check_arguments(**{"--seed": (seed, Range(0))})
     queries = data_options.load_labelled(data, measured.split, measured.names)
     policies = [load_policy(model) for model in models]
     evaluations = []

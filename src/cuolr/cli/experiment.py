@@ -14,7 +14,8 @@ import tyro
 
 from cuolr.cli.options import DataOptions
 from cuolr.cli.terminal import progress_bar, say
-from cuolr.errors import InputError, check_at_least
+from cuolr.config import Range, check_arguments
+from cuolr.errors import InputError
 
 if TYPE_CHECKING:
     from cuolr.experiments.datasets import Splits
@@ -88,7 +89,7 @@ def run_cells(
     from cuolr.experiments.workers import Failure, Workers
 
     check(experiment)
-    check_at_least("--jobs", jobs, 1)
+    check_arguments(**{"--jobs": (jobs, Range(1))})
     if data_options.fold is not None:
         raise InputError(f"--fold {data_options.fold}: all folds are run; give --only fold={data_options.fold} instead")
     ResultsFolder(out).check()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cuolr.cli.options import DataOptions
 from cuolr.cli.terminal import say, show_json, spinner
-from cuolr.errors import check_at_least
+from cuolr.config import Range, check_arguments
 from cuolr.evaluation.evaluate import score_on
 from cuolr.files import refuse_existing
 from cuolr.policies.store import SETTINGS_FILE, save_policy
@@ -50,8 +50,7 @@ def oracle(
     """
     refuse_existing(out, overwrite, ours=SETTINGS_FILE)
     seed, threads = training.seed, training.threads
-    check_at_least("--seed", seed, 0)
-    check_at_least("--threads", threads, 1)
+    check_arguments(**{"--seed": (seed, Range(0)), "--threads": (threads, Range(1))})
     splits = data_options.load(data)
     train, validation = splits["train"], splits["vali"]
     provenance = {"data": str(data), "fold": data_options.fold_of(data), "seed": seed}

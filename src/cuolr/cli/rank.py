@@ -7,8 +7,9 @@ import tyro
 
 from cuolr.cli.options import LetorFlags
 from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.config import Range, check_arguments
 from cuolr.data.candidate_reader import read_candidates
-from cuolr.errors import check_at_least, problems_in
+from cuolr.errors import problems_in
 from cuolr.evaluation.trec import SUFFIXES, write_rankings
 from cuolr.files import check_files, check_suffix
 from cuolr.policies.store import load_policy
@@ -48,7 +49,7 @@ def rank(
         overwrite: Replace an existing file.
         letor: How to read LETOR candidates.
     """
-    check_at_least("--k", lists.k, 1)
+    check_arguments(**{"--k": (lists.k, Range(1))})
     check_suffix(out, SUFFIXES)
     check_files([out], overwrite)
     policy = load_policy(model)

@@ -8,7 +8,8 @@ from cuolr.cli.options import ClickModelOptions, DataOptions, Name
 from cuolr.cli.terminal import progress_bar, say, show_json
 from cuolr.clicks.randomisation import randomise
 from cuolr.clicks.simulate import Simulation, simulate_to
-from cuolr.errors import InputError, check_at_least
+from cuolr.config import Range, check_arguments
+from cuolr.errors import InputError
 from cuolr.examination.propensities import PROPENSITY_FILE, Propensities, save_propensities
 from cuolr.files import refuse_existing
 from cuolr.logs.log_folder import SESSIONS_FILE
@@ -111,7 +112,7 @@ def simulate(
     """
     refuse_existing(log.out, log.overwrite, ours=SESSIONS_FILE)
     logging_policy.check(log.out, log.overwrite)
-    check_at_least("--randomised-lists", log.randomised_lists, 0)
+    check_arguments(**{"--randomised-lists": (log.randomised_lists, Range(0))})
     model = users.model()
     train = data_options.load(data)["train"]
     longest = int(train.candidates.sizes.max())

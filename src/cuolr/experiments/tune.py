@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import tomli_w
 
-from cuolr.config import read_toml
-from cuolr.errors import InputError, check_at_least, problems_in
+from cuolr.config import Range, check_arguments, read_toml
+from cuolr.errors import InputError, problems_in
 from cuolr.experiments.results import CellResult, Results
 from cuolr.experiments.spec import Cell, Experiment, Method
 from cuolr.experiments.spec_file import check
@@ -72,8 +72,7 @@ def tuning(
         seed: Of the random search; each learner's trials depend on its own space alone.
         base: Everything else: click models, sessions, training; the methods of its grids are replaced by the trials.
     """
-    check_at_least("--trials", trials, 1)
-    check_at_least("--seed", seed, 0)
+    check_arguments(**{"--trials": (trials, Range(1)), "--seed": (seed, Range(0))})
     if not learners:
         raise InputError(f"learners: expected one or more of {', '.join(sorted(spaces))}, found none")
     methods: dict[str, Method] = {}

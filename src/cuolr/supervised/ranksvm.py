@@ -5,8 +5,9 @@ Left of the wall: it reads relevance labels, so it is not a learner.
 
 import numpy as np
 
+from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
-from cuolr.errors import InputError, check_at_least
+from cuolr.errors import InputError
 from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_pairs
 from cuolr.types import Ints, RankingDataset
 
@@ -35,7 +36,7 @@ def fit_ranksvm(
     """
     if not 0 < fraction <= 1:
         raise InputError(f"fraction of the training queries: expected above 0 and at most 1, found {fraction}")
-    check_at_least("seed", seed, 0)
+    check_arguments(seed=(seed, Range(0)))
     rng = np.random.default_rng(seed)
     queries = _draw_queries(dataset, fraction, rng)
     normaliser = Normaliser.fit(normalising, dataset.candidates)
