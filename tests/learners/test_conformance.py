@@ -15,6 +15,7 @@ from cuolr.clicks.click_model import click_model
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities
+from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.gradient import GradientLearner
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import load_click_log
@@ -190,7 +191,7 @@ def test_labels_can_choose_the_best_step(name: str) -> None:
 def test_what_its_class_says_is_so(name: str) -> None:
     learner = LEARNERS.get(name)
     assert learner.role in ("method", "baseline")
-    assert learner.data_parallel == issubclass(learner, GradientLearner)
+    assert learner.data_parallel == issubclass(learner, GradientLearner | DebiasedLearner)
     for setting, values in learner.search_space.items():
         for value in values:
             configure(name, settings={setting: value})

@@ -8,7 +8,7 @@ import pytest
 from cuolr.data.letor.reader import read_letor
 from cuolr.data.synthetic import generate, generate_splits
 from cuolr.evaluation.measures import mean_over_queries, measure_ranking
-from cuolr.learners.counterfactual.listwise import ListwiseConfig
+from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.supervised import oracle_best
@@ -95,7 +95,7 @@ def test_the_gains_of_a_query_are_shared_among_its_documents() -> None:
 
 def test_a_network_learns_from_all_labels(splits: Splits) -> None:
     train, validation, test = splits
-    config = ListwiseConfig(hidden=(32, 32), learning_rate=1e-2)
+    config = NetworkConfig(hidden=(32, 32), learning_rate=1e-2)
     policy = fit_network(train, validation, config, TrainingConfig(steps=60, validate_every=20, seed=1))
     assert ndcg(policy, test) > ndcg(RandomPolicy(0), test) + 0.15
 

@@ -14,13 +14,14 @@ from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.significance import Comparison, holm, stars
 from cuolr.evaluation.significance import compare as compare_values
 from cuolr.policies.store import load_policy
+from cuolr.random import DEFAULT_SEED
 
 
 def compare(
     models: tyro.conf.Positional[tuple[Path, ...]],
     data: Path,
     measured: MeasureOptions = MeasureOptions(),
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     json: bool = False,
     data_options: DataOptions = DataOptions(),
 ) -> None:

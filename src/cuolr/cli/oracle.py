@@ -9,6 +9,7 @@ from cuolr.config import Range, check_arguments
 from cuolr.evaluation.evaluate import score_on
 from cuolr.files import refuse_existing
 from cuolr.policies.store import SETTINGS_FILE, save_policy
+from cuolr.random import DEFAULT_SEED
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 
 ON_VALIDATION = "on vali, queries without a relevant document skipped"
@@ -26,7 +27,7 @@ class TrainingOptions:
     """
 
     best: bool = False
-    seed: int = 0
+    seed: int = DEFAULT_SEED
     threads: int = 2
 
 

@@ -3,9 +3,9 @@
 How the data is generated:
 
 1. A document has hidden factors z, standard normal, in part shared by the documents of its query.
-2. Its relevance, before it is cut into grades, is √linear · w·z + √interaction · h(z) + √noise · ε + b, three shares
-   that sum to 1: w·z is what a linear ranker can learn, h(z) (squares and products of factors, uncorrelated with w·z) only a
-   nonlinear one, ε nobody. b shifts all documents of a query, so that the number of relevant documents varies
+2. Its relevance, before it is cut into grades, is √linear · w·z + √interaction · h(z) + √noise · ε + b. The three
+   shares sum to 1: w·z is what a linear ranker can learn, h(z) (squares and products of factors, uncorrelated with w·z)
+   only a nonlinear one, ε nobody. b shifts all documents of a query, so that the number of relevant documents varies
    between queries.
 3. Cut at fixed thresholds, relevance gives grades in the wanted proportions.
 4. A feature sees one factor, more or less blurred, through an increasing function such as a word count or a

@@ -8,6 +8,7 @@ from typing import Any
 
 from cuolr.errors import InputError
 from cuolr.policies.lambdamart_policy import MAX_DOCUMENTS, LambdaMartPolicy, load_lightgbm
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import RankingDataset
 
 
@@ -30,7 +31,7 @@ class LambdaMartSettings:
     learning_rate: float = 0.01
     min_documents_per_leaf: int = 50
     early_stopping: int = 100
-    seed: int = 0
+    seed: int = DEFAULT_SEED
     threads: int = 2
 
 

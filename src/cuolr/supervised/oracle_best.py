@@ -14,6 +14,7 @@ from cuolr.learners.rankers.targets import batches_of_targets
 from cuolr.logs.columns import index_dtype
 from cuolr.networks.layers import seeded
 from cuolr.policies.policy import RankingPolicy
+from cuolr.random import DEFAULT_SEED
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.training.batches import Batches, WeightedLists
@@ -51,7 +52,7 @@ class BestOracle:
 def fit_best(
     train: RankingDataset,
     validation: RankingDataset,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     threads: int = 2,
     progress: Callable[[str, float], None] | None = None,
 ) -> BestOracle:

@@ -9,13 +9,14 @@ from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_pairs
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import Ints, RankingDataset
 
 
 def fit_ranksvm(
     dataset: RankingDataset,
     fraction: float = 0.01,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     normalising: str = "log-min-max",
     C: float = 10.0,
     pairs_per_query: int = 1_000,

@@ -14,9 +14,12 @@ from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
 from cuolr.learners.boosting.lightgbm import LightGBM
 from cuolr.learners.boosting.tree_learner import ShownDocuments, sample
+from cuolr.learners.rankers.lambdamart import LambdaMartRanker
 from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.lambdamart_policy import LambdaMartPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy, save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
@@ -30,22 +33,30 @@ from tests.training.tasks import fit_log, task_of
 SMALL: dict[str, Any] = {"leaves": 7, "min_documents_per_leaf": 5, "learning_rate": 0.1, "threads": 1}
 
 
-def grown(trees: int, log: ClickLog | None = None, **settings: Any) -> LightGBM:
-    log = log or small_log(300)
-    learner = LightGBM(LightGBM.Config(**{**SMALL, **settings}))
-    task = task_of(log, normaliser=no_scaling(), steps=max(trees, 1), batch_size=32, seed=0)
-    if trees:
-        learner.fit(task)
-    else:
-        learner.start(ShownDocuments.of(sample(task.batches(WeightedLists.of(log))[0], 10**9)), 0)
-    return learner
+def grown(
+    trees: int, log: ClickLog | None = None, normaliser: Normaliser | None = None, **settings: Any
+) -> RankerSteps:
+    """A ranker with so many trees, as `lightgbm` grows them on a log."""
+    learner, log = LightGBM(LightGBM.Config(**{**SMALL, **settings})), log or small_log(300)
+    task = task_of(log, normaliser=normaliser or no_scaling(), batch_size=32, seed=0)
+    documents = ShownDocuments.of(sample(task.batches(WeightedLists.of(log))[0], learner.config.max_documents))
+    steps = RankerSteps(learner.ranker(documents, 0, task.normaliser), None)
+    for _ in range(trees):
+        steps.step()
+    return steps
+
+
+def model_of(steps: RankerSteps) -> str:
+    policy = steps.policy()
+    assert isinstance(policy, LambdaMartPolicy)
+    return policy.model
 
 
 def test_a_step_is_one_more_tree() -> None:
     learner = grown(3)
-    assert learner.policy().model.count("Tree=") == 3
+    assert model_of(learner).count("Tree=") == 3
     assert learner.step() == {"trees": 4}
-    assert learner.policy().model == grown(4).policy().model
+    assert model_of(learner) == model_of(grown(4))
 
 
 def test_each_session_is_a_query_and_its_clicks_are_the_grades() -> None:
@@ -100,10 +111,11 @@ def test_a_policy_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
 def test_raw_features_are_scaled_as_in_training() -> None:
     log = small_log(300)
     normaliser = Normaliser.fit("query-min-max", log.candidates)
-    learner = LightGBM(LightGBM.Config(**SMALL))
-    learner.fit(task_of(log, normaliser=normaliser, steps=5))
+    learner = grown(5, log, normaliser)
     scaled = normaliser.transform(log.candidates.features, log.candidates.offsets)
-    np.testing.assert_array_equal(learner.policy().score(log.candidates), learner.scores(scaled))
+    np.testing.assert_array_equal(
+        learner.policy().score(log.candidates), learner.ranker.score(scaled).astype(np.float32)
+    )
 
 
 def test_before_the_first_tree_all_documents_are_equal() -> None:
@@ -116,7 +128,7 @@ def test_resuming_equals_not_stopping() -> None:
     resumed.load_state(stopped.state())
     for _ in range(3):
         resumed.step()
-    assert resumed.policy().model == unbroken.policy().model
+    assert model_of(resumed) == model_of(unbroken)
 
 
 def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
@@ -124,7 +136,7 @@ def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
     scores = torch.zeros(3, 4)
     for row in range(3):
         for position in range(int(batch.where[row].sum())):
-            scores[row, position] = float(learner.scores(batch.features[row, position][None].numpy())[0])
+            scores[row, position] = float(learner.ranker.score(batch.features[row, position][None].numpy())[0])
     torch.testing.assert_close(
         learner.held_out_scores(batch), -softmax_loss(scores, batch.clicks, batch.where), rtol=1e-4, atol=1e-5
     )
@@ -133,12 +145,12 @@ def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
 def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     log, taken = small_log(300), []
 
-    def start(learner: LightGBM, documents: ShownDocuments, seed: int) -> None:
+    def ranker(learner: LightGBM, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> LambdaMartRanker:
         taken.append(len(documents.sizes))
-        original(learner, documents, seed)
+        return original(learner, documents, seed, normaliser)
 
-    original = LightGBM.start
-    monkeypatch.setattr(LightGBM, "start", start)
+    original = LightGBM.ranker
+    monkeypatch.setattr(LightGBM, "ranker", ranker)
     config = configure("lightgbm", settings={"training.steps": 1, "training.held_out": 0.5, "learner.threads": 1})
     fit_log(log, config)
     to_learn_from, held_out = split_by_query(log, held_out_queries(log, 0.5, config.training.seed))
@@ -148,7 +160,7 @@ def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(mo
 
 def test_position_bias_makes_a_difference_only_where_positions_differ() -> None:
     plain, corrected = grown(5), grown(5, position_bias=True)
-    assert plain.policy().model != corrected.policy().model
+    assert model_of(plain) != model_of(corrected)
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:

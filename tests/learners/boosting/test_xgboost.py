@@ -5,9 +5,12 @@ import numpy as np
 import pytest
 
 from cuolr.errors import InputError
+from cuolr.learners.boosting.tree_learner import ShownDocuments, sample
 from cuolr.learners.boosting.xgboost import XGBoost
+from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.policies import xgboost_policy
 from cuolr.policies.store import load_policy, save_policy
+from cuolr.training.batches import WeightedLists
 from cuolr.training.presets.configure import configure
 from tests.learners.lists import no_scaling, random_batch
 from tests.small_log import small_log
@@ -23,9 +26,12 @@ def test_without_xgboost_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("position_bias", [False, True])
 def test_it_learns_saves_and_resumes(tmp_path: Path, position_bias: bool) -> None:
     log = small_log(300)
-    learner, resumed = (XGBoost(XGBoost.Config(threads=1, position_bias=position_bias)) for _ in range(2))
-    learner.fit(task_of(log, normaliser=no_scaling(), steps=6, batch_size=32, seed=0))
-    resumed.fit(task_of(log, normaliser=no_scaling(), steps=1, batch_size=32, seed=0))
+    xgboost = XGBoost(XGBoost.Config(threads=1, position_bias=position_bias))
+    batches, _ = task_of(log, normaliser=no_scaling(), batch_size=32, seed=0).batches(WeightedLists.of(log))
+    documents = ShownDocuments.of(sample(batches, 10_000))
+    learner, resumed = (RankerSteps(xgboost.ranker(documents, 0, no_scaling()), None) for _ in range(2))
+    for _ in range(6):
+        learner.step()
     resumed.load_state({"trees": 4})
     for _ in range(2):
         resumed.step()

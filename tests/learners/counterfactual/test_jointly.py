@@ -5,8 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.learners.counterfactual.listwise import ListwiseLearner
-from cuolr.learners.counterfactual.naive import Naive
+from cuolr.learners.counterfactual.jointly import JointLearner
 from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.logs.aggregate import aggregate
 from cuolr.training.base_learner import LEARNERS
@@ -14,7 +13,7 @@ from cuolr.training.batches import Batches, WeightedLists
 from tests.data.small_data import candidates_of, random_log
 from tests.learners.lists import build, no_scaling, random_batch
 
-LISTWISE = [name for name in LEARNERS.names() if issubclass(LEARNERS.get(name), ListwiseLearner)]
+JOINT = [name for name in LEARNERS.names() if issubclass(LEARNERS.get(name), JointLearner)]
 
 
 def test_the_softmax_loss_is_as_worked_by_hand() -> None:
@@ -44,7 +43,7 @@ def test_extreme_scores_and_empty_lists_leave_finite_gradients(extreme: float, l
     assert (scores.grad[~where] == 0).all()
 
 
-@pytest.mark.parametrize("name", LISTWISE)
+@pytest.mark.parametrize("name", JOINT)
 def test_an_aggregated_log_gives_the_gradient_of_its_sessions(name: str) -> None:
     log = random_log(candidates_of(4, 2, 7), sessions=200, k=4)
     steps = []
@@ -59,7 +58,7 @@ def test_an_aggregated_log_gives_the_gradient_of_its_sessions(name: str) -> None
         torch.testing.assert_close(moments["exp_avg"], steps[1][parameter]["exp_avg"], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", LISTWISE)
+@pytest.mark.parametrize("name", JOINT)
 def test_adam_keeps_its_moments_from_step_to_step(name: str) -> None:
     learner = build(name)
     for step in range(1, 4):
@@ -68,15 +67,15 @@ def test_adam_keeps_its_moments_from_step_to_step(name: str) -> None:
         assert {float(values["step"]) for values in moments} == {float(step)}
 
 
-@pytest.mark.parametrize("name", LISTWISE)
+@pytest.mark.parametrize("name", JOINT)
 def test_the_ranker_has_the_papers_size(name: str) -> None:
     built = build(name, n_features=7, k=10)
-    assert isinstance(built, ListwiseLearner)
+    assert isinstance(built, JointLearner)
     shapes = [tuple(values.shape) for name, values in built.ranker.state_dict().items() if name.endswith("weight")]
     assert shapes == [(256, 7), (256, 256), (1, 256)]
 
 
-@pytest.mark.parametrize("name", LISTWISE)
+@pytest.mark.parametrize("name", JOINT)
 def test_a_document_that_is_clicked_more_is_ranked_higher(name: str) -> None:
     """Two documents that change places, of which one is clicked whenever it is shown first."""
     learner = build(name, n_features=2, k=2, learning_rate=0.01)
@@ -86,13 +85,6 @@ def test_a_document_that_is_clicked_more_is_ranked_higher(name: str) -> None:
     batch.clicks[:] = torch.tensor([[0.8, 0.1], [0.3, 0.4]])
     for _ in range(100):
         learner.update(batch)
-    assert isinstance(learner, ListwiseLearner)
+    assert isinstance(learner, JointLearner)
     good, bad = learner.ranker(documents).tolist()
     assert good > bad
-
-
-def test_validation_without_labels_is_the_loss_turned_round() -> None:
-    learner, batch = build("naive"), random_batch()
-    assert isinstance(learner, Naive)
-    expected = -softmax_loss(learner.ranker(batch.features), batch.clicks, batch.where)
-    torch.testing.assert_close(learner.held_out_scores(batch), expected.detach())
