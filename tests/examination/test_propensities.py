@@ -92,7 +92,7 @@ def test_a_file_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
             read_propensities(tmp_path / "deep.json")
 
 
-def test_a_file_may_leave_open_how_often_the_first_position_is_looked_at(tmp_path: Path) -> None:
+def test_a_file_may_leave_open_the_examination_of_the_first_position(tmp_path: Path) -> None:
     """Few random lists may have no click there; `cm-ipw` does not need it."""
     found = read_propensities(written(tmp_path, {"examination": [None, None], "continuation": [0.5]}))
     assert found == Propensities(Estimate((None, None)), {"given": Estimate((0.5,))})
@@ -103,7 +103,7 @@ def test_the_folder_of_the_file_is_made(tmp_path: Path) -> None:
     assert read_propensities(tmp_path / "a" / "b" / "own.json").examination == Estimate((1.0,))
 
 
-def test_all_problems_are_told_together(tmp_path: Path) -> None:
+def test_all_problems_are_reported_together(tmp_path: Path) -> None:
     file = written(tmp_path, {"examination": [1, -1, "x"], "continuation": [2]})
     with pytest.raises(InputError) as raised:
         read_propensities(file)

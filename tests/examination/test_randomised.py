@@ -22,7 +22,7 @@ from cuolr.policies.random_policy import UniformLogger
 from cuolr.types import Doubles, RankingDataset
 from tests.data.small_data import candidates_of, dataset_of, log_of, random_log
 
-# Chances are told apart in bins, so the most likely λ is known to about this.
+# Probabilities are binned, so that the most likely λ is known to about this.
 FINE = 2 / BINS
 
 
@@ -61,7 +61,7 @@ def test_the_papers_continuation_counts_who_clicked_nothing_more_as_who_stopped(
 
 
 def test_the_most_likely_continuation_allows_for_documents_that_are_skipped() -> None:
-    # b is looked at for certain where a was not clicked: 4 times, with 2 clicks. Of 6 who clicked a, λ · 1/2 click b.
+    # b is certainly examined where a was not clicked: 4 times, with 2 clicks. Of 6 who clicked a, λ · 1/2 click b.
     continuation = estimated(worked_log()).continuation["mle"]
     assert continuation.values[0] == pytest.approx(2 / 6 / (2 / 4), abs=FINE)
 
@@ -101,19 +101,19 @@ def test_an_aggregated_log_is_refused() -> None:
 
 def most_likely(log: ClickLog, position: int) -> float | None:
     """λ of a position by trying many, with everything counted session by session."""
-    looked: dict[tuple[int, int], list[int]] = {}
+    examined: dict[tuple[int, int], list[int]] = {}
     sessions = list(zip(log.query.tolist(), log.ranking.tolist(), log.clicks.tolist(), strict=True))
     for query, ranking, clicks in sessions:
         for slot, click in zip(ranking, clicks, strict=True):
             if slot >= 0:
-                looked.setdefault((query, slot), []).append(click)
+                examined.setdefault((query, slot), []).append(click)
             if click:
                 break
-    everyone = [click for clicks in looked.values() for click in clicks]
+    everyone = [click for clicks in examined.values() for click in clicks]
     overall = sum(everyone) / len(everyone)
 
     def later_chance(query: int, ranking: list[int]) -> float:
-        seen = [looked.get((query, slot), [overall]) for slot in ranking[position + 1 :] if slot >= 0]
+        seen = [examined.get((query, slot), [overall]) for slot in ranking[position + 1 :] if slot >= 0]
         return 1 - math.prod(1 - sum(clicks) / len(clicks) for clicks in seen)
 
     later = [
@@ -245,16 +245,16 @@ def test_a_mean_attractiveness_for_all_documents_would_not_do() -> None:
     simulation = Simulation(dataset, UniformLogger(), DependentClickModel(noise=0.02), 200_000)
     found = numbers(estimate_propensities(simulation.blocks).continuation["mle"])
     sums = np.zeros((2, 10))
-    attracted = looked_at = 0
+    attracted = examined = 0
     for block in simulation.blocks():
         clicks = block.clicks.astype(np.int64)
         up_to_first = np.cumsum(clicks, axis=1) <= clicks
         attracted += int(clicks[up_to_first].sum())
-        looked_at += int(up_to_first.sum())
+        examined += int(up_to_first.sum())
         later = clicks.sum(axis=1, keepdims=True) > np.cumsum(clicks, axis=1)
         sums += [(clicks * later).sum(axis=0), clicks.sum(axis=0)]
     below = 9 - np.arange(9)
-    one_for_all = (sums[0] / sums[1])[:9] / (1 - (1 - attracted / looked_at) ** below)
+    one_for_all = (sums[0] / sums[1])[:9] / (1 - (1 - attracted / examined) ** below)
     np.testing.assert_allclose(found[:9], EYE_TRACKING[:9], atol=0.02)
     assert np.abs(one_for_all - EYE_TRACKING[:9]).max() > 0.06
 
