@@ -16,9 +16,6 @@ from cuolr.training.base_learner import FitTask, Learner
 from cuolr.training.batches import Batches, SessionBatch, WeightedLists
 from cuolr.training.steps import NonFiniteLossError, Steps
 
-# The least norm that gradients may be clipped to: with 0 nothing would be learned.
-LEAST_NORM = 1e-12
-
 
 class GradientLearner(Learner, Steps):
     """Learns from batches of lists by steps of Adam, which is made once and keeps its moments.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.gradient import LEAST_NORM, GradientLearner
+from cuolr.learners.gradient import GradientLearner
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.networks.encoder import build_encoder, encoder_config
 from cuolr.networks.layers import PairNetwork, seeded
@@ -40,7 +40,7 @@ class SequentialConfig:
     hidden: tuple[Annotated[int, Range(1)], Annotated[int, Range(1)]] = (256, 256)
     candidates: Literal["shown", "all"] = "shown"
     max_unshown: Annotated[int, Range(1, 10_000)] = 10
-    max_gradient_norm: Annotated[float, Range(LEAST_NORM)] | None = None
+    max_gradient_norm: Annotated[float, Range(above=0)] | None = None
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
