@@ -231,3 +231,16 @@ def test_propensities_are_given_as_an_object_or_as_a_file(log: ClickLog, tmp_pat
     np.testing.assert_array_equal(ranker.fit(log, propensities=tmp_path / "own.json").rank(log.candidates), of_object)
     with pytest.raises(InputError, match="propensities: naive does not take any"):
         cuolr.Ranker("naive").fit(log, propensities=propensities)
+
+
+def test_a_ranker_is_evaluated_as_its_policy_is(
+    log: ClickLog, splits: tuple[RankingDataset, RankingDataset, RankingDataset]
+) -> None:
+    ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
+    assert cuolr.evaluate(ranker, splits[2]).means() == cuolr.evaluate(ranker.policy_, splits[2]).means()
+
+
+def test_a_loaded_policy_knows_its_own_log(log: ClickLog, tmp_path: Path) -> None:
+    ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
+    ranker.save(tmp_path / "model")
+    assert cuolr.assess(cuolr.load_policy(tmp_path / "model"), log) == ranker.assess(log)

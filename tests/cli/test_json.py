@@ -25,7 +25,7 @@ def printed(run: Run, *arguments: object) -> dict[str, Any]:
 
 
 # Others print a page or a table as they go, or are still to come.
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"train", "experiment", "demo"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"experiment", "demo"}))
 def test_a_command_that_reports_takes_json(name: str) -> None:
     assert inspect.signature(COMMANDS[name]).parameters["json"].default is False
 

@@ -1,11 +1,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cuolr.clicks.pbm import EYE_TRACKING
-from cuolr.examination.propensities import read_propensities
-from cuolr.policies.store import load_policy
+from cuolr.data.normalise import Normaliser
+from cuolr.examination.propensities import Estimate, read_propensities
+from cuolr.policies.ensemble_policy import EnsemblePolicy
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.store import load_policy, save_policy
 from cuolr.training.base_learner import LEARNERS
 from tests.cli.conftest import Result, Run
 
@@ -226,3 +230,23 @@ def test_the_two_learners_that_read_the_estimates_do_notice(run: Run, log: Path,
     result = train(run, log, tmp_path / "model", "--learner", learner)
     assert result.status == 2
     assert "propensity.json: not valid JSON" in result.err
+
+
+def test_a_model_shows_the_examination_that_it_estimated(run: Run, tmp_path: Path) -> None:
+    table = np.array([[1.0, np.nan, np.nan], [0.8, 0.5, np.nan]])
+    members = [LinearPolicy(np.ones(2, np.float32), Normaliser("none", np.empty(0), np.empty(0)))]
+    save_policy(EnsemblePolicy(members, [1.0], examination=table), tmp_path / "model")
+    shown = run("propensity", tmp_path / "model", "--plot", tmp_path / "plot.png", "--out", tmp_path / "own.json")
+    assert shown.status == 0, shown.err
+    assert [line.split() for line in shown.out.splitlines() if line.strip()[:1].isdigit()] == [
+        ["1", "1.0000"],
+        ["2", "0.8000", "0.5000"],
+    ]
+    assert (tmp_path / "plot.png").stat().st_size > 1_000
+    assert read_propensities(tmp_path / "own.json").examination == Estimate((1.0, 0.8))
+    printed = run("propensity", tmp_path / "model", "--json")
+    assert json.loads(printed.out) == {"examination": [[1.0, None, None], [0.8, 0.5, None]]}
+    save_policy(members[0], tmp_path / "linear")
+    refused = run("propensity", tmp_path / "linear")
+    assert refused.status == 2
+    assert "this model has no estimate of examination" in refused.err

@@ -86,7 +86,7 @@ def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny:
     assert "validating by ndcg@5, queries without a relevant document skipped" in result.err
     score, step = provenance["training"]["validation"], provenance["training"]["step"]
     assert f"ndcg@5 {score:.4f} at step {step} of 6" in result.err
-    assert json.loads((tmp_path / "model" / "assessment.json").read_text())["learned"]
+    assert json.loads((tmp_path / "model" / "assessment.json").read_text())["trained_on_these_queries"]
     assert "queries that it was trained on" in result.err
     evaluated = run("evaluate", tmp_path / "model", "--data", tiny, "--split", "vali", "--measures", "ndcg@5", "--json")
     assert json.loads(evaluated.out)["measures"]["ndcg@5"] == pytest.approx(score)
@@ -280,7 +280,7 @@ def test_a_run_of_other_settings_or_of_another_log_is_not_resumed(run: Run, log:
     save_click_log(shorter, tmp_path / "shorter")
     other = train(run, tmp_path / "shorter", tmp_path / "model", "--resume")
     assert other.status == 2
-    assert "cannot be resumed with other settings: log was" in other.err
+    assert "belongs to another log; allow overwriting (--overwrite) to start again" in other.err
 
 
 def test_a_model_is_not_overwritten_unless_asked_for(run: Run, log: Path, tmp_path: Path) -> None:
@@ -399,19 +399,21 @@ def test_what_is_no_log_is_refused(run: Run, tmp_path: Path) -> None:
     assert "a click log has sessions.parquet" in result.err
 
 
-def test_by_default_both_factors_are_learned_and_the_model_is_assessed(run: Run, log: Path, tmp_path: Path) -> None:
-    small = ("--steps", 4, "--set", "learner.attractiveness_steps=5", "--set", "training.validate_every=2")
-    result = run("train", log, "--out", tmp_path / "model", *small)
+def test_the_default_model_is_assessed_and_its_examination_kept(run: Run, log: Path, tmp_path: Path) -> None:
+    small = ("--steps", 4, "--set", "learner.click_rates.prior_steps=5", "--set", "training.validate_every=2")
+    result = run("train", log, "--out", tmp_path / "model", *small, "--json")
     assert result.status == 0, result.err
-    assert description(tmp_path / "model")["policy"] == "blend"
+    assert description(tmp_path / "model")["policy"] == "ensemble"
     told = json.loads((tmp_path / "model" / "assessment.json").read_text())
-    assert not told["learned"]
+    assert not told["trained_on_these_queries"]
+    printed = json.loads(result.out)
+    assert (printed["out"], printed["steps"], printed["assessment"]) == (str(tmp_path / "model"), 4, told)
     assert "held-out quer" in result.err
-    assert f"{told['verdict']}: " in result.err
+    assert f"{told['recommendation']}: " in result.err
     assert "of the score comes from a model of the current ranker" in result.err
     assert "weak guide" not in result.err
     again = run("assess", tmp_path / "model", log, "--json")
-    assert json.loads(again.out)["gain"] == told["gain"], "on its own log, just what was held out is looked at"
+    assert json.loads(again.out)["gain"] == told["gain"], "on its own log, just what was held out counts"
     table = run("assess", tmp_path / "model", log)
     assert "never shown in the log" in table.out
     assert table.out.splitlines()[-1].startswith(("ship: ", "test: ", "keep: "))

@@ -180,7 +180,7 @@ def sequential_policy() -> RankingPolicy:
 
 
 def network_policy() -> RankingPolicy:
-    return build("naive").policy()
+    return build("dla").policy()
 
 
 @pytest.mark.parametrize(

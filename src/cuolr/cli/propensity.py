@@ -9,13 +9,17 @@ from cuolr.cli.terminal import progress_bar, say, show_json, show_table
 from cuolr.clicks.click_model import click_model_from
 from cuolr.clicks.randomisation import true_propensities
 from cuolr.errors import InputError
-from cuolr.examination.plot import PLOT_SUFFIXES, plot_propensities
+from cuolr.examination.plot import PLOT_SUFFIXES, at_distance, plot_examination, plot_propensities
 from cuolr.examination.propensities import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
 from cuolr.examination.randomised import estimate_propensities
 from cuolr.files import check_files, check_suffix
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.diagnosis import describe_folder
 from cuolr.logs.log_folder import META_FILE, read_click_log, read_meta
+from cuolr.policies.store import SETTINGS_FILE
+
+# Columns of a model's table: the last click this many positions above, at most.
+MAX_DISTANCE = 3
 
 
 def propensity(
@@ -28,10 +32,11 @@ def propensity(
 ) -> None:
     """Show or estimate the examination probability of each position, by which ipw and cm-ipw weight clicks.
 
-    For a simulated log, the true values of its click model are shown beside the estimates.
+    For a simulated log, the true values of its click model are shown beside the estimates. For a model that estimated
+    examination itself, as factored does, the estimate depends on the last click above, too.
 
     Args:
-        source: Folder of a click log with a propensity.json, or such a file.
+        source: Folder of a click log with a propensity.json, or such a file; or the folder of a factored model.
         randomised: Estimate from the clicks of the log, whose lists were shown in random order.
         out: Write the estimates to this file, for `cuolr train --propensities`.
         plot: Plot the estimates to this file: .png, .svg or .pdf.
@@ -41,6 +46,9 @@ def propensity(
     if plot is not None:
         check_suffix(plot, PLOT_SUFFIXES)
     check_files((out, plot), overwrite)
+    if (source / SETTINGS_FILE).is_file():
+        _show_model(source, out, plot, json)
+        return
     found = _estimate(source) if randomised else _read(source)
     truth = _truth(source, found)
     if out is not None:
@@ -59,6 +67,34 @@ def propensity(
     rows = [[str(place + 1), *(_cell(e, place) for e in columns.values())] for place in range(positions)]
     behind = f"from {found.lists:,} lists in random order, ± two standard errors" if found.lists else "as given"
     show_table(f"examination by position, {behind}", ["position", *columns], rows)
+
+
+def _show_model(model: Path, out: Path | None, plot: Path | None, json: bool) -> None:
+    """The examination that a model estimated from its log, in UBM's parametrisation."""
+    # It needs torch, which takes a second to load; no other command should wait for it.
+    from cuolr.policies.store import load_policy
+
+    table = getattr(load_policy(model), "examination", None)
+    if table is None:
+        raise InputError(f"{model}: this model has no estimate of examination; factored models have one")
+    if out is not None:
+        by_position = tuple(float(value) if value == value else None for value in table[:, 0])
+        save_propensities(Propensities(Estimate(by_position)), out)
+        say(f"wrote {out}: examination without a click above")
+    if plot is not None:
+        plot_examination(table, plot)
+        say(f"wrote {plot}")
+    if json:
+        show_json({"examination": [[float(v) if v == v else None for v in row] for row in table]})
+        return
+    distances = range(min(len(table), MAX_DISTANCE + 1))
+    heads = ["no click above", *(f"click {d} above" for d in distances[1:])]
+    columns = [at_distance(table, d) for d in distances]
+    rows = [
+        [str(place + 1), *(f"{column[place]:.4f}" if column[place] == column[place] else "" for column in columns)]
+        for place in range(len(table))
+    ]
+    show_table(f"{model}: examination, relative to position 1, by the last click above", ["position", *heads], rows)
 
 
 def _estimate(log: Path) -> Propensities:

@@ -12,7 +12,7 @@ import tyro
 
 from cuolr.cli.assess import show_recommendation
 from cuolr.cli.options import DataOptions, as_model_takes
-from cuolr.cli.terminal import say, training_bar
+from cuolr.cli.terminal import say, show_json, training_bar
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
 from cuolr.evaluation.measures import Measure, what_counts
@@ -21,6 +21,7 @@ from cuolr.logs.log_folder import read_meta
 
 if TYPE_CHECKING:
     from cuolr.logs.clicklog import ClickLog
+    from cuolr.off_policy.recommendation import OffPolicyEvaluation
     from cuolr.training.fit import Validation
     from cuolr.training.loop import TrainingResult
     from cuolr.training.presets.configure import RunConfig
@@ -106,15 +107,27 @@ class ValidationOptions:
         return Validation(score_on(queries, measure), described)
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run it."""
+
+    aggregate: Literal["auto", "yes", "no"] = "auto"
+    """Whether sessions that were shown the same list become one row. By default they do, unless the learner needs each
+    session's own clicks or the log has logging_propensity."""
+    resume: bool = False
+    """Continue from the checkpoint of a run that was stopped."""
+    overwrite: bool = False
+    """Start again where the folder holds a model already."""
+
+
 def train(
     log: tyro.conf.Positional[Path],
     out: Path,
     learning: LearnerOptions = LearnerOptions(),
     propensities: Path | None = None,
     validation: ValidationOptions = ValidationOptions(),
-    aggregate: Literal["auto", "yes", "no"] = "auto",
-    resume: bool = False,
-    overwrite: bool = False,
+    running: RunOptions = RunOptions(),
+    json: bool = False,
 ) -> None:
     """Train a ranking policy from a click log.
 
@@ -129,10 +142,8 @@ def train(
         propensities: File with the examination of positions, for ipw and cm-ipw (see `cuolr propensity`); by default
             the one in the log's folder, and for ipw, where there is none, the log's column examination.
         validation: By what the best policy is chosen.
-        aggregate: Whether sessions that were shown the same list become one row. By default they do, unless the learner
-            needs each session's own clicks or the log has logging_propensity.
-        resume: Continue from the checkpoint of a run that was stopped.
-        overwrite: Start again where the folder holds a model already.
+        running: How to run it.
+        json: Print the result as JSON, with the off-policy evaluation of the model.
     """
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.training import distributed
@@ -144,7 +155,10 @@ def train(
         first = distributed.is_first()
         speak: Say = say if first else lambda _: None
         config, measure = learning.configure(), validation.parse()
-        distributed.from_first(partial(check_to_resume, out) if resume else partial(check_place, out, overwrite))
+        resume = running.resume
+        distributed.from_first(
+            partial(check_to_resume, out) if resume else partial(check_place, out, running.overwrite)
+        )
         sessions = TrainingLog.of_folder(log)
         if propensities is not None:
             _check_taken(config.learner, f"--propensities {propensities}", lambda known: known.takes_propensities)
@@ -155,8 +169,8 @@ def train(
             sessions,
             config,
             validation.load(sessions.example.candidates.n_features, speak),
-            aggregate,
-            ModelFolder(out, resume, overwrite),
+            running.aggregate,
+            ModelFolder(out, resume, running.overwrite),
             {"preset": learning.preset, "log": {"folder": str(log), **read_meta(log)}},
         )
         read: list[ClickLog] = []
@@ -170,7 +184,9 @@ def train(
             result = fit(request, progress, on_read)
         _tell_result(result, config, out, measure, speak)
         if first:
-            _assess(result, read[0], out)
+            evaluation = _assess(result, read[0], out)
+            if json:
+                show_json({"out": str(out), **result.provenance["training"], "assessment": evaluation.as_dict()})
 
 
 def _has_setting(name: str, learner: Any) -> bool:
@@ -222,13 +238,14 @@ def _tell_result(result: "TrainingResult", config: "RunConfig", out: Path, measu
         )
 
 
-def _assess(result: "TrainingResult", log: "ClickLog", out: Path) -> None:
+def _assess(result: "TrainingResult", log: "ClickLog", out: Path) -> "OffPolicyEvaluation":
     from cuolr.off_policy.assess import assess
     from cuolr.training.run_folder import ASSESSMENT_FILE
 
     assert result.best is not None
     found = assess(result.best.policy, log, provenance=result.provenance)
     show_recommendation(found, out / ASSESSMENT_FILE)
+    return found
 
 
 def _tell_differences_from_paper(config: "RunConfig", log: "TrainingLog", measure: str | None, speak: Say) -> None:

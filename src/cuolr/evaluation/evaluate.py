@@ -11,7 +11,7 @@ from cuolr.data.tables import write_errors
 from cuolr.errors import InputError
 from cuolr.evaluation.measures import GradedLists, Measure, WithoutRelevant, mean_over_queries
 from cuolr.files import atomic_file
-from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.policy import RankingPolicy, Ranks
 from cuolr.types import Doubles, Ints, RankingDataset, Strings
 
 PER_QUERY_SUFFIXES = (".csv", ".parquet", ".json")
@@ -41,7 +41,7 @@ class Evaluation:
 
 
 def evaluate(
-    policy: RankingPolicy,
+    policy: Ranks,
     dataset: RankingDataset,
     measures: Sequence[str] = ("ndcg@10",),
     without_relevant: WithoutRelevant = "skip",
@@ -49,7 +49,7 @@ def evaluate(
     """Rank every query once and measure the lists.
 
     Args:
-        policy: Ranks.
+        policy: A policy, or a fitted `Ranker`.
         dataset: The queries and their true grades.
         measures: Such as `ndcg@10`.
         without_relevant: What a query without a relevant document counts; `skip` = nothing.

@@ -61,9 +61,11 @@ def assess(
         policy: The model.
         log: Raw, or aggregated, in which case examination by position alone is estimated.
         k: Length of the rankings that are compared with the log; None = 10, or the length of its lists.
-        provenance: Of the model, as saved with it (`provenance_of(folder)`); None = the log is new to the model.
+        provenance: Of the model; None = as it was loaded with it. Without one, the log is new to the model.
     """
-    return evaluate_off_policy(policy, log, k, _queries_to_evaluate(policy, log, provenance or {}))
+    return evaluate_off_policy(
+        policy, log, k, _queries_to_evaluate(policy, log, policy.provenance if provenance is None else provenance)
+    )
 
 
 def evaluate_off_policy(

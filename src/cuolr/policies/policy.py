@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,21 @@ from cuolr.types import Candidates, Floats, Ints
 POLICIES: Registry[type["RankingPolicy"]] = Registry("policy", package="cuolr.policies", entry_points="cuolr.policies")
 
 
+class Ranks(Protocol):
+    """Whatever ranks candidates: a policy, or a fitted `Ranker`."""
+
+    def rank(self, candidates: Candidates, k: int) -> Ints:
+        """[n_queries, k] as `RankingPolicy.rank`."""
+
+
 class RankingPolicy(ABC):
-    """Ranks the candidates of each query."""
+    """Ranks the candidates of each query.
+
+    Attributes:
+        provenance: Where the policy comes from, where it was loaded from a folder that says so.
+    """
+
+    provenance: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def n_features(self) -> int | None:

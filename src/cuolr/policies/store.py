@@ -71,7 +71,10 @@ def load_policy(folder: Path | str) -> RankingPolicy:
         raise InputError(f"{folder}: damaged: settings and arrays are not what was saved; save the model again")
     try:
         with problems_in(folder):
-            return POLICIES.get(description["policy"]).from_parts(load(arrays), description["settings"])
+            policy = POLICIES.get(description["policy"]).from_parts(load(arrays), description["settings"])
+            # Policies may be frozen; where one comes from is no part of what it is.
+            object.__setattr__(policy, "provenance", provenance_of(folder))
+            return policy
     except InputError:
         raise
     except NO_POLICY as error:

@@ -53,6 +53,8 @@ class RunFolder:
         """The state that was saved last; later lines of the metrics are cut off."""
         checkpoint = check_to_resume(self.path)
         saved = load_checkpoint(checkpoint)
+        if saved["settings"].get("log") != self.settings.get("log"):
+            raise InputError(f"{checkpoint}: belongs to another log; allow overwriting (--overwrite) to start again")
         problems = list(_differences(saved["settings"], self.settings))
         if problems:
             raise InputError(
