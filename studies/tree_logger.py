@@ -1,7 +1,7 @@
-"""A logger that no linear ranker imitates: the numbers are in docs/results/cuolr-wins.md.
+"""A logging policy that is not linear; the numbers are in docs/results/wins.md.
 
-A LambdaMART of the labels of other queries makes the lists; the default learner learns from clicks on them, its step
-chosen by held-out clicks, and both are measured on test queries.
+LambdaMART, trained on the labels of other queries, shows the lists. The default learner learns from clicks on them, its
+step chosen by held-out clicks, and both are measured on test queries.
 
 Run: python -m studies.tree_logger [--queries 300]
 """
@@ -18,13 +18,13 @@ from cuolr.evaluation.significance import compare
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 
 LOGGER = LambdaMartSettings(trees=200, leaves=31, learning_rate=0.05, threads=1)
-# Users, sessions a query, and steps of training.
+# Click model, sessions per query, and training steps.
 CASES = (("dcm", 10, 60), ("pbm", 200, 150))
 MEASURE = "ndcg@10"
 
 
 def rows_of(data: str, queries: int, seed: int) -> Iterator[list[str]]:
-    """Of the table, one of each case."""
+    """The rows of the table, one for each case."""
     both, validation, test = generate_splits(data, 2 * queries, 100, 300, seed=seed)
     labelled, train = (both.select(half) for half in np.split(np.arange(2 * queries), 2))
     logger = fit_lambdamart(labelled, validation, LOGGER)
@@ -50,8 +50,8 @@ def main(data: str = "web10k-like", queries: int = 300, seed: int = 5) -> None:
 
     Args:
         data: Generated data.
-        queries: To learn from; the logger has the labels of as many others.
-        seed: Of the data.
+        queries: Number of queries to learn from; the logging policy has the labels of as many others.
+        seed: Seed of the data.
     """
     torch.set_num_threads(1)
     columns = ["", "LOGGING", "factored", "p", "LOGGING, queries of the log", "factored"]

@@ -1,11 +1,11 @@
-"""One learner against each click model's best baseline: the table of docs/results/cuolr-wins.md.
+"""`factored` against each click model's best baseline: the tables of docs/results/wins.md.
 
     python -m studies.wins RESULTS [OTHERS]
 
-RESULTS is a folder of `cuolr experiment wins`. OTHERS has our runs with other settings, of some folds or of all
-(docs/results/fold-by-fold.toml, prior-10.toml): they take the place of those of the default. The best baseline is
-chosen on validation queries. The unit of a test is the query, its value first averaged over seeds; Holm's correction is
-over the cells of the table, five click models by two measures.
+RESULTS has the results of `cuolr experiment wins`. OTHERS has runs of `factored` with other settings, of one or more
+folds (docs/results/fold-by-fold.toml, prior-10.toml), which replace those of the default. The best baseline is chosen
+on validation queries. The unit of a test is the query, its value first averaged over seeds; Holm's correction is over
+the cells of the table, five click models by two measures.
 """
 
 import sys
@@ -17,11 +17,12 @@ import numpy as np
 
 from cuolr.errors import InputError
 from cuolr.evaluation.significance import Comparison, compare, holm, stars
-from cuolr.experiments.results import CellResult, Results, read_results
-from cuolr.experiments.spec import YARDSTICKS, Cell, Grid
+from cuolr.experiments.results import CellResult, Results
+from cuolr.experiments.results_folder import read_results
+from cuolr.experiments.spec import Cell, Grid
 from cuolr.types import Doubles
 
-OURS = "CUOLR"
+OURS = "factored"
 MEASURES = ("ndcg@10", "err@10")
 
 # Runs of a method in one column of the table, by fold and seed.
@@ -38,8 +39,8 @@ class Column:
 
     def baselines(self, results: Results) -> list[str]:
         """Methods that learn from clicks, without ours."""
-        learner = {name: results.experiment.method_named(name).learner for name in self.runs}
-        return [name for name in self.runs if learner[name] not in YARDSTICKS and name != OURS]
+        references = {name for name in self.runs if results.experiment.method_named(name).is_reference}
+        return [name for name in self.runs if name not in references and name != OURS]
 
 
 def columns(results: Results) -> Iterator[Column]:
@@ -54,7 +55,7 @@ def columns(results: Results) -> Iterator[Column]:
 
 
 def _belongs(cell: Cell, grid: Grid, click_model: str) -> bool:
-    """Whether a cell's log is that of a column; yardsticks leave open what cannot matter to them."""
+    """Whether a cell's log is that of a column; fields that do not matter to a reference ranker are empty."""
     return (
         cell.logging in ("", *grid.logging)
         and cell.click_model in ("", click_model)
@@ -63,7 +64,7 @@ def _belongs(cell: Cell, grid: Grid, click_model: str) -> bool:
 
 
 def with_others(column: Column, others: Results) -> Column:
-    """The column with the runs of `others` for ours, where there are some."""
+    """The column, with the runs of `others` in place of ours."""
     cells = [cell for cell in others.cells if _belongs(cell, column.grid, column.click_model)]
     runs = {(cell.fold, cell.seed): others.cells[cell] for cell in cells}
     if len(runs) < len(cells):

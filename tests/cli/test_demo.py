@@ -1,9 +1,10 @@
+import json
 from pathlib import Path
 
 import pytest
 
-from cuolr.experiments.results import read_results
-from cuolr.experiments.spec import Experiment
+from cuolr.experiments.results_folder import read_results
+from cuolr.experiments.session import Display, RunRequest, RunSummary
 from tests.cli.conftest import Run
 from tests.experiments.made_up import write_made_up
 
@@ -15,7 +16,7 @@ def test_the_demo_compares_all_methods_and_ends_in_a_report(run: Run, tmp_path: 
     out = tmp_path / "demo"
     result = run("demo", "--out", out, *SMALL)
     assert result.status == 0, result.err
-    methods = {"LOGGING", "ORACLE", "naive", "IPW", "CM-IPW", "DLA", "CUOLR(SAC)", "CUOLR(CQL)", "CUOLR(factored)"}
+    methods = {"LOGGING", "ORACLE", "naive", "IPW", "CM-IPW", "DLA", "CUOLR(SAC)", "CUOLR(CQL)", "factored"}
     results = read_results(out)
     assert {cell.method for cell in results.cells} == methods
     assert not results.missing
@@ -47,12 +48,16 @@ def test_the_demo_does_not_touch_a_folder_of_something_else(run: Run, tmp_path: 
 def test_cells_that_fail_are_told_after_the_report_on_the_others(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run_made_up(experiment: Experiment, out: Path, *_: object, **__: object) -> int:
-        results = write_made_up(out, experiment, (), 20, fail=lambda cell: "broken" if cell.method == "DLA" else "")
-        return len(results.failed)
+    def run_made_up(request: RunRequest, display: Display) -> RunSummary:
+        broken = {"DLA": "broken"}
+        results = write_made_up(request.out, request.experiment, (), 20, fail=lambda cell: broken.get(cell.method, ""))
+        return RunSummary(request.out, len(results.planned), 0, results.failed, 1.0)
 
-    monkeypatch.setattr("cuolr.cli.demo.run_cells", run_made_up)
+    monkeypatch.setattr("cuolr.experiments.session.run_cells", run_made_up)
     result = run("demo", "--out", tmp_path / "demo")
     assert result.status == 2
     assert "2 cells failed" in result.err
     assert (tmp_path / "demo" / "report" / "report.html").is_file()
+    numbers = json.loads(run("demo", "--out", tmp_path / "demo", "--json").out)
+    assert {score["method"] for score in numbers["scores"]} >= {"LOGGING", "naive", "factored"}
+    assert len(numbers["failed"]) == 2

@@ -14,8 +14,9 @@ import pytest
 import tomli_w
 
 from cuolr.experiments.datasets import Splits, from_folder
-from cuolr.experiments.results import ResultsFolder, name_of, read_results
-from cuolr.experiments.spec import Experiment
+from cuolr.experiments.results import Description, name_of
+from cuolr.experiments.results_folder import ResultsFolder, read_results
+from cuolr.experiments.session import Display, RunRequest, RunSummary
 from tests.cli.conftest import Run
 from tests.experiments.made_up import DATA as DATA_OF
 from tests.experiments.made_up import made_up_result
@@ -38,8 +39,10 @@ def test_an_experiment_from_a_file_and_only_what_is_left_of_it(run: Run, file: P
     assert first.status == 0, first.err
     assert "5 cells, 0 of them finished" in first.err
     assert len(read_results(out).missing) == 4
-    second = run("experiment", file, "--out", out, *DATA, "--jobs", 2)
+    second = run("experiment", file, "--out", out, *DATA, "--jobs", 2, "--json")
     assert second.status == 0, second.err
+    told = json.loads(second.out)
+    assert (told["cells"], told["finished_before"], told["finished"], told["failed"]) == (9, 5, 4, {})
     assert "9 cells, 5 of them finished" in second.err
     assert f"cuolr report {out}" in second.err
     assert not read_results(out).missing
@@ -51,10 +54,10 @@ def test_bad_input_is_a_line_and_nothing_is_written(run: Run, file: Path, tmp_pa
         (("table9",), "table1"),
         ((file, "--data", "nowhere"), "web10k-like"),
         ((file, *DATA, "--only", "learner=qcl"), "cql"),
-        ((file, *DATA, "--jobs", 0), "--jobs"),
+        ((file, *DATA, "--jobs", 0), "jobs: expected"),
         ((file, *DATA, "--steps", 0), "training.steps"),
         ((file, *DATA, "--seeds", 0), "'seeds'"),
-        ((file, *DATA, "--fold", 2), "give --only fold=2 instead"),
+        ((file, *DATA, "--fold", 2), "use --only fold=2"),
     ):
         result = run("experiment", *arguments, "--out", out)
         assert result.status == 2
@@ -86,18 +89,18 @@ def no_reading(folder: Path, fold: int | None) -> Splits:
 def test_the_best_settings_are_written_though_a_trial_failed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run_made_up(experiment: Experiment, out: Path, *_: object) -> int:
-        folder, cells = ResultsFolder(out), experiment.cells([])
-        folder.start(experiment, DATA_OF, {}, {cell: name_of(cell, {}) for cell in cells})
+    def run_made_up(request: RunRequest, display: Display) -> RunSummary:
+        folder, cells, experiment = ResultsFolder(request.out), request.experiment.cells([]), request.experiment
+        folder.start(Description(experiment, DATA_OF, {}, {cell: name_of(cell, {}) for cell in cells}))
         for number, cell in enumerate(cells):
             if number == 1:
                 folder.fail(name_of(cell, {}), "broken")
                 continue
             result = made_up_result(cell, {"ndcg@10": np.array([0.25, 0.5])})
             folder.finish(name_of(cell, {}), replace(result, notes={"validation": 0.5 + 0.01 * number}))
-        return 1
+        return RunSummary(request.out, len(cells), 0, {cells[1]: "broken"}, 1.0)
 
-    monkeypatch.setattr("cuolr.cli.tune.run_cells", run_made_up)
+    monkeypatch.setattr("cuolr.experiments.session.run_cells", run_made_up)
     result = run("tune", "naive", "--trials", 3, "--click-models", "pbm", "--out", tmp_path)
     assert result.status == 2
     assert "1 cell failed" in result.err

@@ -42,6 +42,18 @@ def test_a_report_can_be_made_again(run: Run, results: Path) -> None:
     assert run("report", results).status == 0
 
 
+def test_results_of_a_learner_and_a_click_model_that_are_not_installed_are_rendered(run: Run, results: Path) -> None:
+    file = results / "experiment.json"
+    saved = json.loads(file.read_text())
+    saved["experiment"]["method"]["CUOLR(CQL)"]["learner"] = "not-installed"
+    saved["experiment"]["click_model"]["pbm"] = {"name": "not-installed-either", "unknown_setting": 3}
+    file.write_text(json.dumps(saved))
+    result = run("report", results)
+    assert result.status == 0, result.err
+    assert "CUOLR(CQL)" in result.out
+    assert "not-installed" in (results / "report" / "experiment.toml").read_text()
+
+
 def test_a_folder_without_results_is_told_apart(run: Run, tmp_path: Path) -> None:
     result = run("report", tmp_path)
     assert result.status == 2

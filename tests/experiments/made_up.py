@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.experiments.results import CellResult, Results, ResultsFolder, name_of, read_results
+from cuolr.experiments.results import CellResult, Description, Results, name_of
+from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.spec_file import parse_experiment
 
@@ -146,7 +147,7 @@ def write_made_up(
     values = per_query or _random_values(experiment, queries)
     names = {cell: name_of(cell, {"made": "up"}) for cell in experiment.cells(folds)}
     results = ResultsFolder(folder)
-    results.start(experiment, data, VERSIONS, names)
+    results.start(Description(experiment, data, VERSIONS, names))
     for cell, name in names.items():
         if error := fail(cell):
             results.fail(name, error)

@@ -5,7 +5,8 @@ from typing import Any
 
 from cuolr.experiments.cells import run_cell
 from cuolr.experiments.datasets import ExperimentData, generated
-from cuolr.experiments.results import CellResult, ResultsFolder
+from cuolr.experiments.results import CellResult
+from cuolr.experiments.results_folder import ResultsFolder
 from cuolr.experiments.runner import plan, run
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.spec_file import parse_experiment

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cuolr.experiments.local_workers import Processes
-from cuolr.experiments.results import ResultsFolder, read_results
+from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.runner import plan, run
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished

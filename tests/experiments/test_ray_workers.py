@@ -8,7 +8,7 @@ import pytest
 
 from cuolr.errors import InputError
 from cuolr.experiments.ray_workers import RayWorkers
-from cuolr.experiments.results import ResultsFolder, read_results
+from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.runner import plan, run
 from cuolr.experiments.spec import Cell
 from cuolr.experiments.workers import Failure, Finished
@@ -116,5 +116,5 @@ def test_an_address_where_no_cluster_is_gives_one_line(address: str, reason: str
 
 def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"^--ray: Ray is not installed; install it with: pip install 'cuolr\[ray\]'$"):
+    with pytest.raises(InputError, match=r"^Ray is not installed; install it with: pip install 'cuolr\[ray\]'$"):
         RayWorkers(small(), "auto")

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from cuolr.errors import InputError
-from cuolr.experiments.results import FORMAT, ResultsFolder, name_of, read_results
+from cuolr.experiments.results import FORMAT, name_of
+from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.spec import Cell
 from tests.experiments.made_up import table1_like, write_made_up
 

@@ -8,7 +8,7 @@ from cuolr.errors import InputError
 from cuolr.experiments import runner
 from cuolr.experiments.cells import Clicks, logging_policy
 from cuolr.experiments.datasets import Splits, digest
-from cuolr.experiments.results import ResultsFolder, read_results
+from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.runner import plan
 from cuolr.experiments.spec import Cell, Logging
 from cuolr.policies.policy import RankingPolicy
@@ -107,7 +107,7 @@ def test_results_of_another_configuration_are_never_mixed_with_these(tmp_path: P
     workers = run_small(folder, changed)
     assert {cell.method for cell in workers.ran} == {"naive", "IPW", "CQL 0", "CQL 0.1"}, "LOGGING has no steps"
     assert all(result.steps == 4 for cell, result in read_results(tmp_path).cells.items() if cell.click_model)
-    assert folder.strangers(plan(changed, tiny_data()).names) == 16
+    assert folder.stale(plan(changed, tiny_data()).names) == 16
     assert not run_small(folder).ran, "the results of the first configuration are still there"
 
 

@@ -1,11 +1,14 @@
+import os
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
+from cuolr.experiments import scratch
 from cuolr.experiments.scratch import PREFIX, Scratch
 
 
@@ -16,9 +19,9 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_goes_with_all_that_is_in_it(temporary: Path) -> None:
-    with Scratch() as scratch:
-        (scratch.path / "log").write_text("sessions")
-        assert scratch.path.parent == temporary
+    with Scratch() as opened:
+        (opened.path / "log").write_text("sessions")
+        assert opened.path.parent == temporary
     assert not any(temporary.iterdir())
 
 
@@ -44,3 +47,33 @@ def test_what_a_killed_process_has_left_is_removed_by_the_next(temporary: Path) 
     assert left.is_dir()
     with Scratch():
         assert not left.exists()
+
+
+def test_without_locks_a_folder_is_removed_when_it_is_closed(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "fcntl", None)
+    with Scratch() as first, Scratch() as second:
+        assert first.path.is_dir(), "it is too new to be abandoned"
+        assert second.path.is_dir()
+    assert not any(temporary.iterdir())
+
+
+def test_without_locks_an_old_folder_is_abandoned(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "fcntl", None)
+    left = Scratch()
+    day_before = time.time() - scratch.SECONDS_WITHOUT_LOCKS - 60
+    os.utime(left.path / scratch.LOCK, (day_before, day_before))
+    with Scratch():
+        assert not left.path.exists()
+    left.close()
+
+
+def test_the_module_loads_where_there_is_no_fcntl(temporary: Path) -> None:
+    code = (
+        "import sys; sys.modules['fcntl'] = None\n"
+        "from cuolr.experiments.scratch import Scratch, fcntl\n"
+        "assert fcntl is None\n"
+        "with Scratch() as scratch: print(scratch.path.is_dir(), scratch.path.parent)"
+    )
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", str(temporary)]

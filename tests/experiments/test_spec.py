@@ -1,12 +1,13 @@
 import pytest
 
 from cuolr.errors import InputError
-from cuolr.experiments.spec import Cell, select
+from cuolr.experiments.selection import select
+from cuolr.experiments.spec import Cell
 from cuolr.experiments.spec_file import parse_experiment, read_experiment
 from tests.experiments.small import SMALL, small
 
 
-def test_a_grid_is_every_method_under_every_click_model_and_yardsticks_once() -> None:
+def test_a_grid_is_every_method_under_every_click_model_and_reference_rankers_once() -> None:
     cells = small().cells(folds=[])
     learners = 4  # naive, IPW, and CQL with two weights
     assert len(cells) == 2 * (1 + 2 * learners)
@@ -27,7 +28,7 @@ def test_a_sweep_is_a_method_for_each_value() -> None:
     assert experiment.config_of(Cell("CQL 0.1")).learner_config.conservative_weight == 0.1  # type: ignore[union-attr]
 
 
-def test_a_condition_takes_the_cells_that_it_names_and_the_yardsticks() -> None:
+def test_a_condition_takes_the_cells_that_it_names_and_the_reference_rankers() -> None:
     experiment = small()
     cells = experiment.cells(folds=[])
     chosen = select(cells, experiment, "click_model=pbm,seed=2")

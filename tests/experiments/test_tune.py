@@ -1,13 +1,14 @@
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from cuolr.errors import InputError
-from cuolr.experiments.results import ResultsFolder, read_results
+from cuolr.experiments.results_folder import ResultsFolder, read_results
+from cuolr.experiments.search import Search
 from cuolr.experiments.spec_file import parse_experiment
-from cuolr.experiments.tune import Search, best_toml, read_spaces, trials_of, tuning
+from cuolr.experiments.tune import best_toml, search_spaces, trials_of, tuning
 from cuolr.training.presets.configure import configure
 from tests.experiments.small import SMALL, run_small, small
 
@@ -18,7 +19,7 @@ SPACE: dict[str, Any] = {
 
 
 def test_every_learner_has_its_trials_and_the_first_is_the_preset() -> None:
-    experiment = tuning(["naive", "dla"], SPACE, trials=3, search="random", seed=1, base=small())
+    experiment = tuning(["naive", "dla"], SPACE, Search(3), small())
     assert list(experiment.method) == [
         "naive, trial 1",
         "naive, trial 2",
@@ -33,36 +34,36 @@ def test_every_learner_has_its_trials_and_the_first_is_the_preset() -> None:
 
 
 @pytest.mark.parametrize("search", ["random", "grid"])
-def test_a_combination_that_is_the_preset_is_not_tried_again(search: Search) -> None:
+def test_a_combination_that_is_the_preset_is_not_tried_again(search: Literal["random", "grid"]) -> None:
     base = small()
     preset = configure("naive").as_dict()["learner"]["learning_rate"]
     other = {"learner.learning_rate": preset / 10, "training.batch_size": base.training["batch_size"]}
     space = {"naive": {name: [value] for name, value in other.items()}}
     space["naive"]["learner.learning_rate"].append(preset)
-    experiment = tuning(["naive"], space, 3, search, 1, base)
+    experiment = tuning(["naive"], space, Search(3, search), base)
     assert [method.settings for method in experiment.method.values()] == [{}, other]
 
 
 def test_the_same_seed_tries_the_same() -> None:
-    one, same, other = (tuning(["naive"], SPACE, 3, "random", seed, small()) for seed in (1, 1, 3))
+    one, same, other = (tuning(["naive"], SPACE, Search(3, seed=seed), small()) for seed in (1, 1, 3))
     assert one == same
     assert one != other
 
 
 def test_a_grid_is_all_combinations_or_an_error() -> None:
-    experiment = tuning(["naive"], SPACE, 5, "grid", 1, small())
+    experiment = tuning(["naive"], SPACE, Search(5, "grid"), small())
     assert len(experiment.method) == 1 + 4
     with pytest.raises(InputError, match="4 combinations, with the preset 5 trials"):
-        tuning(["naive"], SPACE, 4, "grid", 1, small())
+        tuning(["naive"], SPACE, Search(4, "grid"), small())
 
 
 def test_nothing_to_tune_is_an_error() -> None:
     with pytest.raises(InputError, match="one or more of dla, naive"):
-        tuning([], SPACE, 4, "random", 1, small())
+        tuning([], SPACE, Search(4), small())
 
 
 def test_the_best_trial_is_the_one_with_the_best_mean_over_all_runs(tmp_path: Path) -> None:
-    experiment = tuning(["naive"], SPACE, 3, "random", 1, small(split="vali"))
+    experiment = tuning(["naive"], SPACE, Search(3), small(split="vali"))
     run_small(ResultsFolder(tmp_path), experiment)
     results = read_results(tmp_path)
     trials = trials_of(results)
@@ -77,13 +78,20 @@ def test_the_best_trial_is_the_one_with_the_best_mean_over_all_runs(tmp_path: Pa
     assert as_method.method["naive"].settings == trials[0].settings
 
 
-def test_the_packages_own_spaces_are_sound() -> None:
-    spaces = read_spaces()
-    tuning(list(spaces), spaces, 1_000, "random", 1, small())
+def test_the_search_spaces_of_all_learners_are_sound() -> None:
+    spaces = search_spaces()
+    assert {"naive", "ipw", "sac", "cql", "factored", "lightgbm"} <= spaces.keys()
+    tuning(list(spaces), spaces, Search(1_000), small())
+
+
+@pytest.mark.parametrize("change", [{"trials": 0}, {"seed": -1}])
+def test_a_search_out_of_range_is_refused(change: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=f"setting '{next(iter(change))}'"):
+        tuning(["naive"], SPACE, Search(**change), small())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["[naive]\nrate = 3", "naive = 3", "[naive]\nrate = []"])
 def test_a_space_without_a_list_of_values_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "space.toml").write_text(text)
     with pytest.raises(InputError, match="expected a list of values"):
-        read_spaces(tmp_path / "space.toml")
+        search_spaces(tmp_path / "space.toml")

@@ -6,7 +6,8 @@ import pytest
 from studies.wins import Column, best_baseline, columns, duels, print_grid, shares_of_skyline, tally, with_others
 
 from cuolr.evaluation.significance import compare, holm
-from cuolr.experiments.results import Results, ResultsFolder, name_of, read_results
+from cuolr.experiments.results import Description, Results, name_of
+from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.spec import Cell
 from cuolr.experiments.spec_file import parse_experiment
 from cuolr.types import Doubles
@@ -14,9 +15,9 @@ from tests.experiments.made_up import DATA, made_up_result
 
 QUERIES = 40
 # What each method adds to a query's value; IPW is the better one on test, DLA on validation.
-LEVEL = {"LOGGING": 0.0, "SKYLINE": 0.2, "naive": 0.05, "IPW": 0.15, "DLA": 0.1, "CUOLR": 0.19}
-VALIDATION = {"naive": 0.5, "IPW": 0.6, "DLA": 0.7, "CUOLR": 0.65}
-LEARNERS = {"LOGGING": "logging", "SKYLINE": "skyline", "CUOLR": "factored"}
+LEVEL = {"LOGGING": 0.0, "SKYLINE": 0.2, "naive": 0.05, "IPW": 0.15, "DLA": 0.1, "factored": 0.19}
+VALIDATION = {"naive": 0.5, "IPW": 0.6, "DLA": 0.7, "factored": 0.65}
+LEARNERS = {"LOGGING": "logging", "SKYLINE": "skyline", "factored": "factored"}
 EXPERIMENT = parse_experiment(
     {
         "title": "Wins",
@@ -38,7 +39,8 @@ def values_of(cell: Cell, measure: str) -> Doubles:
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
     folder, cells = ResultsFolder(tmp_path), EXPERIMENT.cells([])
-    folder.start(EXPERIMENT, {**DATA, "folds": []}, {}, {cell: name_of(cell, {}) for cell in cells})
+    names = {cell: name_of(cell, {}) for cell in cells}
+    folder.start(Description(EXPERIMENT, {**DATA, "folds": []}, {}, names))
     for cell in cells:
         made_up = made_up_result(cell, {measure: values_of(cell, measure) for measure in EXPERIMENT.measures})
         folder.finish(name_of(cell, {}), replace(made_up, notes={"validation": VALIDATION.get(cell.method, 0.0)}))
@@ -50,7 +52,7 @@ def found(results: Results) -> list[Column]:
     return list(columns(results))
 
 
-def test_the_best_baseline_is_chosen_by_validation_and_is_never_ours_or_a_yardstick(
+def test_the_best_baseline_is_chosen_by_validation_and_is_never_ours_or_a_reference_ranker(
     results: Results, found: list[Column]
 ) -> None:
     assert [best_baseline(results, column) for column in found] == ["DLA", "DLA"]
@@ -64,9 +66,9 @@ def test_queries_are_compared_after_the_mean_over_seeds_and_corrected_together(f
         for measure in ("ndcg@10", "err@10"):
             ours, theirs = (
                 np.mean([run.per_query[measure] for run in column.runs[name].values()], axis=0)
-                for name in ("CUOLR", other)
+                for name in ("factored", other)
             )
-            expected.append(compare(ours, theirs))
+            expected.append(compare(ours, theirs, seed=0))
     assert [duel.comparison for duel in family] == expected
     assert expected[0].queries == QUERIES - 1
     assert [duel.p_value for duel in family] == holm([comparison.t_test for comparison in expected])
@@ -82,7 +84,7 @@ def test_the_share_of_skyline_is_from_the_means(found: list[Column]) -> None:
     for column, share in zip(found, shares_of_skyline(found), strict=True):
         ours, skyline, logging = (
             np.mean([np.nanmean(run.per_query["ndcg@10"]) for run in column.runs[name].values()])
-            for name in ("CUOLR", "SKYLINE", "LOGGING")
+            for name in ("factored", "SKYLINE", "LOGGING")
         )
         assert share == pytest.approx((ours - logging) / (skyline - logging))
         assert share == pytest.approx(0.95, abs=0.1)
@@ -101,9 +103,11 @@ def test_the_tables_show_every_method_and_every_duel(
 def test_before_ours_has_run_there_are_means_alone(
     results: Results, found: list[Column], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    without = [replace(column, runs={m: runs for m, runs in column.runs.items() if m != "CUOLR"}) for column in found]
+    without = [
+        replace(column, runs={m: runs for m, runs in column.runs.items() if m != "factored"}) for column in found
+    ]
     print_grid(results, without)
-    assert "CUOLR has not run" in capsys.readouterr().out
+    assert "factored has not run" in capsys.readouterr().out
 
 
 def test_runs_with_other_settings_take_the_place_of_the_default_on_the_same_log(
@@ -113,6 +117,6 @@ def test_runs_with_other_settings_take_the_place_of_the_default_on_the_same_log(
     another_log = replace(cell, logging="strong", click_model="dcm")
     others = replace(results, cells={cell: results.cells[cell], another_log: results.cells[cell]})
     pbm, dcm = (with_others(column, others) for column in found)
-    assert pbm.runs["CUOLR"][cell.fold, cell.seed] is results.cells[cell]
-    assert len(pbm.runs["CUOLR"]) == 2
+    assert pbm.runs["factored"][cell.fold, cell.seed] is results.cells[cell]
+    assert len(pbm.runs["factored"]) == 2
     assert dcm.runs == found[1].runs

@@ -1,4 +1,4 @@
-"""The studies of what is known without labels."""
+"""The study of off-policy evaluation."""
 
 from dataclasses import replace
 
@@ -8,15 +8,15 @@ import pytest
 from cuolr import fit_ranksvm, generate_splits
 from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
-from studies import verdicts
+from studies import recommendations
 
-# A document of grade 0, 1 or 2, once it is looked at.
+# Attractiveness of a document of grade 0, 1 or 2.
 ATTRACTIVE = np.array([0.1, 0.4, 1.0])
 TRAIN = generate_splits("tiny", 60, 10, 10, seed=3)[0]
 
 
 def test_the_true_gain_is_of_the_shown_documents_in_the_models_order() -> None:
-    """Under PBM, by hand: how often each position is looked at, times how attractive what stands there is."""
+    """Under PBM, by hand: the examination of each position times the attractiveness of its document."""
     production, policy = (fit_ranksvm(TRAIN, fraction, seed=1) for fraction in (0.1, 1.0))
     clicks = {"policy": 0.0, "production": 0.0}
     for query in range(60):
@@ -28,12 +28,14 @@ def test_the_true_gain_is_of_the_shown_documents_in_the_models_order() -> None:
             clicks[name] += float((attractive[order] * EYE_TRACKING[: len(order)]).sum())
     expected = clicks["policy"] / clicks["production"] - 1
     assert expected > 0.01
-    assert verdicts.true_gain(TRAIN, policy, production, "pbm", 5) == pytest.approx(expected)
+    assert recommendations.true_gain(TRAIN, policy, production, "pbm", 5) == pytest.approx(expected)
 
 
-def test_a_row_tells_what_is_said_and_what_is_true() -> None:
+def test_a_row_has_both_recommendations_and_the_true_gain() -> None:
     own = OffPolicyEvaluation(47, 10, False, 0.13, 0.87, 0.02, (-0.049, 0.09), 0.15, 0.99, identifiable=False)
     second = replace(own, queries=471, gain=0.098, interval=(0.078, 0.117))
-    [row] = verdicts.rows_of(iter([verdicts.Judged(verdicts.LOGGERS[0], "pbm", own, second, 0.119)]))
+    [row] = recommendations.rows_of(
+        iter([recommendations.Evaluated(recommendations.LOGGERS[0], "pbm", own, second, 0.119)])
+    )
     assert row[:4] == ["weak logger, PBM", "13%", "87%", "15%"]
     assert row[4:] == ["keep: +2.0% (-4.9% to +9.0%)", "test: +9.8% (+7.8% to +11.7%)", "+11.9%"]

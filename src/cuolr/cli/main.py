@@ -25,6 +25,7 @@ from cuolr.cli.list import list_names
 from cuolr.cli.log_info import log_info
 from cuolr.cli.optimality import optimality
 from cuolr.cli.oracle import oracle
+from cuolr.cli.pack import pack
 from cuolr.cli.propensity import propensity
 from cuolr.cli.rank import rank
 from cuolr.cli.report import report
@@ -95,6 +96,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             report,
             "report the results of an experiment: page, tables, plots",
             "cuolr report RESULTS",
+        ),
+        "pack": Command(
+            pack,
+            "pack the results of an experiment into one Parquet file",
+            "cuolr pack RESULTS results.parquet",
         ),
         "tune": Command(
             tune,

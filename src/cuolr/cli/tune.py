@@ -1,108 +1,50 @@
 """`cuolr tune`: try settings of learners on validation queries, the same number for each."""
 
-import os
-from collections import Counter
-from pathlib import Path
-from typing import Literal
-
 import tyro
 
-from cuolr.cli.experiment import run_cells, tell_failures
+from cuolr.cli.cell_options import CellOptions, lines_display
 from cuolr.cli.options import DataOptions
 from cuolr.cli.terminal import say, show_json, show_table
-from cuolr.evaluation.measures import Measure
-from cuolr.files import atomic_file
-
-BEST = "best.toml"
+from cuolr.experiments.search import Search, TuningRuns
 
 
 def tune(
     learners: tyro.conf.Positional[tuple[str, ...]],
-    out: Path,
-    data: str = "web10k-like",
-    queries: int = 1_000,
-    click_models: tuple[str, ...] = ("pbm", "dcm"),
-    trials: int = 8,
-    search: Literal["random", "grid"] = "random",
-    by: str = "ndcg@10",
-    space: Path | None = None,
-    only: str = "",
-    steps: int = 500,
-    sessions_per_query: int = 200,
-    seeds: int = 1,
-    seed: int = 1,
-    jobs: int = os.cpu_count() or 1,
+    cells: CellOptions,
+    search: Search = Search(),
+    runs: TuningRuns = TuningRuns(),
     json: bool = False,
     data_options: DataOptions = DataOptions(),
 ) -> None:
-    """Try settings of learners on simulated logs, and write down the best of each.
+    """Try settings of learners on simulated logs, and write the best of each to OUT/best.toml.
 
-    Every learner has the same number of trials, the first of which is the default preset. All trials are kept in the
-    folder, which is one of an experiment; run again, it goes on where it stopped. best.toml has the best settings, to
-    be put in an experiment's file.
+    Every learner has the same number of trials, the first of which is the default preset. The folder is that of an
+    experiment: run the same command again to resume. best.toml can be pasted into an experiment's file.
 
     Args:
         learners: Names of learners (`cuolr list`).
-        out: Folder of the results.
-        data: The folder of a data set, or generated data (web10k-like, yahoo-like, tiny).
-        queries: Training queries of generated data.
-        click_models: What the logs are simulated with; a trial's score is the mean over them.
-        trials: Of each learner.
-        search: At random, or every combination of the space.
-        by: The measure on labelled validation queries that decides; log = how well the log's held-out sessions are
-            explained, which compares settings of one learner only.
-        space: TOML file with the values to try; by default the package's own.
-        only: Some of the folds, such as fold=1.
-        steps: Updates of each trial.
-        sessions_per_query: Of the logs, on average.
-        seeds: Runs of each trial, where the data has no folds.
-        seed: Of the random search.
-        jobs: Trials that run at once, each on one core.
+        cells: The cells to run.
+        search: What to try.
+        runs: The runs of each trial.
         json: Print the trials as JSON instead of a table.
         data_options: How to read a data set.
     """
-    # These need torch, which takes a second to load.
-    from cuolr.experiments.results import read_results
-    from cuolr.experiments.spec import Experiment, Grid
-    from cuolr.experiments.tune import SPACES, best_toml, read_spaces, trials_of, tuning
+    # These load torch, which takes a second.
+    from cuolr.experiments.session import run_cells
+    from cuolr.experiments.tune import base_experiment, exhausted, search_spaces, tuning
+    from cuolr.experiments.tune import tune as run_trials
 
-    by = by if by == "log" else str(Measure.parse(by))
-    base = Experiment(
-        title=f"Tuning {', '.join(learners)}",
-        grid=(Grid((), click_models, sessions_per_query=(sessions_per_query,)),),
-        measures=("ndcg@10",) if by == "log" else tuple(dict.fromkeys((by, "ndcg@10"))),
-        validation=by,
-        split="vali",
-        seeds=seeds,
-        training={"steps": steps, "validate_every": 25, "patience": 8},
-    )
-    experiment = tuning(learners, read_spaces(space or SPACES), trials, search, seed, base)
-    tried = Counter(method.learner for method in experiment.method.values())
-    for learner, number in tried.items():
-        if number < trials:
-            say(f"{learner}: {number} trials, as there is nothing more to try of it")
-    failures = run_cells(experiment, out, data, queries, only, jobs, data_options)
-    finished = trials_of(read_results(out))
-    if not finished:
-        tell_failures(failures, out)
-    with atomic_file(out / BEST) as unfinished:
-        unfinished.write_text(best_toml(finished), encoding="utf-8")
-    say(f"wrote {out / BEST}")
+    experiment = tuning(learners, search_spaces(search.space), search, base_experiment(learners, runs))
+    for message in exhausted(experiment, search):
+        say(message)
+    tuned = run_trials(experiment, lambda trials: run_cells(cells.request(trials, data_options), lines_display()))
+    say(f"wrote {tuned.best}")
+    validation = experiment.validation
     if json:
-        trials_as_json = [
-            {
-                "learner": trial.learner,
-                "score": trial.score,
-                "settings": dict(trial.settings),
-                "runs": {str(cell): score for cell, score in trial.scores.items()},
-            }
-            for trial in finished
-        ]
-        show_json({"by": by, "best": str(out / BEST), "trials": trials_as_json})
+        trials = [trial.as_dict() for trial in tuned.trials]
+        show_json({**tuned.run.as_dict(), "validation": validation, "best": str(tuned.best), "trials": trials})
     else:
-        rows = [
-            [t.learner, f"{t.score:.4f}", ", ".join(f"{k}={v}" for k, v in t.settings.items()) or "(preset)"]
-            for t in finished
-        ]
-        show_table(f"mean of {by} on validation, best first", ["learner", by, "settings"], rows, left=(0, 2))
-    tell_failures(failures, out)
+        rows = [[trial.learner, f"{trial.score:.4f}", trial.settings_text] for trial in tuned.trials]
+        title = f"mean {validation} on validation queries, best first"
+        show_table(title, ["learner", validation, "settings"], rows, left=(0, 2))
+    tuned.run.raise_failures()

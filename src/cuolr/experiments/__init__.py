@@ -1,12 +1,15 @@
-"""Experiments: a TOML file each, with the cells of a table or figure of the paper, or of one's own.
+"""Experiments: a TOML file each, with the cells of a table or figure of the paper, or your own.
 
-spec       what a file says, and which cells it makes
-reading    the file, with everything in it checked
-data       the data that an experiment runs on
-cell       one cell: train, rank, measure
-results    the folder of results, a file per cell
-runner     all cells: what is left to do, in which order, by whom
-workers    what runs the cells: processes on this machine, or ray_workers on a cluster
-tune       trials of a learner's settings
-report     tables, plots and a page
+spec, spec_file          what an experiment is, and its file
+selection                conditions on cells
+datasets                 the data that an experiment runs on
+cells                    one cell: train, rank, measure
+runner, workers          all cells, on this machine (local_workers) or a cluster (ray_workers)
+session                  a run from start to end
+fingerprints             what decides the numbers of a cell
+results, results_folder  results, and the folder they are written to
+packed_results           all results in one Parquet file
+renaming                 new names in saved results
+tune                     trials of a learner's settings
+report                   tables, plots and a page
 """

@@ -1,4 +1,4 @@
-"""Workers on this machine: processes with one thread each, so that they do not fight for the cores."""
+"""Workers on this machine: processes with one thread each, so that they do not compete for cores."""
 
 import multiprocessing
 import os
@@ -24,10 +24,10 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THRE
 
 
 class Processes:
-    """A pool of processes. Data and logs lie in scratch files that the processes map into memory.
+    """A pool of processes. Data and logs are in scratch files, which the processes map into memory.
 
-    A process that dies (out of memory, say) takes the pool down with it; the cells that were under way are then run
-    once more, one at a time, so that the one to blame is found and the others are not lost.
+    A process that dies, such as for lack of memory, takes the pool down with it. The cells that were running are then
+    run again, one at a time, so that only the one that caused it fails.
     """
 
     def __init__(self, experiment: Experiment, jobs: int) -> None:
@@ -53,18 +53,18 @@ class Processes:
 
     @property
     def free(self) -> int:
-        """How many cells can be submitted now; one more than there are processes, so that none waits for work."""
+        """The number of cells that can be submitted now: one more than processes, so that none waits for work."""
         return self._jobs + 1 - len(self._under_way) - len(self._suspects)
 
-    def share(self, thing: Any) -> Path:
-        """Put something where all processes can have it."""
+    def share(self, value: Any) -> Path:
+        """Write a value where all processes can read it."""
         self._count += 1
         path = self._scratch.path / f"{self._count}.joblib"
-        joblib.dump(thing, path)
+        joblib.dump(value, path)
         return path
 
     def forget(self, handle: Path) -> None:
-        """It is not needed any more."""
+        """Delete a shared value."""
         handle.unlink(missing_ok=True)
 
     def submit(self, cell: Cell, splits: Path, clicks: Path | None) -> None:
@@ -125,7 +125,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 
 def _begin() -> None:
-    """What each process does first."""
+    """Prepare a process."""
     import torch
 
     torch.set_num_threads(1)
@@ -137,7 +137,7 @@ def _begin() -> None:
         parent.join()
         os._exit(1)
 
-    # A parent that is killed cannot stop its processes; they would finish their cells for nobody.
+    # A parent that is killed cannot stop its processes; they would continue with their cells.
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
@@ -147,5 +147,5 @@ def _run(experiment: Experiment, cell: Cell, splits: Path, clicks: Path | None) 
 
 @lru_cache(maxsize=4)
 def _load(path: Path) -> Any:
-    """What the parent has shared; arrays are mapped, not read."""
+    """A shared value; its arrays are mapped, not read."""
     return joblib.load(path, mmap_mode="r")

@@ -10,22 +10,22 @@ from cuolr.experiments.cells import Clicks, run_cell
 from cuolr.experiments.datasets import Splits
 from cuolr.experiments.local_workers import ONE_THREAD
 from cuolr.experiments.results import CellResult
-from cuolr.experiments.runner import versions
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished, describe
+from cuolr.files import versions
 
-# So often a cell is started again whose process or node was lost.
+# How often a cell is restarted whose process or node was lost.
 RETRIES = 3
-# Ray itself goes on trying for minutes.
+# Ray itself keeps trying for minutes.
 SECONDS_TO_ANSWER = 5
 
 
 class RayWorkers:
     """Cells as tasks of a Ray cluster.
 
-    Data and logs are in the object store of the node that this process runs on, so they are there for as long as it
-    is: a node that is lost takes copies of them with it, and the cells that ran on it, which Ray starts again on
-    another one. The same holds for a result that was lost before it arrived.
+    Data and logs are in the object store of the node that this process runs on, so they live as long as it does. A
+    node that is lost takes copies of them with it, and the cells that ran on it, which Ray restarts on another node.
+    The same holds for a result that was lost before it arrived.
     """
 
     def __init__(self, experiment: Experiment, address: str) -> None:
@@ -44,15 +44,15 @@ class RayWorkers:
 
     @property
     def free(self) -> int:
-        """How many cells can be submitted now; one more than the cluster has cores, so that none waits for work."""
+        """The number of cells that can be submitted now: one more than cores, so that none waits for work."""
         return int(self._ray.cluster_resources().get("CPU", 0)) + 1 - len(self._under_way)
 
-    def share(self, thing: Any) -> Any:
-        """Put something where all nodes can have it."""
-        return self._ray.put(thing)
+    def share(self, value: Any) -> Any:
+        """Put a value where all nodes can read it."""
+        return self._ray.put(value)
 
     def forget(self, handle: Any) -> None:
-        """It is not needed any more; Ray sees by itself when nobody has the handle."""
+        """Nothing to do: Ray frees a value that nobody has a handle of."""
 
     def submit(self, cell: Cell, splits: Any, clicks: Any | None) -> None:
         """Run a cell."""
@@ -74,7 +74,7 @@ def _connect(address: str) -> Any:
     try:
         import ray
     except ModuleNotFoundError:
-        raise InputError("--ray: Ray is not installed; install it with: pip install 'cuolr[ray]'") from None
+        raise InputError("Ray is not installed; install it with: pip install 'cuolr[ray]'") from None
     host, _, port = address.rpartition(":")
     try:
         if port.isdigit():
@@ -82,7 +82,7 @@ def _connect(address: str) -> Any:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"--ray: expected the address of a Ray cluster, as `ray start --head` prints it, or auto; found "
+            f"ray: expected the address of a Ray cluster, as `ray start --head` prints it, or auto; found "
             f"'{address}' ({_first_line(error)})"
         ) from None
     return ray
@@ -91,13 +91,15 @@ def _connect(address: str) -> Any:
 def _run(
     experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks | None, expected: Mapping[str, str]
 ) -> CellResult | Failure:
-    """Run a cell, on a node. Its errors are results, told in our own words and not tried again."""
+    """Run a cell on a node. Its errors are results, and not tried again."""
     try:
         there = versions()
         for name in sorted({*expected, *there}):
-            wanted, found = (of.get(name, "none") for of in (expected, there))
-            if found != wanted:
-                raise InputError(f"expected {name} {wanted} on every node, found {found} on one; install that")
+            wanted, installed = (of.get(name, "none") for of in (expected, there))
+            if installed != wanted:
+                raise InputError(
+                    f"expected {name} {wanted} on every node, found {installed} on one; install {wanted} there"
+                )
         return run_cell(experiment, cell, splits, clicks)
     except Exception as error:
         return Failure(describe(error))

@@ -1,116 +1,72 @@
-"""All cells of an experiment: what is left to do is done, and every result is written as soon as it is there."""
+"""All cells of an experiment: those without a result are run, and each result is written as soon as it is there."""
 
-import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
-import cuolr
-from cuolr.clicks.click_model import click_model_table
 from cuolr.clicks.randomisation import randomise
-from cuolr.config import to_dict
 from cuolr.examination.propensities import Propensities
-from cuolr.experiments.cells import Clicks, logging_policy, simulate_clicks, takes_propensities
-from cuolr.experiments.datasets import ExperimentData, Splits, digest, digest_of_ids
-from cuolr.experiments.results import ResultsFolder, name_of
-from cuolr.experiments.spec import YARDSTICKS, Cell, Experiment
+from cuolr.experiments.cells import Clicks, logging_policy, simulate_clicks
+from cuolr.experiments.datasets import ExperimentData, Splits
+from cuolr.experiments.fingerprints import DataDigest, Digests, digests_to_dict, fingerprinted_name
+from cuolr.experiments.results import Description
+from cuolr.experiments.results_folder import ResultsFolder
+from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished, Workers, describe
+from cuolr.files import versions
 from cuolr.policies.policy import RankingPolicy
 
-# Packages that numbers depend on, where they are there.
-DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu")
-# Told of each cell that finished or failed.
+# Called with each cell that finished or failed.
 Progress: TypeAlias = Callable[[Finished], None]
-# A fold and a seed, and all else that decides a log.
+# What decides a log: fold, seed, logging policy, click model and sessions per query.
 Source: TypeAlias = tuple[int, int, str, str, int]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells of an experiment on some data.
+    """The cells of an experiment on a data set.
 
     Attributes:
         experiment: What to run.
-        data: On what.
-        names: The file name of each cell's result.
-        command: What the user typed.
+        data: The data set.
+        names: The name of each cell's result.
+        digests: Of the data.
+        command: The command that was typed.
     """
 
     experiment: Experiment
     data: ExperimentData
     names: Mapping[Cell, str]
+    digests: Digests
     command: str
 
 
 def plan(experiment: Experiment, data: ExperimentData, command: str = "") -> Plan:
-    """Name the cells by all that decides their numbers; this reads the data.
+    """Name the cells by their fingerprints; this reads the data.
 
     Args:
         experiment: What to run.
-        data: On what.
-        command: What the user typed, to be told in the report.
+        data: The data set.
+        command: The command that was typed, for the report.
     """
     cells = experiment.cells(data.folds)
-    folds = {cell.fold for cell in cells}
-    digests = {fold: digest(data.load(fold)) for fold in folds}
-    ids = {fold: digest_of_ids(data.load(fold)) for fold in folds}
-    names = {cell: name_of(cell, decisive(experiment, cell, digests[cell.fold], ids[cell.fold])) for cell in cells}
-    return Plan(experiment, data, names, command)
-
-
-def decisive(experiment: Experiment, cell: Cell, data: str, ids: str) -> dict[str, Any]:
-    """All that decides the numbers of a cell, but for the code.
-
-    Args:
-        experiment: What to run.
-        cell: Which of its cells.
-        data: See `digest`.
-        ids: See `digest_of_ids`.
-    """
-    method, config = experiment.method_named(cell.method), experiment.config_of(cell)
-    values: dict[str, Any] = {
-        "data": data,
-        "fold": cell.fold,
-        "seed": cell.seed,
-        "method": method.learner,
-        "settings": {} if config is not None else method.settings,
-        "measures": experiment.measures,
-        "split": experiment.split,
-    }
-    if cell.logging:
-        logging = experiment.logging_named(cell.logging)
-        values["logging"] = to_dict(logging)
-        if logging.name == "random":
-            values["ids"] = ids
-    if method.learner == "skyline":
-        values["k"] = experiment.k
-    if config is not None:
-        values |= {
-            "config": config.as_dict(),
-            "validation": experiment.validation,
-            "click_model": click_model_table(experiment.click_model_named(cell.click_model)),
-            "sessions_per_query": cell.sessions_per_query,
-            "k": experiment.k,
-        }
-    if takes_propensities(experiment, cell):
-        estimated_under = experiment.click_model_named(method.propensities or cell.click_model)
-        values["propensities"] = [click_model_table(estimated_under), experiment.randomised_lists]
-    return values
+    digests = {fold: DataDigest.of(data.load(fold)) for fold in dict.fromkeys(cell.fold for cell in cells)}
+    names = {cell: fingerprinted_name(experiment, cell, digests) for cell in cells}
+    return Plan(experiment, data, names, digests, command)
 
 
 def run(plan: Plan, wanted: Sequence[Cell], folder: ResultsFolder, workers: Workers, progress: Progress) -> None:
-    """Run the cells that are not there yet.
+    """Run the cells that have no result yet.
 
     Args:
         plan: The whole experiment.
-        wanted: Which of its cells.
-        folder: Where results go; what is there already is not run again.
-        workers: What runs them.
-        progress: Told of each cell that finished or failed.
+        wanted: The cells to run.
+        folder: Where results are written.
+        workers: What runs the cells.
+        progress: Called with each cell that finished or failed.
     """
-    folder.start(plan.experiment, describe_data(plan), versions(), plan.names)
+    folder.start(Description(plan.experiment, describe_data(plan), versions(), plan.names))
     todo = [cell for cell in wanted if not folder.is_finished(plan.names[cell])]
     source = _Sources(plan.experiment, plan.data, workers, todo)
     waiting = iter(todo)
@@ -149,10 +105,7 @@ def _take(cells: Iterator[Cell], count: int) -> Iterable[Cell]:
 
 
 class _Sources:
-    """The data and logs of the cells: each read or made once, when its first cell comes.
-
-    A log, and what workers are handed of the data, goes when its last cell is done.
-    """
+    """The data and logs of the cells. Each is made when its first cell needs it, and freed after its last cell."""
 
     def __init__(self, experiment: Experiment, data: ExperimentData, workers: Workers, cells: Sequence[Cell]) -> None:
         self._experiment, self._data, self._workers = experiment, data, workers
@@ -168,7 +121,7 @@ class _Sources:
         if cell.fold not in self._handles:
             self._splits[cell.fold] = self._data.load(cell.fold)
             self._handles[cell.fold] = self._workers.share(self._splits[cell.fold])
-        if self._experiment.method_named(cell.method).learner in YARDSTICKS:
+        if self._experiment.method_named(cell.method).is_reference:
             return self._handles[cell.fold], None
         key = _source(cell)
         if key not in self._handles:
@@ -176,7 +129,7 @@ class _Sources:
         return self._handles[cell.fold], self._handles[key]
 
     def done_with(self, cell: Cell) -> None:
-        """What no other cell needs goes."""
+        """Free what no other cell needs."""
         for key in (cell.fold, _source(cell)):
             self._users[key] -= 1
             if not self._users[key] and key in self._handles:
@@ -194,7 +147,7 @@ class _Sources:
         needed = {
             experiment.method_named(other.method).propensities or cell.click_model
             for other in group
-            if takes_propensities(experiment, other)
+            if experiment.takes_propensities(other)
         }
         propensities = {name: self._estimate(cell, name) for name in sorted(needed)}
         return simulate_clicks(train, self._policies[key], model, cell, experiment.k, propensities)
@@ -214,30 +167,13 @@ def _source(cell: Cell) -> Source:
 
 
 def describe_data(plan: Plan) -> dict[str, Any]:
-    """The data, for the report."""
+    """The data, as saved results describe it."""
     splits = plan.data.load(min((cell.fold for cell in plan.names), default=0))
-    sizes = {name: split.candidates.n_queries for name, split in splits.items()}
     return {
         "name": plan.data.name,
         "paper_name": plan.data.paper_name,
         "folds": list(plan.data.folds),
-        "queries": sizes,
+        "queries": {name: split.candidates.n_queries for name, split in splits.items()},
+        "digests": digests_to_dict(plan.digests),
         **({"command": plan.command} if plan.command else {}),
     }
-
-
-def versions() -> dict[str, str]:
-    """What it was run with."""
-    return {
-        "cuolr": cuolr.__version__,
-        **{name: found for name in DECIDING if (found := _version(name)) is not None},
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

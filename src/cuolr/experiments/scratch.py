@@ -1,24 +1,36 @@
-"""A folder for what goes when the process goes, also where it was killed."""
+"""A temporary folder that is removed with its process, also after the process was killed."""
 
-import fcntl
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
+from types import ModuleType
 from typing import Self
 
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ModuleNotFoundError:  # it exists on POSIX only
+    fcntl = None
+
 PREFIX = "cuolr-"
-# Locked for as long as the process lives that the folder belongs to.
+# Locked while the process lives that the folder belongs to.
 LOCK = ".in-use"
+# Without locks, a folder may be in use for so long.
+SECONDS_WITHOUT_LOCKS = 24 * 3600
 
 
 class Scratch:
-    """An empty folder among the temporary files, until it is closed. What killed processes have left there goes."""
+    """An empty folder among the temporary files, until it is closed. Removes those that killed processes left."""
 
     def __init__(self) -> None:
-        _remove_left_behind()
+        _remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        # It has its name when it is locked, so that nobody takes it for one that was left.
+        if fcntl is None:
+            self._lock = (self.path / LOCK).open("wb")
+            return
+        # The file gets its name after it is locked, so that nobody takes the folder for an abandoned one.
         unlocked = self.path / f"{LOCK}.new"
         self._lock = unlocked.open("wb")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -32,15 +44,22 @@ class Scratch:
 
     def close(self) -> None:
         """Remove it."""
+        if fcntl is None:
+            self._lock.close()  # Windows does not delete an open file
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 
 
-def _remove_left_behind() -> None:
+def _remove_abandoned() -> None:
     for lock in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
         try:
+            if fcntl is None:
+                if time.time() - lock.stat().st_mtime > SECONDS_WITHOUT_LOCKS:
+                    lock.unlink()  # Windows refuses while its process has it open
+                    shutil.rmtree(lock.parent, ignore_errors=True)
+                continue
             with lock.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(lock.parent, ignore_errors=True)
-        except OSError:  # of a process that lives, or of another user, or just removed
+        except OSError:  # in use, of another user, or just removed
             continue

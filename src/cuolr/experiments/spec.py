@@ -4,11 +4,10 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, click_model_from
-from cuolr.config import from_dict
-from cuolr.errors import InputError
+from cuolr.config import Range, from_dict
 from cuolr.registry import unknown_name
 from cuolr.supervised.oracle import LambdaMartSettings
 from cuolr.training.base_learner import LEARNERS
@@ -16,12 +15,10 @@ from cuolr.training.presets.configure import RunConfig, configure
 
 T = TypeVar("T")
 
-# Methods that learn from labels or not at all; left of the wall, so not among the learners.
-Yardstick = Literal["logging", "oracle", "oracle-best", "skyline"]
-YARDSTICKS: tuple[Yardstick, ...] = ("logging", "oracle", "oracle-best", "skyline")
-# Learners that others are compared with.
-BASELINES = ("naive", "ipw", "cm-ipw", "dla", "two-tower", "lightgbm", "xgboost")
-# What the log cannot change; logging and skyline depend on what was shown, but not on the clicks.
+# Rankers to compare with that learn from labels, or not at all. They are left of the wall, so not among the learners.
+ReferenceRanker = Literal["logging", "oracle", "oracle-best", "skyline"]
+REFERENCE_RANKERS: tuple[ReferenceRanker, ...] = get_args(ReferenceRanker)
+# Those that do not depend on a log. `logging` and `skyline` depend on the lists that were shown, not on the clicks.
 WITHOUT_LOG = ("oracle", "oracle-best")
 
 # The tables of the paper's numbers.
@@ -40,12 +37,12 @@ class Method:
     """A row of a table.
 
     Attributes:
-        learner: A registered learner, or a yardstick.
-        preset: Where settings come from that are not given here.
+        learner: A registered learner, or a reference ranker.
+        preset: Preset for settings that are not given here.
         settings: As for `presets.configure`.
-        propensities: The click model that propensities are estimated under; None = the one that the log is from.
-        sweep: A setting and its values: a method of its own for each, named after it.
-        swept_from: The method that this one is made from by its sweep; it is left with one value.
+        propensities: The click model that propensities are estimated under; None = the one that simulates the log.
+        sweep: A setting and its values. Each value becomes a method of its own, named after it.
+        swept_from: The method whose sweep made this one; `sweep` then has this method's value alone.
     """
 
     learner: str
@@ -56,8 +53,13 @@ class Method:
     swept_from: str = ""
 
     @property
+    def is_reference(self) -> bool:
+        """Whether it is a reference ranker, which learns nothing from clicks."""
+        return self.learner in REFERENCE_RANKERS
+
+    @property
     def swept_value(self) -> Any:
-        """The value of the setting that was swept; None where there was no sweep."""
+        """The value of the swept setting; None without a sweep."""
         return next(iter(self.sweep.values()))[0] if self.swept_from else None
 
 
@@ -71,7 +73,7 @@ class Logging:
     """
 
     name: Literal["ranksvm", "random"] = "ranksvm"
-    fraction: float = 0.01
+    fraction: Annotated[float, Range(above=0, at_most=1)] = 0.01
 
 
 @dataclass(frozen=True)
@@ -80,29 +82,29 @@ class Grid:
 
     Attributes:
         method: The rows of a table.
-        click_model: Their names.
-        logging: Logging policies.
+        click_model: Names of click models.
+        logging: Names of logging policies.
         sessions_per_query: On average.
-        title: What it shows, where an experiment has several grids.
+        title: What the grid shows, in an experiment with several grids.
     """
 
     method: tuple[str, ...]
     click_model: tuple[str, ...] = ("pbm",)
     logging: tuple[str, ...] = ("ranksvm",)
-    sessions_per_query: tuple[int, ...] = (200,)
+    sessions_per_query: tuple[Annotated[int, Range(1)], ...] = (200,)
     title: str = ""
 
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One run: a method, and what it learns from. What cannot matter to the method is left open.
+    """One run: a method, and what it learns from. Fields that do not matter to the method are empty.
 
     Attributes:
         method: Its name in the experiment.
-        fold: Of the data; 0 where there are none.
-        seed: Of the logging policy, the log and the training.
-        logging: The logging policy's name in the experiment; "" for methods that do not depend on it.
-        click_model: Its name in the experiment, or "".
+        fold: Fold of the data; 0 = the data has no folds.
+        seed: Seed of the logging policy, the log and the training.
+        logging: Name of the logging policy; "" for methods that do not depend on it.
+        click_model: Name of the click model, or "".
         sessions_per_query: On average, or 0.
     """
 
@@ -114,7 +116,7 @@ class Cell:
     sessions_per_query: int = 0
 
     def __str__(self) -> str:
-        """As people read it."""
+        """The cell in words."""
         parts = [f"fold {self.fold}" if self.fold else f"seed {self.seed}", self.logging, self.click_model]
         sessions = f"{self.sessions_per_query} sessions a query" if self.sessions_per_query else ""
         return ", ".join(part for part in (*parts, sessions, self.method) if part)
@@ -125,11 +127,11 @@ class Layout:
     """How the report shows an experiment.
 
     Attributes:
-        columns: What the columns of the table are; the rows are the methods.
-        curve: What the horizontal axis of a plot is, where there is a sweep or a grid to plot.
-        paper: The tables of the paper's numbers to print beside ours, the first that has a number counts.
-        paper_names: The paper's name of a method or column, where it is not ours.
-        baselines: Methods whose best one the others are tested against; None = all that are of the `BASELINES`.
+        columns: The columns of the table; its rows are the methods.
+        curve: The horizontal axis of a plot of a sweep or of a grid.
+        paper: The tables of the paper whose numbers are printed beside ours; the first that has a number counts.
+        paper_names: The paper's names of methods and columns, where they differ from ours.
+        baselines: The other methods are tested against the best of these; None = all whose learner is a baseline.
     """
 
     columns: Literal["click_model", "logging", "sessions_per_query"] = "click_model"
@@ -141,23 +143,23 @@ class Layout:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All that an experiment's file says.
+    """The content of an experiment's file.
 
     Attributes:
         title: In a few words.
         grid: The cells.
-        about: What it shows.
-        measures: On test queries.
-        validation: What the best step of a run is chosen by, on labelled validation queries; `log` = by the log alone.
-        split: The queries that are measured.
-        seeds: How many runs, where the data has no folds.
-        first_seed: Of the first run, or of every fold; another than in tuning, so that no log is seen twice.
+        about: What the experiment shows.
+        measures: Measured on test queries.
+        validation: The measure on labelled validation queries that chooses the best step; `log` = held-out clicks do.
+        split: The queries to measure on.
+        seeds: Number of runs, on data without folds.
+        first_seed: Seed of the first run, or of every fold. Tuning takes other seeds, so that no log is seen twice.
         k: Length of the lists.
-        randomised_lists: From which propensities are estimated.
+        randomised_lists: Number of lists that propensities are estimated from.
         training: Settings of `TrainingConfig`, the same for every learner.
-        method: Methods by name; a learner's own name is one too.
-        click_model: Click models by name, as `click_model_from` takes them; a registered name is one too.
-        logging: Logging policies by name; `ranksvm` (on 1 % of the queries) and `random` are there.
+        method: Methods by name. The name of a learner is a method, too.
+        click_model: Click models by name, as `click_model_from` takes them. A registered name is one, too.
+        logging: Logging policies by name. `ranksvm` (on 1 % of the queries) and `random` are predefined.
         report: How the report shows it.
     """
 
@@ -167,146 +169,121 @@ class Experiment:
     measures: tuple[str, ...] = ("ndcg@3", "ndcg@5", "ndcg@10", "err@3", "err@5", "err@10")
     validation: str = "ndcg@10"
     split: Literal["vali", "test"] = "test"
-    seeds: int = 5
-    first_seed: int = 1
-    k: int = 10
-    randomised_lists: int = 1_000_000
+    seeds: Annotated[int, Range(1)] = 5
+    first_seed: Annotated[int, Range(0)] = 1
+    k: Annotated[int, Range(1)] = 10
+    randomised_lists: Annotated[int, Range(1)] = 1_000_000
     training: dict[str, Any] = field(default_factory=dict)
     method: dict[str, Method] = field(default_factory=dict)
     click_model: dict[str, dict[str, Any]] = field(default_factory=dict)
     logging: dict[str, Logging] = field(default_factory=dict)
     report: Layout = Layout()
 
+    def with_changes(self, steps: int | None = None, seeds: int | None = None) -> Self:
+        """The experiment with another number of training steps or seeds; None = as it is."""
+        training = self.training if steps is None else {**self.training, "steps": steps}
+        return dataclasses.replace(self, training=training, seeds=self.seeds if seeds is None else seeds)
+
     def cells(self, folds: Sequence[int]) -> list[Cell]:
-        """All cells, each once, those that share a log together.
+        """All cells, each once, ordered so that cells of one log are together.
 
         Args:
-            folds: Of the data; none = `seeds` runs on the same data.
+            folds: Folds of the data; none = `seeds` runs on the same data.
         """
         first = self.first_seed
         runs = [(fold, first) for fold in folds] or [(0, seed) for seed in range(first, first + self.seeds)]
-        found: dict[Cell, None] = {}
+        cells: dict[Cell, None] = {}
         for (fold, seed), grid in itertools.product(runs, self.grid):
-            for logging, sessions, clicks in itertools.product(grid.logging, grid.sessions_per_query, grid.click_model):
-                for method in grid.method:
-                    found[self._cell(method, fold, seed, logging, clicks, sessions)] = None
-        return list(found)
+            logs = itertools.product(grid.logging, grid.sessions_per_query, grid.click_model)
+            for (logging, sessions, clicks), method in itertools.product(logs, grid.method):
+                cells[self._cell(Cell(method, fold, seed, logging, clicks, sessions))] = None
+        return list(cells)
 
-    def _cell(self, method: str, fold: int, seed: int, logging: str, clicks: str, sessions: int) -> Cell:
-        learner = self.method_named(method).learner
-        if learner in WITHOUT_LOG:
-            return Cell(method, fold, seed)
-        if learner in YARDSTICKS:
-            return Cell(method, fold, seed, logging)
-        return Cell(method, fold, seed, logging, clicks, sessions)
+    def _cell(self, cell: Cell) -> Cell:
+        """The cell without the fields that do not matter to its method."""
+        method = self.method_named(cell.method)
+        if method.learner in WITHOUT_LOG:
+            return Cell(cell.method, cell.fold, cell.seed)
+        if method.is_reference:
+            return Cell(cell.method, cell.fold, cell.seed, cell.logging)
+        return cell
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods of all grids, each once."""
+        return list(dict.fromkeys(name for grid in self.grid for name in grid.method))
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Methods whose best one the others are tested against."""
+        """The methods whose best one the others are tested against."""
         if self.report.baselines is not None:
             return self.report.baselines
-        methods = dict.fromkeys(name for grid in self.grid for name in grid.method)
-        return tuple(method for method in methods if self.method_named(method).learner in BASELINES)
+        learners = {name: self.method_named(name) for name in self.methods}
+        return tuple(
+            name
+            for name, method in learners.items()
+            if not method.is_reference and LEARNERS.get(method.learner).role == "baseline"
+        )
 
     def method_named(self, name: str) -> Method:
         """The method of that name."""
-        known = {**{learner: Method(learner) for learner in (*LEARNERS.names(), *YARDSTICKS)}, **self.method}
-        return _named("method", name, known)
+        if name in self.method:
+            return self.method[name]
+        return _named("method", name, {own: Method(own) for own in (*LEARNERS.names(), *REFERENCE_RANKERS)})
+
+    def click_model_table(self, name: str) -> Mapping[str, Any]:
+        """The click model of that name as a table."""
+        if name in self.click_model:
+            return self.click_model[name]
+        return _named("click model", name, {own: {"name": own} for own in CLICK_MODELS.names()})
 
     def click_model_named(self, name: str) -> ClickModel:
         """The click model of that name."""
-        tables = {**{known: {"name": known} for known in CLICK_MODELS.names()}, **self.click_model}
-        return click_model_from(_named("click model", name, tables))
+        return click_model_from(self.click_model_table(name))
 
     def logging_named(self, name: str) -> Logging:
         """The logging policy of that name."""
         return _named("logging policy", name, {"ranksvm": Logging(), "random": Logging("random"), **self.logging})
 
-    def config_of(self, cell: Cell) -> RunConfig | None:
-        """All settings of the cell's learner; None for a yardstick."""
+    def takes_propensities(self, cell: Cell) -> bool:
+        """Whether the cell's learner is given examination probabilities."""
         method = self.method_named(cell.method)
-        if method.learner in YARDSTICKS:
+        return not method.is_reference and LEARNERS.get(method.learner).takes_propensities
+
+    def config_of(self, cell: Cell) -> RunConfig | None:
+        """All settings of the cell's learner; None for a reference ranker."""
+        method = self.method_named(cell.method)
+        if method.is_reference:
             return None
         settings = {f"training.{name}": value for name, value in self.training.items()} | method.settings
         if "threads" in {field.name for field in dataclasses.fields(LEARNERS.get(method.learner).Config)}:
-            settings["learner.threads"] = 1  # a cell has a core of its own
+            settings["learner.threads"] = 1  # each cell has one core
         return configure(method.learner, method.preset, {**settings, "training.seed": cell.seed})
 
 
+def self_contained(experiment: Experiment) -> Experiment:
+    """The experiment as saved results describe it, to be read without the code of its learners and click models.
+
+    Learners and click models that the grids name directly get a table of their own, and the baselines are listed.
+    """
+    click_models = dict.fromkeys(name for grid in experiment.grid for name in grid.click_model)
+    return dataclasses.replace(
+        experiment,
+        method={**experiment.method, **{name: experiment.method_named(name) for name in experiment.methods}},
+        click_model={
+            **experiment.click_model,
+            **{name: dict(experiment.click_model_table(name)) for name in click_models},
+        },
+        report=dataclasses.replace(experiment.report, baselines=experiment.baselines),
+    )
+
+
 def oracle_settings(method: Method, seed: int) -> LambdaMartSettings:
-    """Of ORACLE: the paper's, but for what the method sets."""
+    """Settings of ORACLE: the paper's, changed by those of the method."""
     return from_dict(LambdaMartSettings, {**method.settings, "seed": seed, "threads": 1})
 
 
-def select(cells: Sequence[Cell], experiment: Experiment, only: str) -> list[Cell]:
-    """The cells that a condition such as `click_model=pbm,learner=cql` names; a key given twice takes either value.
-
-    Yardsticks stay, unless the condition is on the method or the learner: all is measured against them.
-    """
-    described = [(cell, _axes(cell, experiment)) for cell in cells]
-    known = {key: {axes[key] for _, axes in described} - {""} for key in _AXES}
-    wanted = {
-        key: {_spelled(key, value, known[key]) for value in values} for key, values in _conditions(only, known).items()
-    }
-    chosen = [
-        cell
-        for cell, axes in described
-        if all(axes[key] in values or (not axes[key] and key != "encoder") for key, values in wanted.items())
-    ]
-    if not chosen:
-        raise InputError(f"--only: no cell of the experiment meets all of '{only}'; give fewer conditions")
-    return chosen
-
-
-def _conditions(only: str, known: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The values that are wanted of each key. A name may have commas, such as the method `SAC, shown`."""
-    parts: list[str] = []
-    for part in filter(str.strip, only.split(",")):
-        key, equals, begun = parts[-1].partition("=") if parts else ("", "", "")
-        names = known.get(key.strip(), ()) if equals else ()
-        if any(f"{name},".startswith(f"{begun},{part}".strip() + ",") for name in names):
-            parts[-1] += f",{part}"
-        else:
-            parts.append(part)
-    wanted: dict[str, set[str]] = {}
-    for part in parts:
-        key, equals, value = map(str.strip, part.partition("="))
-        if not equals:
-            raise InputError(f"--only: expected <name>=<value>, such as click_model=pbm, found '{part.strip()}'")
-        if key not in known:
-            raise unknown_name("name in --only", key, known)
-        if not known[key]:
-            raise InputError(f"--only: {part.strip()}: no cell of this experiment on this data has a {key}")
-        wanted.setdefault(key, set()).add(value)
-    return wanted
-
-
-def _spelled(key: str, value: str, known: set[str]) -> str:
-    """A value as the experiment has it; people write PBM as the report does."""
-    alike = [name for name in known if name.casefold() == value.casefold()]
-    if value in known or len(alike) != 1:
-        return _named(f"value of --only {key}", value, {name: name for name in known})
-    return alike[0]
-
-
-# What a condition can name of a cell.
-_AXES = (*(f.name for f in dataclasses.fields(Cell)), "learner", "encoder")
-
-
-def _axes(cell: Cell, experiment: Experiment) -> dict[str, str]:
-    """Its value of each of `_AXES`; "" = it has none."""
-    config = experiment.config_of(cell)
-    encoder = getattr(config.learner_config, "encoder", "") if config else ""
-    values = {str(f.name): str(getattr(cell, f.name) or "") for f in dataclasses.fields(cell)}
-    return {
-        **values,
-        "seed": str(cell.seed),
-        "learner": experiment.method_named(cell.method).learner,
-        "encoder": encoder,
-    }
-
-
-def _named(what: str, name: str, known: Mapping[str, T]) -> T:
+def _named(kind: str, name: str, known: Mapping[str, T]) -> T:
     if name not in known:
-        raise unknown_name(what, name, known)
+        raise unknown_name(kind, name, known)
     return known[name]

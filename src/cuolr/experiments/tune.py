@@ -1,27 +1,32 @@
-"""Tuning: an experiment whose methods are trials, a learner with some settings each, measured on validation queries."""
+"""Tuning: an experiment whose methods are trials, each a learner with other settings, scored on validation queries."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import tomli_w
 
-from cuolr.config import Range, check_arguments, read_toml
+from cuolr.config import check_ranges, read_toml
 from cuolr.errors import InputError, problems_in
+from cuolr.evaluation.measures import Measure
 from cuolr.experiments.results import CellResult, Results
-from cuolr.experiments.spec import Cell, Experiment, Method
+from cuolr.experiments.results_folder import read_results
+from cuolr.experiments.search import Search, TuningRuns
+from cuolr.experiments.session import RunSummary
+from cuolr.experiments.spec import Cell, Experiment, Grid, Method
 from cuolr.experiments.spec_file import check
+from cuolr.files import atomic_file
 from cuolr.registry import unknown_name
+from cuolr.training.base_learner import LEARNERS, SearchSpace
 from cuolr.training.presets.configure import configure
 
-# By learner: the values to try of each setting.
-Spaces: TypeAlias = Mapping[str, Mapping[str, Sequence[Any]]]
-Search = Literal["random", "grid"]
+Spaces: TypeAlias = Mapping[str, SearchSpace]
 
-SPACES = Path(__file__).parent / "spaces" / "default.toml"
+BEST = "best.toml"
 
 
 @dataclass(frozen=True)
@@ -29,9 +34,9 @@ class Trial:
     """Settings that were tried.
 
     Attributes:
-        learner: Of what.
-        settings: What differs from the preset; the first trial of each learner is the preset itself.
-        scores: By run: the validation score of each cell.
+        learner: Registered name.
+        settings: What differs from the default preset.
+        scores: The validation score of each cell.
     """
 
     learner: str
@@ -43,9 +48,72 @@ class Trial:
         """The mean over the runs."""
         return float(np.mean(list(self.scores.values())))
 
+    @property
+    def settings_text(self) -> str:
+        """The settings in a line."""
+        return ", ".join(f"{name}={value}" for name, value in self.settings.items()) or "(preset)"
 
-def read_spaces(path: Path = SPACES) -> Spaces:
-    """The values to try, from a TOML file: a table for each learner, a list for each setting."""
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        runs = {str(cell): score for cell, score in self.scores.items()}
+        return {"learner": self.learner, "score": self.score, "settings": dict(self.settings), "runs": runs}
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The outcome of a tuning.
+
+    Attributes:
+        trials: Finished trials, best first within each learner.
+        best: File with the best settings of each learner.
+        run: What became of the cells.
+    """
+
+    trials: Sequence[Trial]
+    best: Path
+    run: RunSummary
+
+
+def tune(experiment: Experiment, run: Callable[[Experiment], RunSummary]) -> Tuned:
+    """Run all trials, and write the best settings of each learner.
+
+    Args:
+        experiment: As `tuning` gives it.
+        run: Runs an experiment.
+    """
+    summary = run(experiment)
+    trials = trials_of(read_results(summary.out))
+    if not trials:
+        summary.raise_failures()
+    best = summary.out / BEST
+    with atomic_file(best) as unfinished:
+        unfinished.write_text(best_toml(trials), encoding="utf-8")
+    return Tuned(trials, best, summary)
+
+
+def base_experiment(learners: Sequence[str], runs: TuningRuns) -> Experiment:
+    """The experiment of a tuning, without its trials."""
+    measure = runs.validation if runs.validation == "log" else str(Measure.parse(runs.validation))
+    return Experiment(
+        title=f"Tuning {', '.join(learners)}",
+        grid=(Grid((), runs.click_models, sessions_per_query=(runs.sessions_per_query,)),),
+        measures=("ndcg@10",) if measure == "log" else tuple(dict.fromkeys((measure, "ndcg@10"))),
+        validation=measure,
+        split="vali",
+        seeds=runs.seeds,
+        training={"steps": runs.steps, "validate_every": 25, "patience": 8},
+    )
+
+
+def search_spaces(path: Path | None = None) -> Spaces:
+    """The search spaces in a TOML file; without one, that of each learner that has one."""
+    if path is not None:
+        return _read_spaces(path)
+    return {name: space for name in LEARNERS.names() if (space := LEARNERS.get(name).search_space)}
+
+
+def _read_spaces(path: Path) -> Spaces:
+    """A table for each learner, a list of values for each setting."""
     spaces = read_toml(path)
     for learner, space in spaces.items():
         for setting, values in space.items() if isinstance(space, dict) else [(learner, None)]:
@@ -54,80 +122,70 @@ def read_spaces(path: Path = SPACES) -> Spaces:
     return spaces
 
 
-def tuning(
-    learners: Sequence[str],
-    spaces: Spaces,
-    trials: int,
-    search: Search,
-    seed: int,
-    base: Experiment,
-) -> Experiment:
+def tuning(learners: Sequence[str], spaces: Spaces, search: Search, base: Experiment) -> Experiment:
     """The experiment that tries settings of each learner, the same number of each.
 
     Args:
         learners: Registered names.
-        spaces: What to try of each.
-        trials: Of each learner; the first is the preset as it is.
-        search: At random without repeats, or all combinations, of which there must not be more than `trials` allows.
-        seed: Of the random search; each learner's trials depend on its own space alone.
-        base: Everything else: click models, sessions, training; the methods of its grids are replaced by the trials.
+        spaces: The values to try of each.
+        search: How many of them. The trials of a learner depend on its own space and the seed only.
+        base: Everything else: click models, sessions, training. The methods of its grids are replaced by the trials.
     """
-    check_arguments(**{"--trials": (trials, Range(1)), "--seed": (seed, Range(0))})
+    check_ranges(search)
     if not learners:
         raise InputError(f"learners: expected one or more of {', '.join(sorted(spaces))}, found none")
     methods: dict[str, Method] = {}
     for learner in learners:
         if learner not in spaces:
             raise unknown_name("learner to tune", learner, spaces)
-        tried = _settings(learner, spaces[learner], trials, search, seed, base.training)
-        for number, settings in enumerate(tried, start=1):
+        for number, settings in enumerate(_settings(learner, spaces[learner], search, base.training), start=1):
             methods[f"{learner}, trial {number}"] = Method(learner, settings=settings)
     experiment = replace(base, method=methods, grid=tuple(replace(grid, method=tuple(methods)) for grid in base.grid))
     check(experiment)
     return experiment
 
 
-def _settings(
-    learner: str,
-    space: Mapping[str, Sequence[Any]],
-    trials: int,
-    search: Search,
-    seed: int,
-    training: Mapping[str, Any],
-) -> list[dict[str, Any]]:
+def exhausted(experiment: Experiment, search: Search) -> Iterator[str]:
+    """A message for each learner whose space has fewer combinations than trials."""
+    for learner, number in Counter(method.learner for method in experiment.method.values()).items():
+        if number < search.trials:
+            yield f"{learner}: {number} trials, as its search space has no more combinations"
+
+
+def _settings(learner: str, space: SearchSpace, search: Search, training: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The preset, which is {}, and combinations that differ from it."""
     combinations = [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
-    if search == "random":
-        combinations = [combinations[i] for i in np.random.default_rng(seed).permutation(len(combinations))]
+    if search.search == "random":
+        combinations = [combinations[i] for i in np.random.default_rng(search.seed).permutation(len(combinations))]
     common = {f"training.{name}": value for name, value in training.items()}
-    with problems_in(f"what to try of {learner}"):
+    with problems_in(f"search space of {learner}"):
         preset = configure(learner, settings=common)
         others = [settings for settings in combinations if configure(learner, settings=common | settings) != preset]
-    if search == "grid" and len(others) + 1 > trials:
+    if search.search == "grid" and len(others) + 1 > search.trials:
         raise InputError(
-            f"--search grid: {learner} has {len(others)} combinations, with the preset {len(others) + 1} trials; "
-            f"expected at most --trials {trials}"
+            f"search: the grid of {learner} has {len(others)} combinations, with the preset {len(others) + 1} trials; "
+            f"expected at most {search.trials}, the number of trials"
         )
-    return [{}, *others[: trials - 1]]
+    return [{}, *others[: search.trials - 1]]
 
 
 def trials_of(results: Results) -> list[Trial]:
-    """The trials of a tuning that are finished, best first within each learner."""
-    found: dict[str, dict[Cell, float]] = {}
+    """The finished trials of a tuning, best first within each learner."""
+    scores: dict[str, dict[Cell, float]] = {}
     for cell, result in results.cells.items():
-        found.setdefault(cell.method, {})[cell] = score_of(result)
-    runs = max((len(scores) for scores in found.values()), default=0)
+        scores.setdefault(cell.method, {})[cell] = score_of(result)
+    runs = max((len(of_method) for of_method in scores.values()), default=0)
     trials = [
-        Trial(method.learner, method.settings, found[name])
+        Trial(method.learner, method.settings, scores[name])
         for name, method in results.experiment.method.items()
-        if len(found.get(name, ())) == runs  # half a trial says nothing
+        if len(scores.get(name, ())) == runs  # means over fewer runs do not compare
     ]
     learners = list(dict.fromkeys(trial.learner for trial in trials))
     return sorted(trials, key=lambda trial: (learners.index(trial.learner), -trial.score))
 
 
 def score_of(result: CellResult) -> float:
-    """What a trial is judged by: the best validation score of the run."""
+    """The score of a trial in one run: the best validation."""
     return float(result.notes["validation"])
 
 

@@ -11,7 +11,7 @@ from cuolr.experiments.spec import Cell
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no result."""
+    """The error of a cell that failed."""
 
     error: str
 
@@ -20,17 +20,17 @@ Finished: TypeAlias = tuple[Cell, CellResult | Failure]
 
 
 class Workers(Protocol):
-    """Take cells, and give results in whatever order they come."""
+    """Take cells, and give their results in any order."""
 
     @property
     def free(self) -> int:
-        """How many cells can be submitted now."""
+        """The number of cells that can be submitted now."""
 
-    def share(self, thing: Any) -> Any:
-        """Put data or a log where all workers can have it; gives a handle to it."""
+    def share(self, value: Any) -> Any:
+        """Make data or a log available to all workers; returns a handle to it."""
 
     def forget(self, handle: Any) -> None:
-        """It is not needed any more."""
+        """Free a shared value."""
 
     def submit(self, cell: Cell, splits: Any, clicks: Any | None) -> None:
         """Run a cell, with the handles of its data and of its log."""
@@ -40,7 +40,7 @@ class Workers(Protocol):
 
 
 def describe(error: BaseException) -> str:
-    """An error in a line, for people."""
+    """An error in one line."""
     if isinstance(error, InputError):
         return "; ".join(error.problems)
     return " ".join(f"{type(error).__name__}: {error}".split())

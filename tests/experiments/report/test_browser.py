@@ -117,7 +117,7 @@ def test_a_click_on_a_head_sorts_by_it_and_what_is_missing_stays_below(page: Pag
     head.click()
     assert [float(value) for value in column(page, 1) if value] == known[::-1]
     assert column(page, 1)[-1] == ""
-    below = page.locator("table.sortable:visible").first.locator("tbody.yardsticks th")
+    below = page.locator("table.sortable:visible").first.locator("tbody.references th")
     assert below.all_inner_texts() == ["LOGGING", "ORACLE"]
 
 

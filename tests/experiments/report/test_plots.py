@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from matplotlib.axes import Axes
 
-from cuolr.experiments.report.colours import INK, Look, method_looks
+from cuolr.experiments.report.colours import INK, Style, method_styles
 from cuolr.experiments.report.drawing import Panel, Plot, inline_svg, save
 from cuolr.experiments.report.plots import all_plots
 from cuolr.experiments.report.summary import summarise
@@ -80,7 +80,7 @@ def test_a_panel_becomes_an_svg_of_the_pages_colour_and_font() -> None:
 def test_any_name_is_drawn_as_it_is(tmp_path: Path, title: str) -> None:
     panel = Panel(title, line)
     assert title in "".join(ElementTree.fromstring(inline_svg(panel, "p")).itertext())
-    save(Plot("name", title, "caption", (panel,), {title: Look("#d55e00", "o")}), tmp_path)
+    save(Plot("name", title, "caption", (panel,), {title: Style("#d55e00", "o")}), tmp_path)
     assert title in (tmp_path / "name.svg").read_text(encoding="utf-8")
 
 
@@ -100,13 +100,13 @@ def test_plots_are_saved_as_png_and_svg(tmp_path: Path) -> None:
 def test_every_colour_can_be_seen_on_a_light_and_on_a_dark_page(page: str) -> None:
     sweep = sweep_like()
     names = [*table1_like().grid[0].method, "two-tower", "LightGBM", "LightGBM+position"]
-    looks = {**method_looks(sweep, sweep.grid[0].method), **method_looks(table1_like(), names)}
-    assert {name: look.colour for name, look in looks.items() if contrast(look.colour, page) < 3} == {}
+    styles = {**method_styles(sweep, sweep.grid[0].method), **method_styles(table1_like(), names)}
+    assert {name: look.colour for name, look in styles.items() if contrast(look.colour, page) < 3} == {}
 
 
 def test_a_method_has_the_same_colour_in_every_experiment() -> None:
-    alone = method_looks(table1_like(), ["CUOLR(CQL)"])
-    among = method_looks(table1_like(), ["naive", "my own", "CUOLR(CQL)", "IPW"])
+    alone = method_styles(table1_like(), ["CUOLR(CQL)"])
+    among = method_styles(table1_like(), ["naive", "my own", "CUOLR(CQL)", "IPW"])
     assert alone["CUOLR(CQL)"].colour == among["CUOLR(CQL)"].colour
     assert len({look.colour for look in among.values()}) == 4
     assert len({look.marker for look in among.values()}) == 4

@@ -116,7 +116,9 @@ def test_a_folder_with_a_file_of_somebody_else_is_not_replaced(tmp_path: Path, n
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "report.json").write_text(numbers)
     (tmp_path / "theirs" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match=r"has thesis\.txt, which is of no report, so it is not replaced"):
+    with pytest.raises(
+        InputError, match=r"contains thesis\.txt, which does not belong to the report, so it is not replaced"
+    ):
         write_report(summary, tmp_path / "theirs")
     assert (tmp_path / "theirs" / "thesis.txt").read_text() == "years of work"
 

@@ -16,7 +16,7 @@ def columns(given: Experiment) -> list[tuple[str, tuple[str, ...]]]:
     return [(table.title, table.labels) for table in found]
 
 
-def test_yardsticks_belong_to_every_setting_that_they_do_not_depend_on() -> None:
+def test_reference_rankers_belong_to_every_setting_that_they_do_not_depend_on() -> None:
     setting = Setting("random", "pbm", 10)
     assert setting.includes(Cell("ORACLE"))
     assert setting.includes(Cell("LOGGING", logging="random"))
@@ -57,5 +57,5 @@ def test_a_grid_with_a_title_has_its_own_table_and_rows() -> None:
     ]
 
 
-def test_yardsticks_alone_have_a_column_too() -> None:
+def test_reference_rankers_alone_have_a_column_too() -> None:
     assert columns(experiment({"method": ["LOGGING", "ORACLE"]})) == [("", ("all",))]

@@ -59,7 +59,7 @@ def test_mean_and_standard_deviation_are_over_folds(tmp_path: Path) -> None:
 def test_yardsticks_are_in_every_column(tmp_path: Path) -> None:
     summary = summarise(made(tmp_path))
     assert score(summary, "ORACLE", PBM).mean == score(summary, "ORACLE", DCM).mean
-    assert summary.tables[0].yardsticks == ("LOGGING", "ORACLE")
+    assert summary.tables[0].references == ("LOGGING", "ORACLE")
     assert summary.tables[0].learners == ("naive", "DLA", "CUOLR(CQL)")
 
 
@@ -88,7 +88,7 @@ def test_p_values_are_corrected_over_the_table(tmp_path: Path) -> None:
     assert [one.p_value for one in both] == holm([one.comparison.t_test for one in both])
 
 
-def test_baselines_and_yardsticks_are_not_tested(tmp_path: Path) -> None:
+def test_baselines_and_reference_rankers_are_not_tested(tmp_path: Path) -> None:
     summary = summarise(made(tmp_path))
     assert all(score(summary, name).comparison is None for name in ("naive", "DLA", "LOGGING", "ORACLE"))
 

@@ -8,11 +8,11 @@ from cuolr.experiments.report.wording import (
     CASCADE_NOTE,
     ORACLE_NOTE,
     caption,
+    findings,
     gap_caption,
     meaning_of_stars,
     paper_notes,
     rival,
-    what_was_found,
     what_was_run,
 )
 from tests.experiments.made_up import DATA, PerQuery, sessions_like, table1_like, write_made_up
@@ -34,7 +34,7 @@ def test_the_first_sentence_says_what_was_run_and_what_is_not_there(tmp_path: Pa
 
 def test_findings_name_the_leader_and_the_gap_it_closes(tmp_path: Path) -> None:
     summary = summarise(write_made_up(tmp_path, sessions_like(), (), queries=60))
-    sentences = what_was_found(summary.tables[0], "ndcg@10")
+    sentences = findings(summary.tables[0], "ndcg@10")
     assert sentences[0].startswith("By nDCG@10, CUOLR(CQL) leads with all 4 sizes of the log, significantly better")
     assert sentences[1].startswith("It closes ")
     assert "% of the gap between LOGGING and ORACLE on average, from " in sentences[1]
@@ -42,7 +42,7 @@ def test_findings_name_the_leader_and_the_gap_it_closes(tmp_path: Path) -> None:
 
 def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     summary = summarise(write_made_up(tmp_path, sessions_like(), (), queries=20, skip=lambda cell: True))
-    assert what_was_found(summary.tables[0], "ndcg@10") == []
+    assert findings(summary.tables[0], "ndcg@10") == []
 
 
 def test_the_caption_explains_what_the_table_has(tmp_path: Path) -> None:

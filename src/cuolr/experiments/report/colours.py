@@ -13,7 +13,7 @@ from cuolr.experiments.spec import Experiment
 INK = "#010203"
 
 _METHODS = {
-    "CUOLR(factored)": "#9b45c8",
+    "factored": "#9b45c8",
     "CUOLR(CQL)": "#d55e00",
     "CUOLR(SAC)": "#1f83c6",
     "CM-IPW": "#0c8f6a",
@@ -25,7 +25,6 @@ _METHODS = {
     "LightGBM+position": "#6b8e23",
 }
 _ALSO_CALLED = {
-    "CUOLR": "CUOLR(factored)",
     "CQL": "CUOLR(CQL)",
     "CQL(best)": "CUOLR(CQL)",
     "SAC": "CUOLR(SAC)",
@@ -38,28 +37,28 @@ _LITTLE, _MUCH = (0x7A, 0x6F, 0xD0), (0xC9, 0x6A, 0x1E)
 
 
 @dataclass(frozen=True)
-class Look:
+class Style:
     """How a series is drawn."""
 
     colour: str
     marker: str
 
 
-def method_looks(experiment: Experiment, methods: Sequence[str]) -> dict[str, Look]:
-    """A look for each method: its own where it is known, then those that are left, in order."""
+def method_styles(experiment: Experiment, methods: Sequence[str]) -> dict[str, Style]:
+    """A style for each method: its own where it is known, then those that are left, in order."""
     swept = [m for m in methods if m in experiment.method and experiment.method[m].swept_from]
     sweep = {m: _between(place / max(1, len(swept) - 1)) for place, m in enumerate(swept)}
     colours = {m: _METHODS[known] for m in methods if (known := _ALSO_CALLED.get(m, m)) in _METHODS}
     left = [colour for colour in _METHODS.values() if colour not in colours.values()] or list(_METHODS.values())
     others = [m for m in methods if m not in colours and m not in sweep]
     colours |= sweep | {m: left[place % len(left)] for place, m in enumerate(others)}
-    return {m: Look(colours[m], _MARKERS[place % len(_MARKERS)]) for place, m in enumerate(methods)}
+    return {m: Style(colours[m], _MARKERS[place % len(_MARKERS)]) for place, m in enumerate(methods)}
 
 
-def setting_looks(labels: Sequence[str]) -> Mapping[str, Look]:
-    """A look for each click model or other setting, unlike those of the methods."""
+def setting_styles(labels: Sequence[str]) -> Mapping[str, Style]:
+    """A style for each click model or other setting, unlike those of the methods."""
     return {
-        label: Look(_CLICK_MODELS[place % len(_CLICK_MODELS)], _MARKERS[place % len(_MARKERS)])
+        label: Style(_CLICK_MODELS[place % len(_CLICK_MODELS)], _MARKERS[place % len(_MARKERS)])
         for place, label in enumerate(dict.fromkeys(labels))
     }
 

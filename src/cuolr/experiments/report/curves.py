@@ -1,17 +1,18 @@
-"""Curves over the values of a sweep, or over what a grid varies."""
+"""Curves over the values of a sweep, or over an axis of a grid."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cuolr.experiments.report.settings import AXES, Setting
-from cuolr.experiments.report.summary import Score, Summary
+from cuolr.experiments.report.scores import Score
+from cuolr.experiments.report.settings import AXES, Setting, label_of
+from cuolr.experiments.report.summary import Summary
 from cuolr.experiments.report.wording import setting_labels
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points, with a standard error each where it is known."""
+    """Points, each with its standard error if that is known."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -23,11 +24,11 @@ class CurvePanel:
     """Curves over the same axis.
 
     Attributes:
-        title: What they have in common.
-        axis: What is along the axis.
-        curves: By what they are called.
-        names: Of the points 0, 1, …, where they are no numbers.
-        lines: Heights to compare with: those of LOGGING and ORACLE.
+        title: What the curves share.
+        axis: Label of the horizontal axis.
+        curves: By label.
+        names: Of the points 0, 1, …, if they are not numbers.
+        lines: The means of LOGGING and ORACLE, to compare with.
     """
 
     title: str
@@ -38,7 +39,7 @@ class CurvePanel:
 
 
 def curves_of(summary: Summary, measure: str) -> list[CurvePanel]:
-    """The curves that the layout asks for, or over the number of sessions where a table has it in its columns."""
+    """The curves that the layout asks for, or over the number of sessions if it is in the columns of a table."""
     axis = summary.results.experiment.report.curve
     if not axis and any(table.columns.axes == ("sessions_per_query",) for table in summary.tables):
         axis = "sessions_per_query"
@@ -82,19 +83,22 @@ def _over_settings(summary: Summary, scores: Mapping[tuple[str, Setting], Score]
     for setting in dict.fromkeys(setting for _, setting in scores):
         groups.setdefault(tuple(getattr(setting, other) for other in others), []).append(setting)
     several = [group for group in groups.values() if len(group) > 1]
-    tell = [other for other in others if len({getattr(group[0], other) for group in several}) > 1]
+    mentioned = [other for other in others if len({getattr(group[0], other) for group in several}) > 1]
+    experiment = summary.results.experiment
     learners = list(dict.fromkeys(m for table in summary.tables for m in table.learners))
-    yardsticks = list(dict.fromkeys(m for table in summary.tables for m in table.yardsticks))
+    references = list(dict.fromkeys(m for table in summary.tables for m in table.references))
     panels = []
     for group in several:
         values = {
-            setting: setting.sessions_per_query if axis == "sessions_per_query" else setting.label([axis])
+            setting: setting.sessions_per_query
+            if axis == "sessions_per_query"
+            else label_of(setting, [axis], experiment)
             for setting in group
         }
         points, names = _places(values)
-        found = {m: {points[s]: scores[m, s] for s in group if (m, s) in scores} for m in learners}
-        curves = {m: curve for m, of in found.items() if len((curve := _curve(of)).x) > 1}
-        heights = {m: {scores[m, s].mean for s in group if (m, s) in scores} for m in yardsticks}
+        by_method = {m: {points[s]: scores[m, s] for s in group if (m, s) in scores} for m in learners}
+        curves = {m: curve for m, of in by_method.items() if len((curve := _curve(of)).x) > 1}
+        heights = {m: {scores[m, s].mean for s in group if (m, s) in scores} for m in references}
         lines = tuple(h for of in heights.values() if len(of) == 1 for h in of if h is not None)
         if curves:
             words = {
@@ -102,12 +106,12 @@ def _over_settings(summary: Summary, scores: Mapping[tuple[str, Setting], Score]
                 "click_model": "click model",
                 "logging": "logging policy",
             }
-            panels.append(CurvePanel(group[0].label(tell), words[axis], curves, names, lines))
+            panels.append(CurvePanel(label_of(group[0], mentioned, experiment), words[axis], curves, names, lines))
     return panels
 
 
 def _places(values: Mapping[Any, Any]) -> tuple[dict[Any, float], tuple[str, ...]]:
-    """Where each value is along the axis; the names of the places where values are no numbers."""
+    """The place of each value along the axis, and the names of the places if the values are not numbers."""
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values.values()):
         return {key: float(value) for key, value in values.items()}, ()
     names = tuple(dict.fromkeys(str(value) for value in values.values()))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cuolr.experiments.report.colours import INK, Look
+from cuolr.experiments.report.colours import INK, Style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture.
+    """One set of axes.
 
     Attributes:
         title: Above it.
@@ -68,29 +68,29 @@ class Panel:
 
 @dataclass(frozen=True)
 class Plot:
-    """Pictures that belong together.
+    """Panels that belong together.
 
     Attributes:
-        name: Of its files.
+        name: Name of its files.
         title: In a few words.
         caption: How to read it.
         panels: Side by side, or one below the other on a narrow page.
-        legend: The series, by what they are called.
-        measure: What it shows; "" where it does not depend on a measure.
-        table: The number of the table that it belongs to, from 1; 0 = it belongs to all.
+        legend: The style of each series, by label.
+        measure: The measure that it shows; "" if it does not depend on one.
+        table: Number of the table that it belongs to, from 1; 0 = all.
     """
 
     name: str
     title: str
     caption: str
     panels: tuple[Panel, ...]
-    legend: Mapping[str, Look] = field(default_factory=dict)
+    legend: Mapping[str, Style] = field(default_factory=dict)
     measure: str = ""
     table: int = 0
 
 
 def inline_svg(panel: Panel, prefix: str) -> str:
-    """A panel as SVG to put into a page; `prefix` keeps its ids apart from those of others."""
+    """A panel as SVG to embed in a page; `prefix` keeps its ids unique there."""
     with _style():
         figure = _figure(panel.width, panel.height)
         _draw(figure.subplots(), panel)
@@ -103,7 +103,7 @@ def inline_svg(panel: Panel, prefix: str) -> str:
     )
     svg = re.sub(r'id="', f'id="{prefix}-', svg)
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", svg)
-    svg = re.sub(r"font(-family)?: [^;\"]*sans-serif", lambda found: _font(found[0]), svg)
+    svg = re.sub(r"font(-family)?: [^;\"]*sans-serif", lambda match: _font(match[0]), svg)
     return re.sub(r"\n\s*", "\n", svg.replace(INK, "currentColor")).strip()
 
 
@@ -124,7 +124,7 @@ def save(plot: Plot, folder: Path) -> None:
             _draw(axes, panel)
         for axes in places[len(plot.panels) :]:
             axes.axis("off")
-        handles = [Line2D([], [], color=look.colour, marker=look.marker) for look in plot.legend.values()]
+        handles = [Line2D([], [], color=style.colour, marker=style.marker) for style in plot.legend.values()]
         if handles:
             figure.legend(handles, list(plot.legend), loc="outside lower center", ncols=min(len(handles), 2 * across))
         for kind in ("png", "svg"):

@@ -27,8 +27,7 @@ class GapClosed:
 def gap_closed(method: Sequence[Doubles], logging: Sequence[Doubles], oracle: Sequence[Doubles]) -> GapClosed | None:
     """The gap closed by the means over folds, with a percentile bootstrap interval over queries.
 
-    None where there is no gap to speak of: ORACLE is not significantly above LOGGING (paired t-test over queries,
-    p < 0.05).
+    None if there is no gap: ORACLE is not significantly above LOGGING (paired t-test over queries, p < 0.05).
 
     Args:
         method: For each fold, [n_queries] a value per query; NaN = the query does not count.

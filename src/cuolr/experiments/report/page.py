@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else."""
+"""The report as one self-contained HTML page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cuolr.config import to_toml
-from cuolr.experiments.report.colours import Look
+from cuolr.experiments.report.colours import Style
 from cuolr.experiments.report.drawing import Plot, inline_svg
 from cuolr.experiments.report.paper import DATASETS
 from cuolr.experiments.report.summary import Summary
@@ -20,6 +20,7 @@ from cuolr.experiments.report.wording import (
     caption,
     count,
     duration,
+    findings,
     gap_caption,
     has_marked_numbers,
     has_paper_gaps,
@@ -31,7 +32,6 @@ from cuolr.experiments.report.wording import (
     runs_word,
     setting_labels,
     state_of,
-    what_was_found,
     what_was_run,
     whole_percent,
 )
@@ -42,7 +42,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Effort:
-    """What the runs of a method took."""
+    """The time and steps that the runs of a method took."""
 
     method: str
     runs: int
@@ -56,10 +56,10 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
     """The page.
 
     Args:
-        summary: All numbers.
-        plots: In their order on the page.
+        summary: The content.
+        plots: In the order of the page.
         files: Names of the files beside the page.
-        command: That makes the results again.
+        command: The command that reproduces the results.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -82,7 +82,7 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
         what_was_run=what_was_run(summary),
         findings={
             measure: [
-                (t.columns.title, " ".join(found)) for t in summary.tables if (found := what_was_found(t, measure))
+                (t.columns.title, " ".join(sentences)) for t in summary.tables if (sentences := findings(t, measure))
             ]
             for measure in results.experiment.measures
         },
@@ -101,7 +101,7 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
             {
                 "plot": plot,
                 "panels": [Markup(inline_svg(p, f"p{i}-{j}")) for j, p in enumerate(plot.panels)],
-                "swatches": {label: Markup(_swatch(look)) for label, look in plot.legend.items()},
+                "swatches": {label: Markup(_swatch(style)) for label, style in plot.legend.items()},
             }
             for i, plot in enumerate(plots)
         ],
@@ -117,8 +117,8 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
 
 def efforts(results: Results) -> list[Effort]:
     """The run times of each method, in the order of the experiment."""
-    methods = dict.fromkeys(name for grid in results.experiment.grid for name in grid.method)
-    found = {method: [r for cell, r in results.cells.items() if cell.method == method] for method in methods}
+    methods = results.experiment.methods
+    by_method = {method: [r for cell, r in results.cells.items() if cell.method == method] for method in methods}
     return [
         Effort(
             method,
@@ -128,15 +128,15 @@ def efforts(results: Results) -> list[Effort]:
             float(np.mean([run.steps for run in runs])),
             float(np.mean([run.best_step for run in runs])),
         )
-        for method, runs in found.items()
+        for method, runs in by_method.items()
         if runs
     ]
 
 
 def _facts(summary: Summary) -> dict[str, str]:
-    """What was run, in short."""
+    """The facts about the run."""
     results = summary.results
-    experiment, cells = results.experiment, [*results.cells, *results.failed, *results.missing]
+    experiment, cells = results.experiment, results.planned
     folds = sorted({cell.fold for cell in cells} - {0})
     sizes: Mapping[str, Any] = results.data.get("queries") or {}
     sessions = sorted({cell.sessions_per_query for cell in cells} - {0})
@@ -149,7 +149,7 @@ def _facts(summary: Summary) -> dict[str, str]:
         "sessions a query": ", ".join(f"{number:,}" for number in sessions),
         "list length": str(experiment.k),
         "measured on": f"{experiment.split} queries",
-        "best step by": "the log alone" if experiment.validation == "log" else f"{experiment.validation}, validation",
+        "best step by": "held-out clicks" if experiment.validation == "log" else f"{experiment.validation}, validation",
         "training": ", ".join(f"{name} {value}" for name, value in experiment.training.items()),
         "time of all cells together": duration(sum(result.seconds for result in results.cells.values())),
         **results.versions,
@@ -157,7 +157,7 @@ def _facts(summary: Summary) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
-def _swatch(look: Look) -> str:
+def _swatch(style: Style) -> str:
     """A line with its marker, for a legend."""
     shapes = {
         "o": '<circle cx="12" cy="6" r="3.6"/>',
@@ -170,6 +170,6 @@ def _swatch(look: Look) -> str:
         "<": '<path d="M7.8 6 15.4 2v8Z"/>',
         ">": '<path d="M16.2 6 8.6 2v8Z"/>',
     }
-    line = f'<path d="M1 6h22" stroke="{look.colour}" stroke-width="2" fill="none"/>'
-    drawn = f"{line}{shapes[look.marker]}"
-    return f'<svg class="swatch" viewBox="0 0 24 12" aria-hidden="true" fill="{look.colour}">{drawn}</svg>'
+    line = f'<path d="M1 6h22" stroke="{style.colour}" stroke-width="2" fill="none"/>'
+    drawn = f"{line}{shapes[style.marker]}"
+    return f'<svg class="swatch" viewBox="0 0 24 12" aria-hidden="true" fill="{style.colour}">{drawn}</svg>'

@@ -11,7 +11,7 @@ from cuolr.experiments.spec import Logging
 NUMBERS = Path(__file__).parent / "paper_numbers.csv"
 DATASETS = {"yahoo-set1": "Yahoo", "mslr-web10k": "WEB10K"}
 # Has LOGGING and ORACLE on both data sets at every cutoff.
-YARDSTICK_TABLE = "appendix_click_models"
+REFERENCE_TABLE = "appendix_click_models"
 # Its rows are the logging policies of one method; the first of them is that of all other tables.
 LOGGING_TABLE, LOGGING_TABLE_METHOD, USUAL_LOGGING = "logging_policy_quality", "CUOLR(CQL)", "por=1%"
 
@@ -45,13 +45,13 @@ class PaperNumber:
 
 @dataclass(frozen=True)
 class Note:
-    """Something in the paper's tables that the reader should know.
+    """A remark on the paper's tables.
 
     Attributes:
         mark: A letter.
         text: A sentence or two.
-        methods: Of the rows that it is about.
-        places: The numbers that it is about, where it is about single ones.
+        methods: The rows that it is about.
+        places: The numbers that it is about, if it is about single ones.
     """
 
     mark: str
@@ -116,13 +116,13 @@ def paper_number(place: Place, tables: Sequence[str]) -> PaperNumber | None:
 
 
 def paper_gap_closed(place: Place, tables: Sequence[str]) -> float | None:
-    """(method − LOGGING) / (ORACLE − LOGGING) by the paper's numbers; None where it lacks one of them."""
+    """(method − LOGGING) / (ORACLE − LOGGING) by the paper's numbers; None if it lacks one of them."""
     if place.logging != USUAL_LOGGING:
         return None
-    yardsticks = [Place(place.dataset, "", name, place.measure) for name in ("LOGGING", "ORACLE")]
+    references = [Place(place.dataset, "", name, place.measure) for name in ("LOGGING", "ORACLE")]
     method, logging, oracle = (
         paper_number(place, tables),
-        *(paper_number(yardstick, [YARDSTICK_TABLE]) for yardstick in yardsticks),
+        *(paper_number(reference, [REFERENCE_TABLE]) for reference in references),
     )
     if method is None or logging is None or oracle is None:
         return None

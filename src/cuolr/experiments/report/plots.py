@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from cuolr.experiments.report.colours import INK, Look, method_looks, setting_looks
+from cuolr.experiments.report.colours import INK, Style, method_styles, setting_styles
 from cuolr.experiments.report.curves import Curve, CurvePanel, curves_of
 from cuolr.experiments.report.drawing import HEIGHT, WIDE, Panel, Plot
-from cuolr.experiments.report.summary import Entry, Score, Summary, Table
+from cuolr.experiments.report.scores import Entry, Score, Table
+from cuolr.experiments.report.settings import label_of
+from cuolr.experiments.report.summary import Summary
 from cuolr.experiments.report.wording import column_words, measure_label, percent, rival
 
 if TYPE_CHECKING:
@@ -24,30 +26,30 @@ PAPER_MARKERS = {"yahoo-set1": 5, "mslr-web10k": 4}  # matplotlib's carets to th
 
 
 def all_plots(summary: Summary) -> list[Plot]:
-    """Every plot that the results have something for, those of a measure once for each measure."""
+    """Every plot that the results have data for; those of a measure once for each measure."""
     experiment = summary.results.experiment
     methods = list(dict.fromkeys(m for table in summary.tables for m in table.learners))
-    looks = method_looks(experiment, methods)
+    styles = method_styles(experiment, methods)
     plots: list[Plot] = []
     for measure in experiment.measures:
-        plots += _curve_plot(summary, measure, looks)
+        plots += _curve_plot(summary, measure, styles)
     for number, table in enumerate(summary.tables, start=1):
         of_table: list[Plot] = []
         for measure in experiment.measures:
-            of_table += _gap_plot(table, measure, looks)
+            of_table += _gap_plot(table, measure, styles)
             of_table += _wins_plot(table, measure)
-        of_table += _learning_plot(summary, table, looks)
+        of_table += _learning_plot(summary, table, styles)
         suffix = f"-{number}" if len(summary.tables) > 1 else ""
         plots += [replace(plot, name=f"{plot.name}{suffix}", table=number) for plot in of_table]
     return [_widened(plot) for plot in plots + _click_plot(summary)]
 
 
 def _widened(plot: Plot) -> Plot:
-    """A panel that is alone has more room."""
+    """A single panel is wider."""
     return plot if len(plot.panels) > 1 else replace(plot, panels=(replace(plot.panels[0], width=WIDE),))
 
 
-def _gap_plot(table: Table, measure: str, looks: Mapping[str, Look]) -> list[Plot]:
+def _gap_plot(table: Table, measure: str, styles: Mapping[str, Style]) -> list[Plot]:
     panels = []
     every = [s for (_, _, of), s in table.scores.items() if of == measure and s.gap]
     gaps = [score.gap for score in every if score.gap]
@@ -57,21 +59,21 @@ def _gap_plot(table: Table, measure: str, looks: Mapping[str, Look]) -> list[Plo
     low = max(min(0.0, *(gap.low for gap in gaps)), min(0.0, *(gap.value for gap in gaps)) - 0.5)
     high = min(max(1.0, *(gap.high for gap in gaps)), max(1.0, *(gap.value for gap in gaps)) + 0.5)
     for setting, label in zip(table.columns.settings, table.columns.labels, strict=True):
-        found = {m: score for m in table.learners if (score := table.scores.get((m, setting, measure)))}
-        if any(score.gap for score in found.values()):
-            draw = _draw_gaps(found, looks, (low - 0.04, high + 0.04))
-            panels.append(Panel(label, draw, height=0.75 + 0.24 * len(found)))
+        scores = {m: score for m in table.learners if (score := table.scores.get((m, setting, measure)))}
+        if any(score.gap for score in scores.values()):
+            draw = _draw_gaps(scores, styles, (low - 0.04, high + 0.04))
+            panels.append(Panel(label, draw, height=0.75 + 0.24 * len(scores)))
     beside = any(score.paper_gaps for score in every)
     caption = "0 % is LOGGING, 100 % is ORACLE; the lines are 95 % bootstrap intervals over queries."
     cut = any(gap.low < low or gap.high > high for gap in gaps)
-    caption += " Where a line leaves the frame, the table has its end." if cut else ""
+    caption += " Lines that are cut off end as the table says." if cut else ""
     caption += " Grey triangles: the paper's numbers, ▸ on Yahoo, ◂ on WEB10K." if beside else ""
     title = f"Gap closed by each method, {measure_label(measure)}"
     return [Plot("gap-closed", title, caption, tuple(panels), measure=measure)]
 
 
 def _draw_gaps(
-    scores: Mapping[str, Score], looks: Mapping[str, Look], limits: tuple[float, float]
+    scores: Mapping[str, Score], styles: Mapping[str, Style], limits: tuple[float, float]
 ) -> "Callable[[Axes], None]":
     def draw(axes: "Axes") -> None:
         for line in (0, 1):
@@ -80,9 +82,9 @@ def _draw_gaps(
             for dataset, gap in (score.paper_gaps or {}).items():
                 axes.plot([gap], [row - 0.3], marker=PAPER_MARKERS[dataset], color=INK, alpha=0.5, markersize=4)
             if score.gap:
-                look, gap_closed = looks[method], score.gap
-                axes.plot([gap_closed.low, gap_closed.high], [row, row], color=look.colour, linewidth=2.2, alpha=0.55)
-                axes.plot([gap_closed.value], [row], look.marker, color=look.colour, markersize=5.5)
+                style, gap_closed = styles[method], score.gap
+                axes.plot([gap_closed.low, gap_closed.high], [row, row], color=style.colour, linewidth=2.2, alpha=0.55)
+                axes.plot([gap_closed.value], [row], style.marker, color=style.colour, markersize=5.5)
         axes.set_yticks(range(len(scores)), list(scores))
         axes.set_ylim(len(scores) - 0.4, -0.75)
         step = 0.5 if limits[1] - limits[0] < 2.2 else 1.0
@@ -105,8 +107,8 @@ def _wins_plot(table: Table, measure: str) -> list[Plot]:
         return []
 
     def mean(method: str) -> float:
-        found = (table.scores.get((method, setting, measure)) for setting in table.columns.settings)
-        return float(np.mean([score.mean for score in found if score and score.mean is not None]))
+        scores = (table.scores.get((method, setting, measure)) for setting in table.columns.settings)
+        return float(np.mean([score.mean for score in scores if score and score.mean is not None]))
 
     best = max(contenders, key=mean)
     labelled = zip(table.columns.settings, table.columns.labels, strict=True)
@@ -114,8 +116,8 @@ def _wins_plot(table: Table, measure: str) -> list[Plot]:
     words = column_words(table)
     title = f"{best} against {rival(table)}, query by query, {measure_label(measure)}"
     caption = (
-        f"Test queries with something relevant that {best} ranks better (left), as well (middle) and worse (right) "
-        f"than {rival(table)} {words.before} the same {words.one}."
+        f"Test queries with a relevant document that {best} ranks better (left), equally well (middle) and worse "
+        f"(right) than {rival(table)} {words.before} the same {words.one}."
     )
     panel = Panel("", _draw_wins(rows), height=0.5 + 0.36 * len(rows))
     return [Plot("wins", title, caption, (panel,), measure=measure)]
@@ -146,8 +148,8 @@ def _draw_wins(rows: Mapping[str, Score]) -> "Callable[[Axes], None]":
     return draw
 
 
-def _learning_plot(summary: Summary, table: Table, looks: Mapping[str, Look]) -> list[Plot]:
-    found: dict[str, dict[str, Curve]] = {}
+def _learning_plot(summary: Summary, table: Table, styles: Mapping[str, Style]) -> list[Plot]:
+    by_column: dict[str, dict[str, Curve]] = {}
     for setting, label in zip(table.columns.settings, table.columns.labels, strict=True):
         curves = {
             m: curve
@@ -155,15 +157,15 @@ def _learning_plot(summary: Summary, table: Table, looks: Mapping[str, Look]) ->
             if (entry := summary.entries.get((m, setting))) and len((curve := _learning_curve(entry)).x) > 1
         }
         if curves:
-            found[label] = curves
-    if not found:
+            by_column[label] = curves
+    if not by_column:
         return []
-    limits = _limits([curve for curves in found.values() for curve in curves.values()])
-    panels = tuple(Panel(label, _draw_curves(curves, looks, "step", limits)) for label, curves in found.items())
-    shown = {m: looks[m] for m in table.contenders if any(m in curves for curves in found.values())}
+    limits = _limits([curve for curves in by_column.values() for curve in curves.values()])
+    panels = tuple(Panel(label, _draw_curves(curves, styles, "step", limits)) for label, curves in by_column.items())
+    shown = {m: styles[m] for m in table.contenders if any(m in curves for curves in by_column.values())}
     validation = summary.results.experiment.validation
-    by = "by the log alone" if validation == "log" else f"by {measure_label(validation)} on validation queries"
-    caption = f"Validation {by}, mean over runs, as far as all of them went."
+    by = "by held-out clicks" if validation == "log" else f"by {measure_label(validation)} on validation queries"
+    caption = f"Validation {by}, mean over runs, up to the last step that all of them took."
     return [Plot("learning-curves", "Learning curves", caption, panels, shown)]
 
 
@@ -173,12 +175,12 @@ def _learning_curve(entry: Entry) -> Curve:
     return Curve(tuple(map(float, steps)), tuple(float(np.mean([run[step] for run in runs])) for step in steps))
 
 
-def _curve_plot(summary: Summary, measure: str, looks: Mapping[str, Look]) -> list[Plot]:
+def _curve_plot(summary: Summary, measure: str, styles: Mapping[str, Style]) -> list[Plot]:
     panels = curves_of(summary, measure)
     labels = list(dict.fromkeys(label for panel in panels for label in panel.curves))
     if not panels:
         return []
-    known = looks if set(labels) <= set(looks) else setting_looks(labels)
+    known = styles if set(labels) <= set(styles) else setting_styles(labels)
     limits = _limits(
         [curve for panel in panels for curve in panel.curves.values()], [h for p in panels for h in p.lines]
     )
@@ -190,8 +192,8 @@ def _curve_plot(summary: Summary, measure: str, looks: Mapping[str, Look]) -> li
     return [Plot("curves", title, caption, tuple(drawn), {label: known[label] for label in labels}, measure)]
 
 
-def _draw_curve_panel(panel: CurvePanel, looks: Mapping[str, Look], limits: Limits) -> "Callable[[Axes], None]":
-    plain = _draw_curves(panel.curves, looks, panel.axis, limits)
+def _draw_curve_panel(panel: CurvePanel, styles: Mapping[str, Style], limits: Limits) -> "Callable[[Axes], None]":
+    plain = _draw_curves(panel.curves, styles, panel.axis, limits)
 
     def draw(axes: "Axes") -> None:
         for height in panel.lines:
@@ -219,20 +221,20 @@ def _draw_curve_panel(panel: CurvePanel, looks: Mapping[str, Look], limits: Limi
 
 
 def _draw_curves(
-    curves: Mapping[str, Curve], looks: Mapping[str, Look], axis: str, limits: Limits
+    curves: Mapping[str, Curve], styles: Mapping[str, Style], axis: str, limits: Limits
 ) -> "Callable[[Axes], None]":
     def draw(axes: "Axes") -> None:
         for name, curve in curves.items():
-            look = looks[name]
+            style = styles[name]
             marked = len(curve.x) <= 15
-            axes.plot(curve.x, curve.y, color=look.colour, marker=look.marker if marked else None)
+            axes.plot(curve.x, curve.y, color=style.colour, marker=style.marker if marked else None)
             if curve.error:
                 axes.errorbar(
-                    curve.x, curve.y, curve.error, color=look.colour, linestyle="none", linewidth=1, alpha=0.45
+                    curve.x, curve.y, curve.error, color=style.colour, linestyle="none", linewidth=1, alpha=0.45
                 )
             if not marked:
                 every = max(1, len(curve.x) // 5)
-                axes.plot(curve.x[::every], curve.y[::every], look.marker, color=look.colour, linestyle="none")
+                axes.plot(curve.x[::every], curve.y[::every], style.marker, color=style.colour, linestyle="none")
         axes.set_xlabel(axis)
         axes.set_ylim(*limits)
         axes.grid(axis="y")
@@ -242,23 +244,23 @@ def _draw_curves(
 
 def _click_plot(summary: Summary) -> list[Plot]:
     """The click rate by position: a panel for each logging policy, a line for each click model."""
-    found: dict[str, dict[str, list[Sequence[float]]]] = {}
+    logged: dict[str, dict[str, list[Sequence[float]]]] = {}
     for (_, setting), entry in summary.entries.items():
         rates = [r.log["click_rate"] for r in entry.results.values() if r.log.get("click_rate")]
-        label = setting.label(["click_model"])
-        found.setdefault(setting.logging, {}).setdefault(label, []).extend(rates)
+        label = label_of(setting, ["click_model"], summary.results.experiment)
+        logged.setdefault(setting.logging, {}).setdefault(label, []).extend(rates)
     drawn = {
         logging: {label: _mean_rates(rates) for label, rates in lines.items() if rates}
-        for logging, lines in found.items()
+        for logging, lines in logged.items()
     }
     drawn = {logging: curves for logging, curves in drawn.items() if curves}
-    looks = setting_looks([label for curves in drawn.values() for label in curves])
+    styles = setting_styles([label for curves in drawn.values() for label in curves])
     panels = []
     for logging, curves in drawn.items():
-        draw = _draw_curves(curves, looks, "position", (0.0, _limits(list(curves.values()))[1]))
+        draw = _draw_curves(curves, styles, "position", (0.0, _limits(list(curves.values()))[1]))
         panels.append(Panel(logging if len(drawn) > 1 else "", draw))
-    caption = "Share of the sessions with a click at each position, in the logs that the methods learned from."
-    return [Plot("click-rate", "Click rate by position", caption, tuple(panels), looks)] if panels else []
+    caption = "Share of sessions with a click at each position, in the logs that the methods learned from."
+    return [Plot("click-rate", "Click rate by position", caption, tuple(panels), styles)] if panels else []
 
 
 def _limits(curves: Sequence[Curve], heights: Sequence[float] = ()) -> Limits:

@@ -1,4 +1,4 @@
-"""The folder of a report: the page, the tables, the plots, and the numbers for programs."""
+"""The folder of a report: the page, the tables, the plots, and the numbers as JSON."""
 
 import json
 from pathlib import Path
@@ -9,17 +9,27 @@ from cuolr.errors import InputError
 from cuolr.experiments.report.drawing import save
 from cuolr.experiments.report.page import efforts, render
 from cuolr.experiments.report.plots import all_plots
-from cuolr.experiments.report.summary import Summary
+from cuolr.experiments.report.summary import Summary, summarise
 from cuolr.experiments.report.table_files import as_csv, latex, markdown, records
+from cuolr.experiments.results_folder import read_results
 from cuolr.files import atomic_folder, refuse_existing
 
 PAGE = "report.html"
-# Every report has it, and it tells the report's files; a folder without it, or with other files, is not replaced.
+# Every report has it; it lists the report's files. A folder without it, or with other files, is not replaced.
 NUMBERS = "report.json"
 
 
+def make_report(results: Path, out: Path) -> Summary:
+    """Write the report on a folder of results, or on a file of packed results."""
+    saved = read_results(results)
+    refuse_others(out)
+    summary = summarise(saved)
+    write_report(summary, out)
+    return summary
+
+
 def refuse_others(out: Path) -> None:
-    """Stop before any work where a report would take the place of something else."""
+    """Refuse, before any work, to replace a folder that is not a report."""
     refuse_existing(out, overwrite=True, ours=NUMBERS)
     if not out.exists():
         return
@@ -29,13 +39,13 @@ def refuse_others(out: Path) -> None:
         files = [NUMBERS]
     if others := sorted({file.name for file in out.iterdir()} - set(files)):
         raise InputError(
-            f"{out}: has {others[0]}, which is of no report, so it is not replaced; give another path, or remove it "
-            "yourself"
+            f"{out}: contains {others[0]}, which does not belong to the report, so it is not replaced; give another "
+            "path, or remove it yourself"
         )
 
 
 def write_report(summary: Summary, out: Path) -> None:
-    """Write everything, whole or not at all; an earlier report is replaced, and nothing else."""
+    """Write the report, whole or not at all. An earlier report is replaced, any other folder is refused."""
     refuse_others(out)
     with atomic_folder(out, overwrite=True, ours=NUMBERS) as folder:
         plots = all_plots(summary)
@@ -56,7 +66,7 @@ def write_report(summary: Summary, out: Path) -> None:
 
 
 def numbers(summary: Summary) -> dict[str, Any]:
-    """All numbers of the report, for programs."""
+    """The numbers of the report, as JSON can hold them."""
     results = summary.results
     return {
         "title": results.experiment.title,
@@ -76,6 +86,6 @@ def numbers(summary: Summary) -> dict[str, Any]:
 
 
 def _command(summary: Summary) -> str:
-    """What makes the results again: as the runner wrote it down, or from the configuration beside the page."""
+    """The command that reproduces the results: as it was typed, or with the configuration beside the page."""
     known = summary.results.data.get("command")
     return str(known) if known else "cuolr experiment experiment.toml --data DATA --out RESULTS"

@@ -1,10 +1,9 @@
-"""What a method learns from, and how a report lays it out in columns and tables."""
+"""Settings, which methods learn in, and the columns and tables that a report shows them in."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from cuolr.clicks.click_model import CLICK_MODELS
 from cuolr.experiments.spec import Cell, Experiment, Grid
 
 AXES = ("click_model", "logging", "sessions_per_query")
@@ -19,27 +18,32 @@ class Setting:
     sessions_per_query: int
 
     def includes(self, cell: Cell) -> bool:
-        """Whether a cell belongs to it; what cannot matter to the cell's method is left open there."""
+        """Whether a cell belongs to it; fields that do not matter to the cell's method are empty."""
         return (
             cell.logging in ("", self.logging)
             and cell.click_model in ("", self.click_model)
             and cell.sessions_per_query in (0, self.sessions_per_query)
         )
 
-    def label(self, axes: Sequence[str]) -> str:
-        """As people read it.
 
-        >>> Setting("ranksvm", "pbm", 1000).label(["click_model", "sessions_per_query"])
-        'PBM, 1,000 sessions a query'
-        """
-        return ", ".join(filter(None, (self._part(axis) for axis in axes)))
+def label_of(setting: Setting, axes: Sequence[str], experiment: Experiment) -> str:
+    """A setting in words, such as `PBM, 1,000 sessions a query`.
 
-    def _part(self, axis: str) -> str:
-        if axis == "sessions_per_query":
-            plural = "" if self.sessions_per_query == 1 else "s"
-            return f"{self.sessions_per_query:,} session{plural} a query" if self.sessions_per_query else ""
-        name = str(getattr(self, axis))
-        return name.upper() if axis == "click_model" and name in CLICK_MODELS.names() else name
+    Args:
+        setting: A setting of the experiment.
+        axes: What to mention of it.
+        experiment: Knows whether a click model has its registered name, which is written in capitals.
+    """
+    parts = []
+    for axis in axes:
+        part = str(getattr(setting, axis) or "")
+        if part and axis == "sessions_per_query":
+            plural = "" if setting.sessions_per_query == 1 else "s"
+            part = f"{setting.sessions_per_query:,} session{plural} a query"
+        elif part and axis == "click_model" and experiment.click_model_table(part).get("name") == part:
+            part = part.upper()
+        parts.append(part)
+    return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,10 @@ class Columns:
     """The columns of a table.
 
     Attributes:
-        title: What the table is about, where there are several.
+        title: What the table shows, if there are several.
         settings: Left to right.
-        labels: What each is called.
-        axes: What the labels tell.
+        labels: The heads.
+        axes: What the labels mention.
         methods: The rows.
     """
 
@@ -62,10 +66,10 @@ class Columns:
 
 
 def settings_of(cells: Iterable[Cell]) -> list[Setting]:
-    """All settings, in the order of the cells; where there are yardsticks alone, theirs."""
-    found = dict.fromkeys(Setting(c.logging, c.click_model, c.sessions_per_query) for c in cells)
-    fullest = max((_fullness(setting) for setting in found), default=0)
-    return [setting for setting in found if _fullness(setting) == fullest]
+    """All settings, in the order of the cells; if there are reference rankers only, theirs."""
+    settings = dict.fromkeys(Setting(c.logging, c.click_model, c.sessions_per_query) for c in cells)
+    fullest = max((_fullness(setting) for setting in settings), default=0)
+    return [setting for setting in settings if _fullness(setting) == fullest]
 
 
 def columns_of(experiment: Experiment, settings: Sequence[Setting]) -> list[Columns]:
@@ -83,18 +87,21 @@ def columns_of(experiment: Experiment, settings: Sequence[Setting]) -> list[Colu
         for title, members in grids.items()
         for columns in _split(
             [setting for setting in settings if any(_is_in(setting, grid) for grid in members)],
-            experiment.report.columns,
+            experiment,
             title,
             tuple(dict.fromkeys(method for grid in members for method in grid.method)),
         )
     ]
 
 
-def _split(settings: Sequence[Setting], columns: str, title: str, methods: tuple[str, ...]) -> Iterator[Columns]:
-    """A table for each combination of what is not in the columns.
+def _split(
+    settings: Sequence[Setting], experiment: Experiment, title: str, methods: tuple[str, ...]
+) -> Iterator[Columns]:
+    """A table for each combination of the axes that are not in the columns.
 
-    Settings that would be alone in theirs are together in a last one.
+    Settings that would be the only column of their table share a last one.
     """
+    columns = experiment.report.columns
     others = [axis for axis in AXES if axis != columns]
     groups: dict[tuple[object, ...], list[Setting]] = {}
     for setting in settings:
@@ -102,16 +109,16 @@ def _split(settings: Sequence[Setting], columns: str, title: str, methods: tuple
     several = [group for group in groups.values() if len(group) > 1]
     alone = [group[0] for group in groups.values() if len(group) == 1]
     tables = [*several, *([alone] if alone else [])]
-    tell = _varying(settings, others) if len(tables) > 1 else []
+    mentioned = _varying(settings, others) if len(tables) > 1 else []
     for group in tables:
         axes = tuple(_varying(group, AXES)) or (columns,)
-        shared = group[0].label([axis for axis in tell if axis not in axes])
-        labels = tuple(setting.label(axes) or "all" for setting in group)
+        shared = label_of(group[0], [axis for axis in mentioned if axis not in axes], experiment)
+        labels = tuple(label_of(setting, axes, experiment) or "all" for setting in group)
         yield Columns(": ".join(filter(None, (title, shared))), tuple(group), labels, axes, methods)
 
 
 def _is_in(setting: Setting, grid: Grid) -> bool:
-    """Whether a grid has cells of the setting; where there are yardsticks alone, parts of it are left open."""
+    """Whether a grid has cells of the setting, parts of which are empty for reference rankers."""
     return (
         setting.logging in ("", *grid.logging)
         and setting.click_model in ("", *grid.click_model)

@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from cuolr.experiments.report.paper import DATASETS
+from cuolr.experiments.report.scores import Score, Table
 from cuolr.experiments.report.settings import Setting
-from cuolr.experiments.report.summary import Score, Summary, Table
+from cuolr.experiments.report.summary import Summary
 from cuolr.experiments.report.wording import (
     NO_VALUE,
     caption,
     column_words,
+    findings,
     gap_caption,
     has_marked_numbers,
     measure_label,
@@ -20,7 +22,6 @@ from cuolr.experiments.report.wording import (
     percent,
     runs_word,
     state_of,
-    what_was_found,
     what_was_run,
     whole_percent,
 )
@@ -73,8 +74,8 @@ def markdown(summary: Summary) -> str:
     lines = [f"# {escape_markdown(experiment.title)}", "", escape_markdown(what_was_run(summary)), ""]
     for table in summary.tables:
         title = f"**{escape_markdown(table.columns.title)}.** " if table.columns.title else ""
-        if found := what_was_found(table, summary.main_measure):
-            lines += [title + escape_markdown(" ".join(found)), ""]
+        if sentences := findings(table, summary.main_measure):
+            lines += [title + escape_markdown(" ".join(sentences)), ""]
     measures = [summary.main_measure, *(m for m in experiment.measures if m != summary.main_measure)]
     for table in summary.tables:
         title = f": {escape_markdown(table.columns.title)}" if table.columns.title else ""
@@ -139,12 +140,12 @@ def latex(summary: Summary, table: Table) -> str:
     """A table in the paper's layout: a block of methods for each column's setting, a column for each measure."""
     measures = summary.results.experiment.measures
     blocks = [_latex_block(summary, table, s, table.learners, label) for s, label in _columns(table)]
-    if table.yardsticks:
+    if table.references:
         # LOGGING and ORACLE are the same for all click models; what a logging policy changes is in each block's column.
         by_logging = {setting.logging: setting for setting in table.columns.settings}
         for logging, setting in by_logging.items():
             label = logging if len(by_logging) > 1 else ""
-            blocks.append(_latex_block(summary, table, setting, table.yardsticks, label))
+            blocks.append(_latex_block(summary, table, setting, table.references, label))
     heads = [column_words(table).one.upper(), "METHOD", *map(measure_label, measures)]
     body = "\n\\midrule\n".join(filter(None, blocks))
     text = _latex_float(_latex_caption(summary, table), f"ll{'c' * len(measures)}", heads, body)
@@ -229,8 +230,8 @@ def _latex_value(score: Score, run: str) -> str:
 
 
 def has_gaps(table: Table, measure: str) -> bool:
-    """Whether there is a yardstick to measure gaps by, so that a table of them makes sense."""
-    return len(table.yardsticks) > 1 and any(key[2] == measure and key[0] in table.learners for key in table.scores)
+    """Whether there are reference rankers to measure gaps between, so that a table of them makes sense."""
+    return len(table.references) > 1 and any(key[2] == measure and key[0] in table.learners for key in table.scores)
 
 
 def _columns(table: Table) -> list[tuple[Setting, str]]:
@@ -250,7 +251,7 @@ def _value_rows(summary: Summary, table: Table, measure: str) -> list[list[str]]
             escape_markdown(method),
             *(_markdown_value(table.scores.get((method, s, measure)), run) for s in table.columns.settings),
         ]
-        for method in (*table.learners, *table.yardsticks)
+        for method in (*table.learners, *table.references)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The words of a report: names and numbers as people read them, and what was found in a few sentences."""
+"""The words of a report: names, numbers, captions, and the findings in a few sentences."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.clicks.cascade import CascadeModel
 from cuolr.experiments.report.paper import DATASETS, Note, notes_on
+from cuolr.experiments.report.scores import Score, Table
 from cuolr.experiments.report.settings import Setting
-from cuolr.experiments.report.summary import Score, Summary, Table, learner_of, paper_name
+from cuolr.experiments.report.summary import Summary, learner_of, paper_name
 
 NO_VALUE = "–"
 ORACLE_NOTE = "Above 100 %: better than ORACLE, which learned from labels, but is no upper bound."
@@ -21,14 +21,14 @@ CASCADE_NOTE = (
 
 @dataclass(frozen=True)
 class ColumnWords:
-    """What columns are called in a sentence."""
+    """The words for columns in a sentence."""
 
     one: str
     several: str
     before: str
 
     def count(self, number: int) -> str:
-        """So many of them."""
+        """A number of columns."""
         return f"{number} {self.one if number == 1 else self.several}"
 
 
@@ -50,7 +50,7 @@ def measure_label(measure: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as people read it.
+    """A share in per cent.
 
     >>> percent(0.634), percent(-0.04), percent(-0.001)
     ('63 %', '−4 %', '0 %')
@@ -64,7 +64,7 @@ def whole_percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """A time in words.
 
     >>> duration(41.2), duration(200), duration(9000)
     ('41 s', '3 min 20 s', '2 h 30 min')
@@ -86,29 +86,29 @@ def enumerate_words(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def count(number: int, thing: str) -> str:
-    """A number of things.
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
 
     >>> count(1, "fold"), count(5, "fold"), count(2, "query")
     ('1 fold', '5 folds', '2 queries')
     """
-    plural = thing if number == 1 else f"{thing.removesuffix('y')}ies" if thing.endswith("ry") else f"{thing}s"
+    plural = noun if number == 1 else f"{noun.removesuffix('y')}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{number:,} {plural}"
 
 
 def runs_word(summary: Summary) -> str:
     """What the runs of a cell are: folds or seeds."""
     results = summary.results
-    return "fold" if any(cell.fold for cell in (*results.cells, *results.failed, *results.missing)) else "seed"
+    return "fold" if any(cell.fold for cell in results.planned) else "seed"
 
 
 def number_of_runs(summary: Summary) -> int:
-    """How many folds or seeds there are something of."""
+    """The number of folds or seeds that have results."""
     return max((entry.planned for entry in summary.entries.values()), default=0)
 
 
 def state_of(score: Score, run: str) -> str:
-    """What is to be said of runs that are not there; "" where all are.
+    """The state of runs without a result; "" if all have one.
 
     >>> state_of(Score(None, None, finished=0, planned=5, failed=2), "fold")
     'failed'
@@ -123,12 +123,12 @@ def state_of(score: Score, run: str) -> str:
 
 
 def column_words(table: Table) -> ColumnWords:
-    """What the columns of a table are called in a sentence."""
+    """The words for the columns of a table."""
     return _COLUMNS[table.columns.axes[0]] if len(table.columns.axes) == 1 else _SETTINGS
 
 
 def setting_labels(summary: Summary) -> dict[Setting, str]:
-    """What each setting is called, with the title of its table where there are several."""
+    """The label of each setting, with the title of its table if there are several."""
     return {
         setting: ", ".join(filter(None, (table.columns.title, label)))
         for table in summary.tables
@@ -151,12 +151,12 @@ def _has_cascade_twins(summary: Summary, table: Table) -> bool:
     experiment = summary.results.experiment
     learners = {learner_of(experiment, method) for method in table.learners}
     names = {setting.click_model for setting in table.columns.settings} - {""}
-    models = [experiment.click_model_named(name) for name in names]
-    return {"naive", "cm-ipw"} <= learners and any(isinstance(model, CascadeModel) for model in models)
+    models = {experiment.click_model_table(name)["name"] for name in names}
+    return {"naive", "cm-ipw"} <= learners and "cascade" in models
 
 
 def meaning_of_stars(table: Table) -> str:
-    """What the marks of a table say; "" where it has no tests."""
+    """The meaning of the marks of a table; "" if it has no tests."""
     if not any(score.comparison for score in table.scores.values()):
         return ""
     return (
@@ -167,21 +167,21 @@ def meaning_of_stars(table: Table) -> str:
 
 
 def rival(table: Table) -> str:
-    """Whom methods are tested against: the baseline by its name, where there is no other."""
+    """What methods are tested against: the baseline by its name, if it is the only one."""
     tested = {method for (method, _, _), score in table.scores.items() if score.comparison}
     baselines = [method for method in table.learners if method not in tested]
     return baselines[0] if len(baselines) == 1 else "the best baseline"
 
 
 def paper_numbers_caption(summary: Summary, table: Table) -> str:
-    """What the grey numbers are, and on what data; "" where there are none."""
+    """What the grey numbers are, and on what data; "" if there are none."""
     if not any(score.paper for score in table.scores.values()):
         return ""
     return f"Grey: the paper's number on {DATASETS[summary.results.data['paper_name']]}."
 
 
 def has_paper_gaps(table: Table) -> bool:
-    """Whether there is a gap closed by the paper's numbers to stand beside ours."""
+    """Whether the paper's numbers give a gap closed to print beside ours."""
     return any(score.paper_gaps for score in table.scores.values())
 
 
@@ -190,7 +190,7 @@ def gap_caption(summary: Summary) -> str:
     several = f"means over {runs_word(summary)}s" if number_of_runs(summary) > 1 else "means"
     text = (
         f"(method − LOGGING) / (ORACLE − LOGGING), from {several}, with a 95 % bootstrap interval over queries; "
-        f"{NO_VALUE} where ORACLE is not significantly above LOGGING (paired t-test over queries, p < 0.05), or one of "
+        f"{NO_VALUE} if ORACLE is not significantly above LOGGING (paired t-test over queries, p < 0.05), or one of "
         "the three is missing."
     )
     gaps = [score.gap for table in summary.tables for score in table.scores.values() if score.gap]
@@ -198,14 +198,14 @@ def gap_caption(summary: Summary) -> str:
 
 
 def has_marked_numbers(summary: Summary) -> bool:
-    """Whether a number of the paper stands beside ours with the letter of a note."""
+    """Whether a number of the paper beside ours has the letter of a note."""
     return any(s.paper.marks for table in summary.tables for s in table.scores.values() if s.paper)
 
 
 def paper_notes(summary: Summary) -> list[Note]:
-    """What should be known of the paper's numbers beside ours."""
+    """Remarks on the paper's numbers beside ours."""
     experiment = summary.results.experiment
-    rows = [method for table in summary.tables for method in (*table.learners, *table.yardsticks)]
+    rows = [method for table in summary.tables for method in (*table.learners, *table.references)]
     return notes_on([paper_name(experiment, row) for row in rows]) if experiment.report.paper else []
 
 
@@ -216,7 +216,7 @@ def what_was_run(summary: Summary) -> str:
     learners = {m for table in summary.tables for m in table.learners} - derived
     settings = sum(len(table.columns.settings) for table in summary.tables)
     words = column_words(summary.tables[0]) if len(summary.tables) == 1 else _SETTINGS
-    cells = [*results.cells, *results.failed, *results.missing]
+    cells = results.planned
     begun, runs = number_of_runs(summary), len({(cell.fold, cell.seed) for cell in cells})
     part = "" if begun == runs else f"{begun} of "
     sentence = (
@@ -229,8 +229,8 @@ def what_was_run(summary: Summary) -> str:
     return f"{sentence}, of which {enumerate_words(left)}." if left else f"{sentence}, all finished."
 
 
-def what_was_found(table: Table, measure: str) -> list[str]:
-    """Who leads, how significantly, and how much of the gap it closes."""
+def findings(table: Table, measure: str) -> list[str]:
+    """Which method leads, how significantly, and how much of the gap it closes."""
     words = column_words(table)
     labels = dict(zip(table.columns.settings, table.columns.labels, strict=True))
     led = {setting: leader for setting in labels if (leader := table.leader(setting, measure))}

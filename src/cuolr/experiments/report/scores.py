@@ -1,0 +1,121 @@
+"""The numbers of a table: what is printed for each method in each setting."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from cuolr.evaluation.significance import Comparison, stars
+from cuolr.experiments.report.gap import SIGNIFICANT, GapClosed
+from cuolr.experiments.report.paper import PaperNumber
+from cuolr.experiments.report.settings import Columns, Setting
+from cuolr.experiments.results import CellResult
+from cuolr.types import Doubles
+
+# A fold and a seed.
+Run: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method in a setting.
+
+    Attributes:
+        results: Results of the runs that finished.
+        failed: Runs that failed.
+        missing: Runs that have not been made.
+    """
+
+    results: Mapping[Run, CellResult]
+    failed: tuple[Run, ...] = ()
+    missing: tuple[Run, ...] = ()
+
+    @property
+    def planned(self) -> int:
+        """The number of runs, finished or not."""
+        return len(self.results) + len(self.failed) + len(self.missing)
+
+    def mean(self, measure: str) -> float:
+        """The mean over the runs that finished."""
+        return float(np.mean([result.measures[measure] for result in self.results.values()]))
+
+    def deviation(self, measure: str) -> float | None:
+        """The standard deviation over the runs that finished; None for fewer than two."""
+        values = [result.measures[measure] for result in self.results.values()]
+        return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+    def per_query(self, measure: str, runs: Sequence[Run]) -> list[Doubles]:
+        """For each fold of these runs, [n_queries] the mean over seeds; NaN = the query does not count."""
+        return [
+            np.mean([self.results[run].per_query[measure] for run in runs if run[0] == fold], axis=0)
+            for fold in sorted({fold for fold, _ in runs})
+        ]
+
+
+@dataclass(frozen=True)
+class Score:
+    """What is printed for a method in a setting, by one measure.
+
+    Attributes:
+        mean: Over the runs that finished; None without any.
+        deviation: The standard deviation over them; None for fewer than two.
+        finished: Number of runs that finished.
+        planned: Number of runs, finished or not.
+        failed: Number of runs that failed.
+        best: Whether no other learner in the setting has a higher mean over as many runs.
+        against: The best baseline, if the method is tested against it.
+        comparison: With that baseline, over queries.
+        p_value: Of the paired t-test, with Holm's correction over the table of the measure.
+        gap: The gap closed; None if ORACLE is not significantly above LOGGING, or one of the three is missing.
+        paper: The paper's number on the same data set.
+        paper_gaps: The gap closed by the paper's numbers, by its data set.
+    """
+
+    mean: float | None
+    deviation: float | None
+    finished: int
+    planned: int
+    failed: int
+    best: bool = False
+    against: str = ""
+    comparison: Comparison | None = None
+    p_value: float | None = None
+    gap: GapClosed | None = None
+    paper: PaperNumber | None = None
+    paper_gaps: Mapping[str, float] | None = None
+
+    @property
+    def mark(self) -> str:
+        """`*` or `**` for significantly better than the best baseline, `†` for significantly worse."""
+        if self.p_value is None or self.comparison is None:
+            return ""
+        if self.comparison.difference > 0:
+            return stars(self.p_value)
+        return "†" if self.p_value < SIGNIFICANT else ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: methods by settings, for each measure.
+
+    Attributes:
+        columns: The settings, and what they are called.
+        learners: The rows.
+        contenders: Those that may lead: of a sweep, the value chosen on validation queries alone.
+        references: The rows of the reference rankers, below those of the learners.
+        scores: By method, setting and measure; no entry if the method is not run in the setting.
+    """
+
+    columns: Columns
+    learners: tuple[str, ...]
+    contenders: tuple[str, ...]
+    references: tuple[str, ...]
+    scores: Mapping[tuple[str, Setting, str], Score]
+
+    def leader(self, setting: Setting, measure: str) -> str | None:
+        """The contender with the highest mean over the most runs; None for fewer than two contenders."""
+        scores = {m: s for m in self.contenders if (s := self.scores.get((m, setting, measure))) and s.finished}
+        most = max((score.finished for score in scores.values()), default=0)
+        means = {m: s.mean for m, s in scores.items() if s.mean is not None and s.finished == most}
+        return max(means, key=lambda m: means[m]) if len(scores) > 1 else None

@@ -1,0 +1,153 @@
+"""The folder of an experiment's results. A run can be stopped and resumed at any moment.
+
+experiment.json      the experiment as it was run last, its data, and the name of each of its cells
+cells/<name>.json    a finished cell
+failed/<name>.json   a cell that failed, with the error
+results.parquet      earlier results, packed into one file; a file of the same name in `cells` is newer
+
+A name ends in a fingerprint of everything that decides the numbers, so that results of another configuration are not
+mistaken for these. Those stay in the folder as stale results, and are not shown.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cuolr.errors import InputError
+from cuolr.experiments.packed_results import SUFFIX, read_packed
+from cuolr.experiments.results import (
+    FORMAT,
+    CellResult,
+    Description,
+    Results,
+    damage_in,
+    description_from,
+    result_from_json,
+    result_to_json,
+)
+from cuolr.experiments.spec import Cell
+from cuolr.files import UNFINISHED, atomic_file
+
+DESCRIPTION = "experiment.json"
+PACKED = f"results{SUFFIX}"
+
+
+@dataclass(frozen=True)
+class ResultsFolder:
+    """A folder that results are written to."""
+
+    path: Path
+
+    @cached_property
+    def _packed(self) -> Results | None:
+        return read_packed(file) if (file := self.path / PACKED).is_file() else None
+
+    @cached_property
+    def _packed_results(self) -> Mapping[str, CellResult]:
+        packed = self._packed
+        return {} if packed is None else {packed.description.names[c]: result for c, result in packed.cells.items()}
+
+    @cached_property
+    def _packed_errors(self) -> Mapping[str, str]:
+        packed = self._packed
+        return {} if packed is None else {packed.description.names[c]: error for c, error in packed.failed.items()}
+
+    def check(self) -> None:
+        """Refuse a folder that holds other files."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path}: expected a folder for the results, found a file; give another path")
+        if not self.path.exists() or any((self.path / own).is_file() for own in (DESCRIPTION, PACKED)):
+            return
+        # A run that was killed at once may have left an unfinished description.
+        if {file.name for file in self.path.iterdir()} - {file.name for file in self.path.glob(UNFINISHED)}:
+            raise InputError(f"{self.path}: has no {DESCRIPTION}, so it is not a folder of results; give another path")
+
+    def start(self, description: Description) -> None:
+        """Write the description of a run that starts."""
+        self.check()
+        self.path.mkdir(parents=True, exist_ok=True)
+        cells = [{**asdict(cell), "name": name} for cell, name in description.names.items()]
+        _write(self.path / DESCRIPTION, {**description.as_dict(), "cells": cells})
+        for folder in ("cells", "failed"):
+            (self.path / folder).mkdir(exist_ok=True)
+
+    def result(self, name: str) -> CellResult | None:
+        """The result of that name, if there is one. A damaged one counts as none, so that the cell is run again."""
+        try:
+            return self._result(name)
+        except InputError:
+            return None
+
+    def _result(self, name: str) -> CellResult | None:
+        file = self.path / "cells" / f"{name}.json"
+        return result_from_json(_read(file), file) if file.is_file() else self._packed_results.get(name)
+
+    def _error(self, name: str) -> str | None:
+        file = self.path / "failed" / f"{name}.json"
+        return str(_read(file).get("error", "unknown")) if file.is_file() else self._packed_errors.get(name)
+
+    def is_finished(self, name: str) -> bool:
+        """Whether there is a result of that name."""
+        return self.result(name) is not None
+
+    def finish(self, name: str, result: CellResult) -> None:
+        """Write a result, whole or not at all."""
+        _write(self.path / "cells" / f"{name}.json", result_to_json(result))
+        (self.path / "failed" / f"{name}.json").unlink(missing_ok=True)
+
+    def fail(self, name: str, error: str) -> None:
+        """Record that a cell failed."""
+        _write(self.path / "failed" / f"{name}.json", {"format": FORMAT, "error": error})
+
+    def stale(self, names: Mapping[Cell, str]) -> int:
+        """The number of results in the folder that belong to none of these cells."""
+        written = {file.stem for file in (self.path / "cells").glob("*.json")}
+        return len((written | self._packed_results.keys()) - set(names.values()))
+
+    def read(self) -> Results:
+        """All results of the experiment as it was run last."""
+        file = self.path / DESCRIPTION
+        if not file.is_file() and self._packed is not None:
+            return self._packed
+        described = _read(file)
+        with damage_in(file):
+            entries = described["cells"]
+            cell_names = [({k: v for k, v in entry.items() if k != "name"}, str(entry["name"])) for entry in entries]
+            names = {Cell(**values): name for values, name in cell_names}
+        cells, failed, missing = {}, {}, []
+        for cell, name in names.items():
+            try:
+                if (result := self._result(name)) is not None:
+                    cells[cell] = result
+                elif (error_text := self._error(name)) is not None:
+                    failed[cell] = error_text
+                else:
+                    missing.append(cell)
+            except InputError as error:
+                failed[cell] = str(error)
+        return Results(description_from(described, names, file), cells, failed, tuple(missing))
+
+
+def read_results(path: Path) -> Results:
+    """The results in a folder, or in a Parquet file of packed results."""
+    return read_packed(path) if path.suffix == SUFFIX and not path.is_dir() else ResultsFolder(path).read()
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    with atomic_file(path) as unfinished:
+        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); expected the results of an experiment") from None
+    with damage_in(path):
+        content = json.loads(text)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path}: expected a file in the format '{FORMAT}'; give another folder")
+    return content

@@ -1,0 +1,47 @@
+"""The results under docs/results: small, linked, and found as finished by the code as it is."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cuolr.experiments.fingerprints import digests_from, fingerprinted_name
+from cuolr.experiments.results import Results
+from cuolr.experiments.results_folder import PACKED, read_results
+from cuolr.experiments.spec import Experiment
+from cuolr.experiments.spec_file import BUILT_IN, read_experiment
+
+SAVED = Path(__file__).parents[2] / "docs" / "results"
+FOLDERS = sorted(file.parent.name for file in SAVED.glob(f"*/{PACKED}"))
+# Made by an earlier version, with other settings.
+OUTDATED = {"wins-seed-11-mq2008"}
+
+
+def experiment_of(results: Results) -> Experiment:
+    """The experiment as it would be run now, by the name or file in the command that made the results."""
+    name = shlex.split(str(results.data["command"]))[2]
+    return read_experiment(name if name in BUILT_IN else str(SAVED / Path(name).name))
+
+
+def test_there_are_few_files_and_they_are_small() -> None:
+    files = [file for file in SAVED.rglob("*") if file.is_file()]
+    assert len(FOLDERS) >= 20
+    assert len(files) <= 150
+    assert sum(file.stat().st_size for file in files) <= 6_000_000
+
+
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder not in OUTDATED])
+def test_an_experiment_finds_its_saved_cells_as_finished(folder: str) -> None:
+    results = read_results(SAVED / folder)
+    digests = digests_from(results.data["digests"])
+    experiment = experiment_of(results)
+    names = {cell: fingerprinted_name(experiment, cell, digests) for cell in experiment.cells(results.data["folds"])}
+    assert names == dict(results.description.names)
+    assert results.cells
+
+
+@pytest.mark.parametrize("page", sorted(SAVED.glob("*.md")), ids=lambda page: page.name)
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
