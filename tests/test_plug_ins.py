@@ -59,7 +59,7 @@ def test_its_names_are_listed() -> None:
     listed = cuolr("list", "--json")
     names = json.loads(listed.stdout)
     assert "popularity" in names["learners"]
-    assert "half-blind" in names["click models"]
+    assert "half-blind" in names["click-models"]
     assert "foreign-mean" in names["encoders"]
     assert "top-grade@k" in names["measures"]
     assert "popularity" not in cuolr("list", "--json", installed=False).stdout

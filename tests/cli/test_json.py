@@ -24,8 +24,7 @@ def printed(run: Run, *arguments: object) -> dict[str, Any]:
     return content
 
 
-# Others print a page or a table as they go, or are still to come.
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"experiment", "demo"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_a_command_that_reports_takes_json(name: str) -> None:
     assert inspect.signature(COMMANDS[name]).parameters["json"].default is False
 

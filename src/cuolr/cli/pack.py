@@ -4,7 +4,7 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.terminal import say
+from cuolr.cli.terminal import say, show_json
 from cuolr.files import check_files
 
 
@@ -12,6 +12,7 @@ def pack(
     results: tyro.conf.Positional[Path],
     out: tyro.conf.Positional[Path],
     rename: Path | None = None,
+    json: bool = False,
     overwrite: bool = False,
 ) -> None:
     """Pack all results of an experiment into one Parquet file, a row per cell.
@@ -23,6 +24,7 @@ def pack(
         results: Folder of the results, or a Parquet file of packed results.
         out: The Parquet file to write.
         rename: TOML file with new names of methods, learners and settings, such as docs/results/renames.toml.
+        json: Print JSON instead of a message.
         overwrite: Replace an existing file.
     """
     # These load torch, which takes a second.
@@ -35,4 +37,8 @@ def pack(
     if rename is not None:
         saved = renamed(saved, read_renames(rename))
     write_packed(saved, out)
-    say(f"wrote {out}: {len(saved.cells)} finished cells, {out.stat().st_size / 1e3:,.0f} kB")
+    size = out.stat().st_size
+    if json:
+        show_json({"out": str(out), "finished": len(saved.cells), "bytes": size})
+    else:
+        say(f"wrote {out}: {len(saved.cells)} finished cells, {size / 1e3:,.0f} kB")

@@ -129,12 +129,6 @@ def _learn(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks) -
     return _Trained(result.best.policy, result.validations, result.best.step, result.steps, config.as_dict(), notes)
 
 
-def takes_propensities(experiment: Experiment, cell: Cell) -> bool:
-    """Whether the cell's learner uses the examination of positions."""
-    config = experiment.config_of(cell)
-    return config is not None and config.learner_class.takes_propensities
-
-
 def _fit_reference(experiment: Experiment, cell: Cell, splits: Splits) -> _Trained:
     train, validation = splits["train"], splits["vali"]
     learner = experiment.method_named(cell.method).learner
