@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from cuolr.experiments.results_folder import read_results
-from cuolr.experiments.session import Display, RunRequest, RunSummary
+from cuolr.experiments.run_cells import Display, RunRequest, RunSummary
 from tests.cli.conftest import Run
 from tests.experiments.made_up import write_made_up
 
@@ -53,7 +53,7 @@ def test_cells_that_fail_are_told_after_the_report_on_the_others(
         results = write_made_up(request.out, request.experiment, (), 20, fail=lambda cell: broken.get(cell.method, ""))
         return RunSummary(request.out, len(results.planned), 0, results.failed, 1.0)
 
-    monkeypatch.setattr("cuolr.experiments.session.run_cells", run_made_up)
+    monkeypatch.setattr("cuolr.experiments.run_cells.run_cells", run_made_up)
     result = run("demo", "--out", tmp_path / "demo")
     assert result.status == 2
     assert "2 cells failed" in result.err

@@ -16,7 +16,7 @@ import tomli_w
 from cuolr.experiments.datasets import Splits, from_folder
 from cuolr.experiments.results import Description, name_of
 from cuolr.experiments.results_folder import ResultsFolder, read_results
-from cuolr.experiments.session import Display, RunRequest, RunSummary
+from cuolr.experiments.run_cells import Display, RunRequest, RunSummary
 from tests.cli.conftest import Run
 from tests.experiments.made_up import DATA as DATA_OF
 from tests.experiments.made_up import made_up_result
@@ -100,7 +100,7 @@ def test_the_best_settings_are_written_though_a_trial_failed(
             folder.finish(name_of(cell, {}), replace(result, notes={"validation": 0.5 + 0.01 * number}))
         return RunSummary(request.out, len(cells), 0, {cells[1]: "broken"}, 1.0)
 
-    monkeypatch.setattr("cuolr.experiments.session.run_cells", run_made_up)
+    monkeypatch.setattr("cuolr.experiments.run_cells.run_cells", run_made_up)
     result = run("tune", "naive", "--trials", 3, "--click-models", "pbm", "--out", tmp_path)
     assert result.status == 2
     assert "1 cell failed" in result.err

@@ -9,7 +9,7 @@ from cuolr.errors import InputError
 from cuolr.networks.attention import AttentionEncoder, causal_attention
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import seeded
-from cuolr.networks.positional import positional_encoding
+from cuolr.networks.position import positional_encoding
 
 
 def built(n_features: int, **settings: Any) -> AttentionEncoder:

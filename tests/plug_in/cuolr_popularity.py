@@ -8,7 +8,7 @@ from cuolr.clicks.click_model import CLICK_MODELS
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.evaluation.measures import MEASURES, GradedLists, RankingMeasure
 from cuolr.networks.encoder import ENCODERS
-from cuolr.networks.mean import PreviousEncoder
+from cuolr.networks.previous import PreviousEncoder
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.training.base_learner import LEARNERS, FitTask, Learner
 from cuolr.types import Doubles

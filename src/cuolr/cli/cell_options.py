@@ -17,7 +17,7 @@ from cuolr.errors import InputError
 
 if TYPE_CHECKING:
     from cuolr.experiments.datasets import ExperimentData, Splits
-    from cuolr.experiments.session import Display, RunRequest, ShowCell
+    from cuolr.experiments.run_cells import Display, RunRequest, ShowCell
     from cuolr.experiments.spec import Experiment
     from cuolr.experiments.workers import Finished
 
@@ -47,7 +47,7 @@ class CellOptions:
 
     def request(self, experiment: "Experiment", data_options: DataOptions) -> "RunRequest":
         """A run of these cells of an experiment."""
-        from cuolr.experiments.session import RunRequest
+        from cuolr.experiments.run_cells import RunRequest
 
         if data_options.fold is not None:
             raise InputError(f"--fold {data_options.fold}: all folds are run; use --only fold={data_options.fold}")
@@ -72,7 +72,7 @@ class CellOptions:
 
 def lines_display() -> "Display":
     """A progress bar, and a line for each cell that finishes."""
-    from cuolr.experiments.session import Display
+    from cuolr.experiments.run_cells import Display
     from cuolr.experiments.workers import Failure
 
     @contextmanager
@@ -96,7 +96,7 @@ def lines_display() -> "Display":
 
 def table_display(experiment: "Experiment", measure: str) -> "Display":
     """A table of methods by click models that fills up."""
-    from cuolr.experiments.session import Display
+    from cuolr.experiments.run_cells import Display
     from cuolr.experiments.workers import Failure
 
     (grid,) = experiment.grid

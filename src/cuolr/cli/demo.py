@@ -30,7 +30,7 @@ def demo(
         json: Print the numbers as JSON instead of a table.
     """
     # These load torch, which takes a second.
-    from cuolr.experiments.session import run_cells
+    from cuolr.experiments.run_cells import run_cells
     from cuolr.experiments.spec_file import read_experiment
 
     experiment = read_experiment(NAME).with_changes(steps)

@@ -31,7 +31,7 @@ def experiment(
         data_options: How to read a data set.
     """
     # These load torch, which takes a second.
-    from cuolr.experiments.session import run_cells
+    from cuolr.experiments.run_cells import run_cells
     from cuolr.experiments.spec_file import read_experiment
 
     chosen = read_experiment(name).with_changes(steps, seeds)

@@ -30,7 +30,7 @@ def tune(
         data_options: How to read a data set.
     """
     # These load torch, which takes a second.
-    from cuolr.experiments.session import run_cells
+    from cuolr.experiments.run_cells import run_cells
     from cuolr.experiments.tune import base_experiment, exhausted, search_spaces, tuning
     from cuolr.experiments.tune import tune as run_trials
 

@@ -5,7 +5,7 @@ selection                conditions on cells
 datasets                 the data that an experiment runs on
 cells                    one cell: train, rank, measure
 runner, workers          all cells, on this machine (local_workers) or a cluster (ray_workers)
-session                  a run from start to end
+run_cells                a run from start to end
 fingerprints             what decides the numbers of a cell
 results, results_folder  results, and the folder they are written to
 packed_results           all results in one Parquet file

@@ -15,8 +15,8 @@ from cuolr.errors import InputError, problems_in
 from cuolr.evaluation.measures import Measure
 from cuolr.experiments.results import CellResult, Results
 from cuolr.experiments.results_folder import read_results
+from cuolr.experiments.run_cells import RunSummary
 from cuolr.experiments.search import Search, TuningRuns
-from cuolr.experiments.session import RunSummary
 from cuolr.experiments.spec import Cell, Experiment, Grid, Method
 from cuolr.experiments.spec_file import check
 from cuolr.files import atomic_file

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from cuolr.config import Range, check_ranges
 from cuolr.networks.encoder import ENCODERS, StateEncoder
-from cuolr.networks.positional import positional_encoding
+from cuolr.networks.position import positional_encoding
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from cuolr.config import Range
-from cuolr.learners.counterfactual.jointly import JointLearner
+from cuolr.learners.counterfactual.joint import JointLearner
 from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.networks.layers import DocumentNetwork

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from cuolr.config import Range
-from cuolr.learners.counterfactual.jointly import JointLearner
+from cuolr.learners.counterfactual.joint import JointLearner
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.training.base_learner import LEARNERS, SearchSpace
 from cuolr.training.batches import SessionBatch

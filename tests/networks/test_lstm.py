@@ -4,7 +4,7 @@ import torch
 from cuolr.errors import InputError
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import seeded
-from cuolr.networks.recurrent import LstmEncoder
+from cuolr.networks.lstm import LstmEncoder
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.learners.counterfactual.jointly import JointLearner
+from cuolr.learners.counterfactual.joint import JointLearner
 from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.logs.aggregate import aggregate
 from cuolr.training.base_learner import LEARNERS

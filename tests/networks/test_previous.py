@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from cuolr.networks.encoder import build_encoder
-from cuolr.networks.positional import positional_encoding
+from cuolr.networks.position import positional_encoding
 
 SHOWN = torch.tensor([[[1.0, 4.0], [3.0, -2.0], [-1.0, 1.0]]])
 MEANS = [

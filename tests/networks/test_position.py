@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cuolr.networks.encoder import build_encoder
-from cuolr.networks.positional import positional_encoding
+from cuolr.networks.position import positional_encoding
 
 
 def test_sine_and_cosine_alternate_over_dimensions() -> None:
