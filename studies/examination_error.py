@@ -21,7 +21,7 @@ from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
-from cuolr.policies.logging_policy import LoggingPolicyModel
+from cuolr.policies.logging_policy_model import LoggingPolicyModel
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import ScoringPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart

@@ -14,9 +14,9 @@ from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.store import load_policy, provenance_of, save_policy
 from cuolr.training.fit import FitRequest, Validation, fit
+from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Best, Progress, TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure, usual_learner
-from cuolr.training.training_log import TrainingLog
 from cuolr.types import Candidates, Ints, RankingDataset, Strings
 
 PARAMETERS = ("learner", "preset", "steps", "batch_size", "seed", "settings")

@@ -10,7 +10,7 @@ from cuolr.clicks.simulate import simulate
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate_splits
 from cuolr.evaluation.evaluate import score_on
-from cuolr.learners.gradient import GradientLearner
+from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy

@@ -8,7 +8,7 @@ import torch
 
 from cuolr.config import from_dict
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.gradient import GradientLearner
+from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.training.base_learner import LEARNERS, Learner
 from cuolr.training.batches import SessionBatch
 

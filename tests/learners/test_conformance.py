@@ -16,7 +16,7 @@ from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
-from cuolr.learners.gradient import GradientLearner
+from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import load_click_log
 from cuolr.policies.policy import RankingPolicy

@@ -10,10 +10,10 @@ from cuolr.examination.propensities import Propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.training.base_learner import FitTask
 from cuolr.training.fit import FitRequest, ModelFolder, Validation, fit
+from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Loop, Progress, TrainingResult, Validate
 from cuolr.training.presets.configure import RunConfig
 from cuolr.training.training_config import TrainingConfig
-from cuolr.training.training_log import TrainingLog
 from cuolr.types import Ints
 
 

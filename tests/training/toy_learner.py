@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.gradient import GradientLearner
+from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.training.batches import SessionBatch
 from cuolr.training.steps import NonFiniteLossError

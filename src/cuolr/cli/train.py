@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from cuolr.logs.clicklog import ClickLog
     from cuolr.off_policy.recommendation import OffPolicyEvaluation
     from cuolr.training.fit import Validation
+    from cuolr.training.log_form import TrainingLog
     from cuolr.training.loop import TrainingResult
     from cuolr.training.presets.configure import RunConfig
-    from cuolr.training.training_log import TrainingLog
 
 # Behind the paper's propensities, appendix A.
 PAPER_LISTS = 10_000_000
@@ -148,8 +148,8 @@ def train(
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.training import distributed
     from cuolr.training.fit import FitRequest, ModelFolder, fit
+    from cuolr.training.log_form import TrainingLog
     from cuolr.training.run_folder import check_place, check_to_resume
-    from cuolr.training.training_log import TrainingLog
 
     with distributed.joined():
         first = distributed.is_first()

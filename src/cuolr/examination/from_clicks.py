@@ -24,7 +24,7 @@ from cuolr.examination.identifiability import (
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
-from cuolr.policies.logging_policy import LoggingPolicyModel
+from cuolr.policies.logging_policy_model import LoggingPolicyModel
 from cuolr.types import Doubles, Ints
 
 # Cells that the likelihood is computed from, at most: 20,000 lists of 10.

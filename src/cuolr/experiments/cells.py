@@ -26,7 +26,7 @@ from cuolr.supervised.oracle_best import fit_best
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.supervised.skyline import only_shown
 from cuolr.training.fit import FitRequest, Validation, fit
-from cuolr.training.training_log import TrainingLog
+from cuolr.training.log_form import TrainingLog
 from cuolr.types import Candidates, RankingDataset
 
 DIGITS = 5

@@ -17,10 +17,10 @@ from cuolr.policies.policy import RankingPolicy
 from cuolr.training import distributed
 from cuolr.training.base_learner import FitTask
 from cuolr.training.hold_out import held_out_queries
+from cuolr.training.log_form import Aggregation, TrainingLog
 from cuolr.training.loop import Best, Loop, Progress, TrainingResult, Validate
 from cuolr.training.presets.configure import RunConfig
 from cuolr.training.run_folder import RunFolder
-from cuolr.training.training_log import Aggregation, TrainingLog
 from cuolr.types import Ints
 
 

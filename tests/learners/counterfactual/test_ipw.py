@@ -14,7 +14,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import concatenate
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
 from cuolr.training.batches import WeightedLists
-from cuolr.training.training_log import TrainingLog
+from cuolr.training.log_form import TrainingLog
 from tests.data.small_data import assert_same_log, candidates_of, dataset_of, full_log, log_of, random_log
 from tests.training.tasks import task_of
 

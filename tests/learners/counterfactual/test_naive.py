@@ -5,8 +5,8 @@ from cuolr.errors import InputError
 from cuolr.learners.counterfactual.naive import Naive
 from cuolr.logs.aggregate import aggregate
 from cuolr.policies.network_policy import NetworkPolicy
+from cuolr.training.log_form import TrainingLog
 from cuolr.training.presets.configure import configure
-from cuolr.training.training_log import TrainingLog
 from tests.data.small_data import assert_same_log, candidates_of, log_of, random_log
 from tests.training.tasks import fit_log, task_of
 

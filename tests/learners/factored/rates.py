@@ -5,7 +5,7 @@ import numpy as np
 from cuolr.data.normalise import UNSCALED
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.policies.logging_policy import ClonedRanker
+from cuolr.policies.logging_policy_model import ClonedRanker
 
 N_FEATURES, DOCUMENTS = 6, 4
 

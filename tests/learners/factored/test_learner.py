@@ -25,10 +25,10 @@ from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.training.base_learner import FitTask
 from cuolr.training.fit import FitRequest, ModelFolder, fit
 from cuolr.training.hold_out import held_out_queries
+from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Loop
 from cuolr.training.presets.configure import configure
 from cuolr.training.steps import Steps
-from cuolr.training.training_log import TrainingLog
 from cuolr.types import RankingDataset
 from tests.small_log import small_log
 

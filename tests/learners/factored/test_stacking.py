@@ -5,7 +5,7 @@ import pytest
 
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.factored.stacking import stack
-from cuolr.policies.logging_policy import ClonedRanker
+from cuolr.policies.logging_policy_model import ClonedRanker
 from tests.learners.factored.rates import by_feature, random_rates
 
 QUERIES = 60

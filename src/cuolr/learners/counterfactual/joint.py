@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.gradient import GradientLearner
+from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.network_policy import NetworkPolicy

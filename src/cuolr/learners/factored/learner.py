@@ -23,7 +23,7 @@ from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.ensemble_policy import EnsemblePolicy
-from cuolr.policies.logging_policy import ClonedRanker, LoggingPolicyModel
+from cuolr.policies.logging_policy_model import ClonedRanker, LoggingPolicyModel
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.base_learner import LEARNERS, FitTask, Learner, LogForm, SearchSpace
 from cuolr.training.hold_out import sample_rows

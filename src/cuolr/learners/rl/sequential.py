@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.gradient import GradientLearner
+from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.networks.encoder import build_encoder, encoder_config
 from cuolr.networks.layers import PairNetwork, seeded

@@ -7,7 +7,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.lambdamart_policy import LambdaMartPolicy
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.policies.logging_policy import LoggingPolicyModel, agreement, clone_lambdamart, clone_linear
+from cuolr.policies.logging_policy_model import LoggingPolicyModel, agreement, clone_lambdamart, clone_linear
 from cuolr.policies.policy import rank_by_score
 from cuolr.types import Candidates
 from tests.small_log import small_candidates, small_log

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.learners.gradient import GradientLearner
+from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.networks.encoder import ENCODERS
 from cuolr.policies.store import load_policy, save_policy
 from cuolr.training.base_learner import LEARNERS
