@@ -88,6 +88,24 @@ def test_a_report_is_written_without_its_code(results: Path, tmp_path: Path) -> 
     assert json.loads(done.stdout)["scores"] == with_code["scores"]
 
 
+@pytest.mark.thorough
+def test_its_learner_runs_on_a_ray_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(PLUG_IN), os.environ.get("PYTHONPATH")))))
+    from ray.cluster_utils import Cluster
+
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT)
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        data = ("--data", "tiny", "--queries", 20, "--ray", nodes.address)
+        done = cuolr("experiment", tmp_path / "experiment.toml", "--out", tmp_path / "results", *data)
+    finally:
+        nodes.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert json.loads(cuolr("report", tmp_path / "results", "--json").stdout)["finished"] == 3
+
+
 def test_its_model_is_trained_saved_and_ranked_with(tmp_path: Path) -> None:
     assert cuolr("generate", "tiny", "--out", tmp_path / "data", "--train", 20, "--vali", 5).returncode == 0
     simulated = ("simulate", "--data", tmp_path / "data", "--click-model", "half-blind", "--sessions", 300)
