@@ -35,7 +35,7 @@ class Popularity(Learner):
 
     def fit(self, task: FitTask) -> LinearPolicy:
         """No steps, so nothing for the loop to do."""
-        log = task.log
+        log = task.log.select(np.flatnonzero(~np.isin(task.log.query, task.held_out)))
         clicks = np.full(log.candidates.n_documents, self.config.smoothing)
         weighted = log.clicks * log.count[:, None]
         np.add.at(clicks, log.documents[log.where], weighted[log.where])
