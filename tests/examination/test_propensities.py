@@ -121,7 +121,7 @@ def test_what_is_no_json_or_not_there_is_refused(tmp_path: Path) -> None:
 def test_positions_that_are_needed_must_be_known() -> None:
     estimate = Estimate((1.0, None, 0.5))
     np.testing.assert_array_equal(known_values(estimate, 1, "examination"), [1.0])
-    with pytest.raises(InputError, match="examination is needed for 4 positions, but not known for position 2, 4"):
+    with pytest.raises(InputError, match="examination is needed for 4 positions, but unknown for position 2, 4"):
         known_values(estimate, 4, "examination")
 
 

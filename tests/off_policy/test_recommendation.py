@@ -29,7 +29,7 @@ BETTER = OffPolicyEvaluation(
         ({"interval": (-0.01, 0.08), "never_shown": 0.3}, "keep", "no evidence that the model is better"),
         ({"interval": (-np.inf, np.inf)}, "keep", "too few clicks or queries (100) to estimate the gain"),
         ({"interval": (1e-9, 1e-8)}, "keep", "no evidence that the model is better"),
-        ({"queries": 29}, "keep", "from 29 queries only; at least 30 are needed"),
+        ({"queries": 29}, "keep", "from only 29 queries; at least 30 are needed"),
         ({"trained_on_these_queries": True}, "test", "but the model was trained on these clicks: test it"),
         (
             {"trained_on_these_queries": True, "never_shown": 0.3},

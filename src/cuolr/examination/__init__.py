@@ -1,1 +1,1 @@
-"""How likely users examine a position."""
+"""Examination: the probability that users examine a position."""

@@ -1,19 +1,19 @@
-"""The conditional Poisson likelihood of clicks: where they fall within a group, given how many there are.
+"""The conditional Poisson likelihood of clicks: where they fall within a group, given their number.
 
 Let the clicks on item m of group g be Poisson with mean x_gm · exp(e_m + Σ_i w_i z_igm + b_g): x the exposure, e the
 effect of the item in every group, z covariates, b the effect of the group. Given the number of clicks of the group, b
 cancels: clicks fall on its items by softmax_m(log x + e + Σ_i w_i z_i), a multinomial likelihood that is concave in e
-and w (McCullagh and Nelder 1989, chapter 6). Its score equations involve the mean of the clicks alone, so that the
-estimate is consistent for clicks that are not Poisson, as long as the exposure does not depend on the group's clicks.
-Where it does, because users stop after a click, groups with attractive items above have too few clicks below, and the
-items below seem better than they are; `ExaminationModel.from_counts` says what it does about it.
+and w (McCullagh and Nelder 1989, chapter 6). Its score equations involve only the mean of the clicks, so the estimate
+is consistent for clicks that are not Poisson, as long as the exposure does not depend on the group's clicks. If it
+does, because users stop after a click, groups with attractive items above have too few clicks below, and the items
+below seem better than they are. `ExaminationModel.from_counts` describes how this is handled.
 """
 
 import numpy as np
 
 from cuolr.types import Bools, Doubles
 
-# Exposure of an item that was shown but hardly examined: its logarithm is taken.
+# Lower limit on the exposure of a shown item, because its logarithm is taken.
 MIN_EXPOSURE = 1e-3
 
 
@@ -21,7 +21,7 @@ def fit_effects(clicks: Doubles, exposure: Doubles, covariate: Doubles, prior: f
     """The maximum a posteriori e and w, with one covariate.
 
     Args:
-        clicks: [G, M].
+        clicks: [G, M] the number of clicks on each item.
         exposure: [G, M] x, 0 = the group does not have the item.
         covariate: [G, M] z.
         prior: Half the inverse variance of a normal prior on e and w with mean 0.
@@ -40,12 +40,12 @@ def fit_weights(scores: Doubles, clicks: Doubles, exposure: Doubles, prior: floa
 
     Args:
         scores: [number of rankers, G, M] z.
-        clicks: [G, M].
+        clicks: [G, M] the number of clicks on each item.
         exposure: [G, M] x, 0 = the group does not have the item.
         prior: Half the inverse variance of a normal prior on w with mean 0.
 
     Returns:
-        [number of rankers]; equal weights where no ranker explains the clicks.
+        [number of rankers] w; equal weights if no ranker explains the clicks.
     """
     weights = _maximise(clicks, exposure, scores, False, prior, 0.0)
     return weights if weights.any() else np.full(len(scores), 1 / len(scores))

@@ -2,9 +2,9 @@
 
 P(C_k = 1 | last click above at j) = χ(k, j) · α(d_k), with a table χ of the position k and of the position j of the
 last click above it (Dupret and Piwowarski 2008). PBM, where χ depends on k alone, UBM, and the cascade model, where
-nothing is examined after the first click, are special cases. Under DCM the table is exact right below a click. Further
-down, the share of users who continued without another click depends on the documents in between, and the table has its
-mean over lists; likewise under CCM.
+nothing is examined after the first click, are special cases. Under DCM the table is exact directly below a click.
+Further down, the share of users who continued without another click depends on the documents in between, and the table
+holds its mean over lists; likewise under CCM.
 """
 
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
 from cuolr.types import Doubles, Ints
 
-# Cells that the likelihood is computed from, at most: 20,000 lists of 10.
+# Maximum number of cells that the likelihood is computed from: 20,000 lists of 10.
 MAX_CELLS = 2_200_000
 # Half the inverse variance of the normal prior on log χ.
 PRIOR = 0.5
-# Share of the clicks on documents shown at several positions from which these alone determine the table.
+# Minimum share of clicks on documents shown at several positions for step 3 to be used.
 MIN_SHARE_AT_SEVERAL_POSITIONS = 0.5
-# Folds of the logging-policy model, where none is given.
+# Number of folds of the logging-policy model.
 FOLDS = 2
 
 
@@ -42,9 +42,9 @@ class ExaminationModel:
     """Examination by position and last click above.
 
     Attributes:
-        table: [K, K + 1] χ relative to position 1, which is 1; the second axis is the position of the last click above,
-            from 1, and 0 = no click above. NaN where the log has no such session.
-        slope: β, by how much log α grows with the standardised score of the logging policy.
+        table: [K, K + 1] χ relative to position 1; the second axis is the position of the last click above, from 1,
+            and 0 = no click above. NaN where not observed in the log.
+        slope: β, the slope of log α on the standardised score of the logging policy.
     """
 
     table: Doubles
@@ -52,10 +52,10 @@ class ExaminationModel:
 
     @classmethod
     def fit(cls, log: ClickLog | ClickCounts, *, cap_at_first_position: bool = True) -> Self:
-        """Estimate examination from a log and nothing else.
+        """Estimate examination from a log.
 
         Args:
-            log: Raw sessions, or their counts. From an aggregated log examination by position alone is estimated.
+            log: Raw sessions, or their counts. From an aggregated log, examination is estimated by position only.
             cap_at_first_position: See `from_counts`.
         """
         counts = log if isinstance(log, ClickCounts) else ClickCounts.of(log)
@@ -79,21 +79,22 @@ class ExaminationModel:
         2. The effect of the position, from clicks on the documents of one list: groups (list), with the exposure of
            step 1. Documents differ, and the logging policy ranked better ones above. Its score l is a covariate with
            one slope β, which is identified because the scores at one position differ from list to list.
-        3. Where documents were shown at several positions, both effects from clicks on one document in all lists:
-           groups (document), without l. The table of steps 1 and 2 is the prior mean. It is kept as it is where too few
-           clicks are on such documents: they would add noise.
+        3. For documents shown at several positions, both effects from clicks on one document in all lists: groups
+           (document), without l. The table of steps 1 and 2 is the prior mean. This step is skipped if too few clicks
+           are on such documents: they would add noise.
 
-        With `cap_at_first_position`, χ(k, no click above) ≤ χ(1). Users who stop after a click leave lists with a good
-        first document out of the comparison of step 2, and the first position would seem worse than it is.
+        With `cap_at_first_position`, a row k with χ(k, no click above) > χ(1) is scaled down as a whole, so that both
+        are equal. Users who stop after a click leave lists with a good first document out of the comparison of step 2,
+        and the first position would seem worse than it is.
 
         Deviation: UBM is usually fitted by EM, jointly with α. A network of the documents in place of l explains more
-        clicks, but takes from the table what it learns before the table has converged (docs/learners/factored.md).
+        clicks, but absorbs effects that belong to the table before the table has converged (docs/learners/factored.md).
 
         Args:
-            counts: Of the log.
+            counts: The counts of the log.
             logging_scores: [L, K] l, or zeros.
             lists: The lists to estimate from; None = all.
-            cap_at_first_position: Whether position 1 is examined most.
+            cap_at_first_position: Whether to scale down each row k with χ(k, no click above) > χ(1).
         """
         top = counts.top(MAX_POSITIONS)
         k = top.lists.k
@@ -110,7 +111,7 @@ class ExaminationModel:
 
     @classmethod
     def full(cls, k: int) -> Self:
-        """Of users who examine all of k positions."""
+        """The model of users who examine all k positions."""
         return cls(np.ones((k, k + 1)))
 
     def probabilities(self) -> Doubles:
@@ -123,13 +124,13 @@ class ExaminationModel:
         return counts.by_position(counts.impressions * probabilities)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; None where not estimated."""
+        """The model as JSON values; None where not estimated."""
         table = [[None if np.isnan(value) else float(value) for value in row] for row in self.table]
         return {"examination": table, "logging_policy_slope": self.slope}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The model that `as_dict` was taken from."""
+        """The model that `as_dict` describes."""
         return cls(np.array(values["examination"], np.float64), float(values["logging_policy_slope"]))
 
 
@@ -156,7 +157,7 @@ def _effects_within_lists(counts: ClickCounts, logging_scores: Doubles, lists: I
 def _effects_within_documents(
     counts: ClickCounts, lists: Ints, after_click: Doubles, level: Doubles
 ) -> tuple[Doubles, Doubles]:
-    """Step 3, also from lists without a click: corrects what `_effects_within_lists` returns."""
+    """Step 3, which also uses lists without clicks: corrects the result of `_effects_within_lists`."""
     in_lists, group, clicks_on = counts_by_document(counts, lists)
     items, item = np.unique(counts.cells[in_lists] % counts.cells_per_list, return_inverse=True)
     clicked = np.random.default_rng(0).permutation(np.flatnonzero(clicks_on > 0))[: max(1, MAX_CELLS // len(items))]
@@ -178,7 +179,7 @@ def _effects_within_documents(
 
 
 def _extended(table: Doubles, k: int) -> Doubles:
-    """[k, k + 1] positions below the table have the examination of its last one, at the same distance to a click."""
+    """[k, k + 1] the table with its last position repeated for those below, at the same distance to a click."""
     last = len(table) - 1
     positions = np.arange(k)[:, None]
     row = np.minimum(positions, last)

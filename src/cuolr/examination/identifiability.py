@@ -6,22 +6,22 @@ from scipy.sparse.csgraph import connected_components
 from cuolr.logs.counts import ClickCounts
 from cuolr.types import Bools, Doubles, Ints
 
-# Effective clicks on shared documents that join two positions: the ratio of their examination is known to a tenth.
+# Effective clicks on shared documents that connect two positions: the ratio of their examination is known to ±10 %.
 MIN_SHARED_CLICKS = 100
-# Share of the clicks at positions that are joined, for examination to be identifiable.
+# Minimum share of the clicks at connected positions, for examination to be identifiable.
 MIN_JOINED_SHARE = 0.95
-# Positions with an examination of their own; those below have that of the last one.
+# Number of positions whose examination is estimated; positions below have that of the last one.
 MAX_POSITIONS = 30
 
 
 def identifiable(counts: ClickCounts, lists: Ints | None = None) -> bool:
     """Whether clicks on documents shown at several positions determine the examination of nearly all positions.
 
-    A document with a clicks at one position and b at another gives the log ratio of their examination with variance 1/a
-    + 1/b, so it counts as a·b/(a + b) clicks. Two positions are joined by `MIN_SHARED_CLICKS` of these.
+    A document with a clicks at one position and b at another estimates the log ratio of their examination with variance
+    1/a + 1/b, so it counts as a·b/(a + b) effective clicks. `MIN_SHARED_CLICKS` of these connect two positions.
 
     Args:
-        counts: Of the log.
+        counts: The counts of the log.
         lists: The lists to count; None = all.
     """
     top = counts.top(MAX_POSITIONS)
@@ -59,8 +59,8 @@ def counts_by_document(counts: ClickCounts, lists: Ints) -> tuple[Bools, Ints, D
 
     Returns:
         in_lists: [number of cells] whether the cell belongs to one of the lists.
-        group: The number of the document of each such cell.
-        clicks: On each document.
+        group: The document number of each such cell.
+        clicks: The number of clicks on each document.
     """
     row, position, _ = counts.coordinates()
     in_lists = np.isin(row, lists)

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
-# Colours that remain distinct for colour-blind readers and in grey.
+# Colours that can be told apart by colour-blind readers and in greyscale.
 STYLES = {
     "mle": {"label": "maximum likelihood", "color": "#0072B2", "marker": "o"},
     "paper": {"label": "as in the paper", "color": "#D55E00", "marker": "s"},
     "given": {"label": "given", "color": "#009E73", "marker": "D"},
 }
-# Distances to the last click above that are drawn, each with its colour and marker.
+# Plotted distances to the last click above, each with its colour and marker.
 DISTANCES = {1: ("#D55E00", "s"), 2: ("#009E73", "D"), 3: ("#CC79A7", "^")}
 
 
 def plot_propensities(propensities: Propensities, path: Path, truth: Propensities | None = None) -> None:
-    """Plot examination and continuation by position, with bars of two standard errors where known.
+    """Plot examination and continuation by position, with error bars of two standard errors if known.
 
     Args:
         propensities: The estimates.
-        path: A file whose suffix, one of `PLOT_SUFFIXES`, gives its format.
-        truth: Drawn beside the estimates, where it is known.
+        path: The file to write; its suffix, one of `PLOT_SUFFIXES`, gives the format.
+        truth: True values to plot with the estimates, if known.
     """
-    # Takes half a second to load; no other command should wait for it.
+    # Imported here because it takes half a second to load.
     from matplotlib.figure import Figure
 
     truth = truth or Propensities()
@@ -60,8 +60,8 @@ def plot_examination(table: Doubles, path: Path, truth: Doubles | None = None) -
 
     Args:
         table: [K, K + 1] as `ExaminationModel.probabilities` gives it.
-        path: A file whose suffix, one of `PLOT_SUFFIXES`, gives its format.
-        truth: [K, K + 1] drawn behind the estimates, where it is known.
+        path: The file to write; its suffix, one of `PLOT_SUFFIXES`, gives the format.
+        truth: [K, K + 1] true values to plot behind the estimates, if known.
     """
     from matplotlib.figure import Figure
 
@@ -82,7 +82,7 @@ def plot_examination(table: Doubles, path: Path, truth: Doubles | None = None) -
 
 
 def at_distance(table: Doubles, distance: int) -> Doubles:
-    """[K] examination of each position with the last click so many positions above; 0 = no click above.
+    """[K] the examination of each position with the last click `distance` positions above; 0 = no click above.
 
     >>> at_distance(np.array([[1.0, np.nan, np.nan], [0.8, 0.5, np.nan]]), 1)
     array([nan, 0.5])
@@ -101,7 +101,7 @@ def _points(values: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def _save(figure: "Figure", path: Path) -> None:
-    """Write a figure; the same estimates give the same file: no date, no random ids."""
+    """Write a figure without dates or random ids, so that the same estimates give the same file."""
     from matplotlib import rc_context
 
     assert path.suffix.lower() in PLOT_SUFFIXES, path
@@ -120,7 +120,7 @@ def _draw(axes: "Axes", estimate: Estimate, label: str, color: str, marker: str)
 
 
 def _draw_truth(axes: "Axes", truth: Estimate | None) -> None:
-    """A wide band behind the estimates: a correct estimate lies on it."""
+    """Plot a wide band behind the estimates; a correct estimate lies on it."""
     if truth is not None:
         values = [float("nan") if value is None else value for value in truth.values]
         axes.plot(range(1, len(values) + 1), values, label="true", color="0.8", linewidth=8, solid_capstyle="round")
@@ -130,7 +130,7 @@ def _finish(axes: "Axes", title: str, *estimates: Estimate) -> None:
     positions = max(len(estimate.values) for estimate in estimates)
     axes.set_title(title, loc="left", fontsize=11)
     axes.set(xlabel="position", xlim=(0.5, positions + 0.5), ylim=(0, None))
-    # Whole positions only, at most 20 of them.
+    # Ticks at integer positions only, at most 20 of them.
     axes.set_xticks(range(1, positions + 1, -(-positions // 20)))
     axes.grid(axis="y", color="0.92")
     axes.set_axisbelow(True)

@@ -1,4 +1,4 @@
-"""Examination and continuation by position, and their file: `propensity.json` in the folder of a click log, or another.
+"""Examination and continuation by position, and their file, such as `propensity.json` in the folder of a click log.
 
 examination    θ_k, the probability that position k is examined. For `ipw`.
 continuation   λ_k, the probability of continuing after a click at position k. For `cm-ipw`.
@@ -22,7 +22,7 @@ from cuolr.types import Doubles
 
 PROPENSITY_FILE = "propensity.json"
 FORMAT = "cuolr-propensity-1"
-# How continuation may have been estimated; `given` = it was not.
+# How continuation was estimated; `given` = values of the user.
 METHODS = ("mle", "paper", "given")
 LARGEST = sys.float_info.max
 
@@ -32,8 +32,8 @@ class Estimate:
     """A quantity by position.
 
     Attributes:
-        values: From position 1 on; None = not known.
-        standard_errors: Of the same length; empty where the values were given, not estimated.
+        values: The value at each position, from position 1; None = unknown.
+        standard_errors: The standard error of each value; empty if the values were given, not estimated.
     """
 
     values: tuple[float | None, ...]
@@ -45,9 +45,9 @@ class Propensities:
     """Examination and continuation by position.
 
     Attributes:
-        examination: θ, of which only the ratios count; None = not known.
-        continuation: λ by the method that it was estimated with: `mle`, `paper`, or `given`.
-        lists: The number of random lists behind it; 0 where the values were given.
+        examination: θ, of which only the ratios matter; None = unknown.
+        continuation: λ by estimation method: `mle`, `paper`, or `given`.
+        lists: The number of random lists used for the estimates; 0 if the values were given.
     """
 
     examination: Estimate | None = None
@@ -56,23 +56,23 @@ class Propensities:
 
 
 def known_values(estimate: Estimate, positions: int, what: str) -> Doubles:
-    """[positions] the values for the first positions, all of which must be known.
+    """[positions] the values of the first positions, all of which must be known.
 
     Args:
-        estimate: By position.
-        positions: How many are needed.
-        what: What they are, for the message where one is not known.
+        estimate: The values by position.
+        positions: The number of positions.
+        what: The name of the quantity, for the error message.
     """
     values = estimate.values[:positions]
     unknown = [str(position + 1) for position, value in enumerate(values) if value is None]
     unknown += [str(position + 1) for position in range(len(values), positions)]
     if unknown:
-        raise InputError(f"{what} is needed for {positions} positions, but not known for position {', '.join(unknown)}")
+        raise InputError(f"{what} is needed for {positions} positions, but unknown for position {', '.join(unknown)}")
     return np.array(values, np.float64)
 
 
 def save_propensities(propensities: Propensities, path: Path) -> None:
-    """Write the estimates as JSON; the folder is made if need be."""
+    """Write the estimates as JSON; missing parent folders are created."""
 
     def table(estimate: Estimate) -> dict[str, Any]:
         return {"values": estimate.values, "standard_errors": estimate.standard_errors}
@@ -87,11 +87,11 @@ def save_propensities(propensities: Propensities, path: Path) -> None:
 
 
 def read_propensities(path: Path) -> Propensities:
-    """Read estimates, or values of one's own: `{"examination": [1, 0.9, 0.7], "continuation": [0.7, 0.6, null]}`."""
+    """Read estimates, or given values: `{"examination": [1, 0.9, 0.7], "continuation": [0.7, 0.6, null]}`."""
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
-        expected = "expected examination or continuation by position"
+        expected = "expected a JSON file with examination or continuation by position"
         raise InputError(f"{path}: cannot be read ({error.strerror}); {expected}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from None
@@ -120,12 +120,12 @@ def read_propensities(path: Path) -> Propensities:
 
 
 def _unknown_keys(where: str, content: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
-    """A line for each key that is not known."""
+    """A message for each unknown key."""
     return [f"unknown key '{where}{key}'; known: {', '.join(known)}" for key in content if key not in known]
 
 
 def _read_estimate(name: str, content: Any, greatest: float, problems: list[str]) -> Estimate:
-    """The values by position, with their standard errors where there are some; what is wrong goes to `problems`."""
+    """The values by position and their standard errors, if any; adds errors to `problems`."""
     table = content if isinstance(content, dict) else {"values": content}
     problems += _unknown_keys(f"{name}.", table, ("values", "standard_errors"))
     values = _read_numbers(name, table.get("values"), greatest, problems)

@@ -1,6 +1,6 @@
 """Examination and continuation by position, estimated from lists in random order (result randomisation, appendix A).
 
-In random order the documents at every position are equally attractive on average, so that differences in clicks are due
+In random order, the documents at all positions are equally attractive on average, so that differences in clicks are due
 to examination. These estimates are unrelated to `logging_propensity`, the logging policy's probability of placing a
 document.
 """
@@ -17,10 +17,10 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import require_sessions
 from cuolr.types import Bools, Doubles, Ints
 
-# The lists of a randomised log, in parts; it is read twice.
+# Returns the lists of a randomised log, block by block; called twice.
 Blocks: TypeAlias = Callable[[], Iterable[ClickLog]]
 
-# Bins of the probability of a later click: far finer than its estimate.
+# Number of bins of the probability of a later click; much finer than its standard error.
 BINS = 4_096
 
 
@@ -28,22 +28,22 @@ def estimate_propensities(blocks: Blocks) -> Propensities:
     """Estimate from lists in random order, table "Details for IPW and CM-IPW" of appendix A.
 
     examination         θ_k = Σ C_k / Σ C_1.
-    continuation/paper  λ_k = 1 − |{s ∈ S_k: no click after k}| / |S_k|, S_k the sessions with a click at k. It counts
-                        who went on and clicked nothing more as who stopped, so it is too small.
-    continuation/mle    The λ_k under which what follows the clicks at k is most likely, in the dependent click model:
-                        Π_{s ∈ S_k with a later click} λ_k · Π_{s ∈ S_k without} (1 − λ_k·q_s), where q_s, the chance of
-                        a later click for who goes on, is 1 − Π_{i>k} (1 − α(d_i)). The attractiveness α(d) is the share
-                        of clicks where d was certainly examined: up to its list's first click. Positions up to a
-                        *later* click were examined as well, but this is known only because one of them was clicked,
-                        which would bias the share.
+    continuation/paper  λ_k = 1 − |{s ∈ S_k: no click after k}| / |S_k|, S_k the sessions with a click at k. Biased
+                        downwards: users who continued without another click are counted as having stopped.
+    continuation/mle    The maximum likelihood estimate in the dependent click model: λ_k maximises
+                        Π_{s ∈ S_k with a later click} λ_k · Π_{s ∈ S_k without} (1 − λ_k·q_s), where q_s, the
+                        probability of a later click given continuation, is 1 − Π_{i>k} (1 − α(d_i)). The attractiveness
+                        α(d) is the click rate of d where it was certainly examined: up to its list's first click.
+                        Positions up to a *later* click were examined as well, but this is known only because one of
+                        them was clicked, which would bias the rate.
 
-    λ of the last position cannot be known from lists that end there.
+    λ of the last position cannot be estimated from lists that end there.
 
-    Deviation: the paper prints θ_k upside down. Where lists are of different length, sums are over the sessions that
-    show something at k, or, for λ_k, after k: the others say nothing about it.
+    Deviation: the paper prints the inverse of θ_k. If lists differ in length, sums are over the sessions that show a
+    document at k, or, for λ_k, after k: the others carry no information about it.
 
     Args:
-        blocks: Raw sessions, all over the same candidates; they need not fit into memory.
+        blocks: Returns raw sessions, all over the same candidates; they need not fit into memory.
     """
     counts = _Counts.of(blocks)
     chances = _chances_of_a_later_click(blocks, counts.attractiveness())
@@ -56,14 +56,14 @@ def estimate_propensities(blocks: Blocks) -> Propensities:
 
 @dataclass
 class _Counts:
-    """Sums over sessions: by position [K], and of each document [n_documents].
+    """Sums over sessions: by position [K], and by document [n_documents].
 
     Attributes:
         lists: Number of sessions.
         clicks: Clicks at k.
-        first: Clicks at position 1 of the sessions that show something at k.
-        both: Sessions with a click at 1 and at k.
-        followed: Clicks at k with something shown below.
+        first: Clicks at position 1, in sessions that show a document at k.
+        both: Sessions with clicks at position 1 and at k.
+        followed: Clicks at k with a document shown below.
         later: Clicks at k with a click below.
         examined: Sessions that show the document at or above their first click.
         attracted: Sessions whose first click is on the document.
@@ -105,7 +105,7 @@ class _Counts:
         self.attracted += np.bincount(rows[up_to_first & clicks], minlength=len(self.attracted))
 
     def attractiveness(self) -> Doubles:
-        """[n_documents] the overall mean where a document was never certainly examined."""
+        """[n_documents] α; the overall mean for documents that were never certainly examined."""
         overall = self.attracted.sum() / max(self.examined.sum(), 1)
         return np.where(self.examined > 0, self.attracted / np.maximum(self.examined, 1), overall)
 
@@ -124,7 +124,7 @@ class _Counts:
 
 
 def _chances_of_a_later_click(blocks: Blocks, attractiveness: Doubles) -> Ints:
-    """[K, BINS] the number of sessions whose last click is at k, by q_s, their chance of a later one."""
+    """[K, BINS] the number of sessions whose last click is at k, by q_s, their probability of a later one."""
     skip = (1 - attractiveness).astype(np.float32)
     chances: Ints | None = None
     for log in blocks():
@@ -135,11 +135,11 @@ def _chances_of_a_later_click(blocks: Blocks, attractiveness: Doubles) -> Ints:
         last[:, :-1] &= ~_any_below(clicks)
         session, position = np.nonzero(last)
         skips = np.where(log.where, skip[_rows(log)], np.float32(1))
-        # Down from the end: the chance to skip all that is below.
+        # From the last position up: the probability of skipping all documents below.
         below = np.ones_like(skips)
         np.cumprod(skips[:, :0:-1], axis=1, out=below[:, -2::-1])
         chance = np.minimum(((1 - below[session, position]) * BINS).astype(np.int64), BINS - 1)
-        # Where nothing is shown below, nothing can be learned.
+        # Sessions with no document below carry no information.
         followed = below[session, position] < 1
         chances += np.bincount((position * BINS + chance)[followed], minlength=len(chances))
     assert chances is not None
@@ -147,7 +147,7 @@ def _chances_of_a_later_click(blocks: Blocks, attractiveness: Doubles) -> Ints:
 
 
 def _most_likely_continuation(later: Ints, chances: Ints) -> Estimate:
-    """The root in [0, 1] of d/dλ log-likelihood = later / λ − Σ q / (1 − λq), for each position by itself."""
+    """The root in [0, 1] of d/dλ log-likelihood = later / λ − Σ q / (1 − λq), for each position separately."""
     q = (np.arange(BINS) + 0.5) / BINS
 
     def slope(continuation: float, k: int) -> float:
@@ -171,7 +171,7 @@ def _estimate(values: Doubles, errors: Doubles, known: Bools) -> Estimate:
 
 
 def _rows(log: ClickLog) -> Ints:
-    """[M, K] the row of each shown document; of any where there is none."""
+    """[M, K] the row of each shown document; an arbitrary row where there is none."""
     return log.candidates.offsets[log.query, None] + np.maximum(log.ranking, 0)
 
 

@@ -1,4 +1,4 @@
-"""What learners share that follow the gradient of a loss: batches, the step, and the state to resume from."""
+"""The base class of learners trained by gradient descent: batches, the step, and the state to resume from."""
 
 import copy
 import math
@@ -18,12 +18,12 @@ from cuolr.training.steps import NonFiniteLossError, Steps
 
 
 class GradientLearner(Learner, Steps):
-    """Learns from batches of lists by steps of Adam, which is made once and keeps its moments.
+    """Learns from batches of lists with Adam. One optimiser is kept for the whole run.
 
     Attributes:
-        networks: All that is learned, and target networks, which follow by themselves.
-        max_gradient_norm: The gradient of each network is clipped to this norm; None = it is not clipped.
-        max_unshown: How many of a query's unshown documents come with each list, at most.
+        networks: All networks: the trained ones and the target networks.
+        max_gradient_norm: Norm to which the gradient of each network is clipped; None = no clipping.
+        max_unshown: Maximum number of a query's unshown documents that are added to each list.
     """
 
     data_parallel = True
@@ -32,30 +32,30 @@ class GradientLearner(Learner, Steps):
     max_unshown: int = 0
 
     def fit(self, task: FitTask) -> RankingPolicy:
-        """Build the networks, cut the log into batches, and run the loop."""
+        """Build the networks, divide the log into batches, and run the training loop."""
         lists = self.weighted_lists(task)
         self.build(task.log.candidates.n_features, task.log.k, task.config.seed, task.normaliser)
         self.learn_from(*task.batches(lists, self.max_unshown))
         return task.loop.run(self)
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
-        """The lists to learn from; a learner that corrects for bias weights their clicks here."""
+        """The lists to train on; a learner that corrects for bias weights their clicks here."""
         return WeightedLists.of(task.log)
 
     @abstractmethod
     def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        """Make new networks.
+        """Create the networks.
 
         Args:
             n_features: F, the number of features of a document.
             k: K, the number of positions of the longest list.
-            seed: Of all that is random; the global random state is left alone.
-            normaliser: How the batches' features are scaled, to be kept with the policy.
+            seed: Seed of the initial weights; the global random state does not change.
+            normaliser: The normaliser that scales the features of the batches, kept in the policy.
         """
 
     @abstractmethod
     def update(self, batch: SessionBatch) -> dict[str, float]:
-        """Make one step on a batch; returns the values to log, by name.
+        """Take one step on a batch; returns the values to log, by name.
 
         Raises:
             NonFiniteLossError: Before anything is changed.
@@ -63,25 +63,25 @@ class GradientLearner(Learner, Steps):
 
     @abstractmethod
     def held_out_scores(self, batch: SessionBatch) -> Tensor:
-        """[B] how well the clicks of each held-out list are explained, higher = better."""
+        """[B] how well the model explains the clicks on each held-out list, higher = better."""
 
     def learn_from(self, batches: Batches, held_out: Batches | None = None) -> None:
-        """Set what steps are made on, and what `held_out_score` is measured on."""
+        """Set the training batches, and the held-out batches that `held_out_score` uses."""
         self._batches, self._held_out, self._step = batches, held_out, 0
 
     def step(self) -> dict[str, float]:
-        """One step on the next batch, or on this process's part of it."""
+        """Take one step on the next batch, or on this process's part of it."""
         batch = self._batches.at(self._step, distributed.part_of(self._batches.batch_size))
         self._step += 1
         return self.update(batch)
 
     def held_out_score(self) -> float:
-        """The mean over the held-out sessions."""
+        """The mean of `held_out_scores` over the held-out sessions."""
         assert self._held_out is not None, "nothing was held out"
         return self._held_out.mean(self.held_out_scores)
 
     def learn_with(self, networks: Mapping[str, tuple[nn.Module, float]], max_gradient_norm: float | None) -> None:
-        """Set up the networks, each with its learning rate; parameters that need no gradient are left alone."""
+        """Set up the optimiser with the networks, each with its learning rate; frozen parameters stay as they are."""
         self._step = 0
         self.networks = nn.ModuleDict({name: network for name, (network, _) in networks.items()})
         self.max_gradient_norm = max_gradient_norm
@@ -92,12 +92,11 @@ class GradientLearner(Learner, Steps):
         self._optimiser = torch.optim.Adam(groups, foreach=True)
 
     def descend(self, losses: Mapping[str, Tensor], size: Tensor) -> dict[str, float]:
-        """One step down the gradient of the sum of these losses; returns them, and their sum as `loss`.
+        """Take one step down the gradient of the sum of these losses; returns them, and their sum as `loss`.
 
         Args:
-            losses: Means over this process's part of the batch.
-            size: [] the number of items that they are the mean of. The step, and what is returned, is that of the mean
-                over all processes.
+            losses: The losses, each a mean over this process's part of the batch.
+            size: [] the number of items in that mean. The step and the returned values use the mean over all processes.
 
         Raises:
             NonFiniteLossError: Before anything is changed.
@@ -117,7 +116,7 @@ class GradientLearner(Learner, Steps):
         return {"loss": sum(values.values()), **values}
 
     def state(self) -> dict[str, Any]:
-        """The step, networks and optimiser."""
+        """The step number, the networks and the optimiser."""
         networks, optimiser = self.networks.state_dict(), self._optimiser.state_dict()
         return copy.deepcopy({"step": self._step, "networks": networks, "optimiser": optimiser})
 

@@ -1,1 +1,1 @@
-"""Off-policy evaluation: what a click log says of a model, without labels."""
+"""Off-policy evaluation of a model from a click log, without labels."""

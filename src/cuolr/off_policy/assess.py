@@ -21,9 +21,9 @@ from cuolr.policies.policy import RankingPolicy
 from cuolr.training.hold_out import held_out_queries
 from cuolr.types import Ints
 
-# Length of the compared rankings, where none is given and the log's lists are not shorter.
+# Default length of the compared rankings; shorter if the lists of the log are.
 DEFAULT_K = 10
-# Queries by which the share of the logging policy in a score is measured.
+# Number of queries used to measure the share of the logging policy in the score.
 SHARE_QUERIES = 200
 
 
@@ -32,10 +32,10 @@ class EvaluatedQueries:
     """The queries of a log to evaluate a model on.
 
     Attributes:
-        queries: None = all.
-        trained_on: Whether the model was trained on the clicks on them.
+        queries: The queries; None = all.
+        trained_on: Whether the model was trained on their clicks.
         held_out: Whether training held them out.
-        examination: As the model estimated it from this very log; None = it is estimated anew.
+        examination: The examination that the model estimated from this log; None = estimate it now.
     """
 
     queries: Ints | None = None
@@ -44,7 +44,7 @@ class EvaluatedQueries:
     examination: ExaminationModel | None = None
 
 
-# Of a log that is new to the model.
+# For a log that the model was not trained on.
 ALL_QUERIES = EvaluatedQueries()
 
 
@@ -53,15 +53,16 @@ def assess(
 ) -> OffPolicyEvaluation:
     """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks from re-ordering them.
 
-    On the log that the model was trained on, only the queries that training held out are used; where labels validated,
-    none were, and all queries are used with `trained_on_these_queries` set. Training sessions within a larger log are
-    not recognised: leave them out.
+    On the log that the model was trained on, only the queries that training held out are used. If training validated on
+    labels, no queries were held out: all are used, and `trained_on_these_queries` is set. Training sessions within a
+    larger log are not recognised: remove them first.
 
     Args:
         policy: The model.
-        log: Raw, or aggregated, in which case examination by position alone is estimated.
-        k: Length of the rankings that are compared with the log; None = 10, or the length of its lists.
-        provenance: Of the model; None = as it was loaded with it. Without one, the log is new to the model.
+        log: Raw sessions, or an aggregated log, for which examination is estimated by position only.
+        k: Length of the rankings that are compared with the log; None = 10, or the length of its lists if shorter.
+        provenance: Provenance of the model; None = that of the loaded model. If it names no log, the model is taken as
+            not trained on `log`.
     """
     return evaluate_off_policy(
         policy, log, k, _queries_to_evaluate(policy, log, policy.provenance if provenance is None else provenance)
@@ -81,7 +82,7 @@ def evaluate_off_policy(
     if on.queries is not None:
         queries = queries[np.isin(queries, on.queries)]
     if not len(queries):
-        raise InputError("expected at least one query of the log to evaluate on, found none")
+        raise InputError("queries: expected at least one query of the log to evaluate on, found none")
     examination = on.examination or ExaminationModel.fit(counts)
     logged, reordered = clicks_by_query(policy, counts, examination.expected_examinations(counts), queries)
     gain, interval = ratio_interval(reordered - logged, logged)
@@ -104,7 +105,7 @@ def evaluate_off_policy(
 
 
 def _queries_to_evaluate(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any]) -> EvaluatedQueries:
-    """All queries of a log that is new to a model; of its own log those that training held out."""
+    """The queries that training held out if this is the model's training log, otherwise all queries."""
     trained_on = provenance.get("log", {}).get("clicks_sha256")
     if trained_on is None or trained_on != digest_of_clicks(log):
         return ALL_QUERIES

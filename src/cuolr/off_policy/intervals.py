@@ -9,14 +9,14 @@ CONFIDENCE = 0.95
 
 
 def ratio_interval(numerator: Doubles, denominator: Doubles) -> tuple[float, tuple[float, float]]:
-    """Σ numerator / Σ denominator with its interval at `CONFIDENCE`; infinite where the queries are too few.
+    """Σ numerator / Σ denominator with its confidence interval; infinite if there are too few queries.
 
-    The variance of the ratio is that of the delta method. Queries with large denominators count for more, so there are
-    (Σ y)² / Σ y² effective queries, and Student's t has that many degrees of freedom, less one.
+    The variance of the ratio is from the delta method. Queries with large denominators have more influence, so there
+    are (Σ y)² / Σ y² effective queries, and Student's t has one degree of freedom less than that.
 
     Args:
-        numerator: [number of queries].
-        denominator: [number of queries] y, not negative.
+        numerator: [number of queries] the numerator of each query.
+        denominator: [number of queries] y, non-negative.
     """
     total = float(denominator.sum())
     if total <= 0:

@@ -1,4 +1,4 @@
-"""How far a model's rankings, and its scores, are from the logging policy's."""
+"""How much a model's rankings and scores agree with the logging policy."""
 
 import numpy as np
 
@@ -12,14 +12,14 @@ def overlap_with_log(policy: RankingPolicy, lists: ClickLog, queries: Ints, k: i
     """How much of a policy's top k the log shows.
 
     Args:
-        policy: To be compared with the log.
-        lists: Of the log, raw or aggregated.
-        queries: The queries to rank, each of which the log shows.
+        policy: The policy to compare with the log.
+        lists: The log, raw or aggregated.
+        queries: The queries to rank, each with sessions in the log.
         k: Length of the rankings.
 
     Returns:
-        never_shown: Share of the ranked documents that no session of their query was shown.
-        overlap: Share of the sessions of its query that were shown a ranked document, on average.
+        never_shown: Share of the ranked documents that the log never shows for their query.
+        overlap: Share of their query's sessions that show a ranked document, averaged over ranked documents.
     """
     candidates = lists.candidates
     row, _ = np.nonzero(lists.where)
@@ -34,7 +34,7 @@ def overlap_with_log(policy: RankingPolicy, lists: ClickLog, queries: Ints, k: i
 
 
 def logging_policy_member(policy: RankingPolicy) -> EnsemblePolicy | None:
-    """The members of an ensemble that model the logging policy, as one ranker."""
+    """The members of an ensemble that model the logging policy, as one ranker; None if there are none."""
     if not isinstance(policy, EnsemblePolicy) or not policy.logging_policy_members:
         return None
     members = [policy.members[i] for i in policy.logging_policy_members]
@@ -42,7 +42,7 @@ def logging_policy_member(policy: RankingPolicy) -> EnsemblePolicy | None:
 
 
 def logging_policy_share(policy: RankingPolicy, candidates: Candidates) -> float | None:
-    """The share of an ensemble's score that comes from its logging-policy members, by standard deviations."""
+    """The logging-policy members' share of an ensemble's score, in standard deviations; None if there are none."""
     if not isinstance(policy, EnsemblePolicy) or not policy.logging_policy_members:
         return None
     scores = np.zeros((2, candidates.n_documents))

@@ -1,4 +1,4 @@
-"""The result of an off-policy evaluation, and what it recommends: ship, test or keep."""
+"""The result of an off-policy evaluation, with its recommendation: ship, test or keep."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -8,35 +8,35 @@ import numpy as np
 
 Recommendation = Literal["ship", "test", "keep"]
 
-# Share of a model's top documents that may never have been shown, for a model to be shipped without a test.
+# Maximum share of never-shown documents in the top k of a model that is shipped without a test.
 MAX_NEVER_SHOWN = 0.2
-# With fewer queries the logging policy is kept.
+# With fewer queries, the recommendation is to keep the logging policy.
 MIN_QUERIES = 30
-# The lower end of the interval of the gain must be above this.
+# The lower end of the gain's interval must be above this.
 MIN_GAIN = 0.001
 
 
 @dataclass(frozen=True)
 class OffPolicyEvaluation:
-    """How a model differs from the logging policy, and whether the clicks of the log support it.
+    """How a model differs from the logging policy, and whether the logged clicks support it.
 
     Attributes:
         queries: Number of queries of the log that the model was evaluated on.
-        k: Length of the rankings by which `never_shown` and `overlap` are counted.
+        k: Length of the rankings for `never_shown` and `overlap`.
         trained_on_these_queries: Whether the model was trained on the clicks on these queries; its gain is then
             overestimated.
         never_shown: Share of the model's top k that the log never shows for their query.
-        overlap: Share of the model's top k that a session of the log was shown; mean over queries.
-        gain: Clicks on the logged lists, re-ordered by the model, relative to the logged order: .05 = 5 % more.
-        interval: 95 % interval of the gain; infinite where it cannot be estimated.
-        logging_policy_share: Share of the model's score that comes from a model of the logging policy; None = it has no
-            such member.
+        overlap: Share of the model's top k that a session of the log shows, on average.
+        gain: Relative change in clicks when the model re-orders the logged lists: 0.05 = 5 % more clicks.
+        interval: 95 % confidence interval of the gain; infinite if it cannot be estimated.
+        logging_policy_share: Share of the model's score that comes from a model of the logging policy; None = the model
+            has no such member.
         logging_policy_overlap: Overlap of that member: how well it reproduces the logging policy.
         identifiable: Whether enough clicks are on documents shown at several positions to separate position bias from
             relevance. Otherwise the gain relies on the logging policy's score.
         held_out: Whether the queries are those that training held out.
-        examination: [K][K + 1] the examination that the gain is estimated with, by position and last click above,
-            relative to position 1; None where the log has no such session.
+        examination: [K][K + 1] the examination used to estimate the gain, by position and last click above, relative to
+            position 1; None where not observed in the log.
     """
 
     queries: int
@@ -54,23 +54,23 @@ class OffPolicyEvaluation:
 
     @property
     def recommendation(self) -> Recommendation:
-        """Ship the model, test it with a part of the traffic, or keep the logging policy."""
+        """Ship the model, test it on part of the traffic, or keep the logging policy."""
         if self.queries < MIN_QUERIES or not self.interval[0] > MIN_GAIN:
             return "keep"
         return "test" if self._doubts else "ship"
 
     @property
     def reason(self) -> str:
-        """Of the recommendation, in one line."""
+        """The reason for the recommendation, in one line."""
         if not np.isfinite(self.interval[0]):
             return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
         gain = f"{self.gain:+.1%} clicks on shown documents (95 % interval {self.interval_text})"
         if self.queries < MIN_QUERIES:
-            return f"{gain}, but from {self.queries:,} queries only; at least {MIN_QUERIES} are needed"
+            return f"{gain}, but from only {self.queries:,} queries; at least {MIN_QUERIES} are needed"
         if self.recommendation == "keep":
             return f"{gain}: no evidence that the model is better than the logging policy"
         if self._doubts:
-            return f"{gain}, but {', and '.join(self._doubts)}: test it with a part of the traffic"
+            return f"{gain}, but {', and '.join(self._doubts)}: test it on part of the traffic"
         return f"{gain}, and the log shows nearly all of its top {self.k}"
 
     @property
@@ -87,12 +87,12 @@ class OffPolicyEvaluation:
 
     @property
     def interval_text(self) -> str:
-        """The interval in percent."""
+        """The interval in percent, as text."""
         low, high = self.interval
         return f"{low:+.1%} to {high:+.1%}" if np.isfinite(low) else "unknown"
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; the ends of an infinite interval are None."""
+        """The evaluation as JSON values; the ends of an infinite interval are None."""
         return {
             **dataclasses.asdict(self),
             "interval": [end if np.isfinite(end) else None for end in self.interval],

@@ -1,8 +1,8 @@
-"""An estimator of clicks: each logged list, re-ordered by the model, under the estimated examination.
+"""Estimates the clicks on each logged list, re-ordered by the model, under the estimated examination.
 
 A document at position k gets e_k · α̂ clicks per session: e_k the mean expected examinations of position k in the log,
-and α̂ its examination-corrected click rate. The documents of a list do not change, so that no click rate of a document
-that was never shown is needed.
+and α̂ its examination-corrected click rate. Each list keeps its documents, so no click rates of documents that were
+never shown are needed.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.types import Candidates, Doubles, Ints
 
-# Lists that a policy which does not score documents one by one ranks together.
+# Number of lists that are ranked at a time, by policies that do not score documents independently.
 LISTS_AT_A_TIME = 4_096
 
 
@@ -26,8 +26,8 @@ def clicks_by_query(
 
     Args:
         policy: The model.
-        counts: Of the log.
-        expected_examinations: [L, K] of each shown document.
+        counts: The counts of the log.
+        expected_examinations: [L, K] the exposure of each shown document.
         queries: The queries to estimate, ascending.
 
     Returns:
@@ -42,7 +42,7 @@ def clicks_by_query(
     row[queries] = np.arange(len(queries))
     lists = lists.select(np.flatnonzero(row[lists.query] >= 0))
     documents = lists.documents
-    positions = np.argsort(~lists.where, axis=1, kind="stable")  # the filled ones, from the top
+    positions = np.argsort(~lists.where, axis=1, kind="stable")  # filled positions first, from the top
     filled = np.take_along_axis(lists.where, positions, axis=1)
 
     def clicks(order: Ints) -> Doubles:
@@ -67,21 +67,21 @@ def _attractiveness(counts: ClickCounts, expected_examinations: Doubles) -> Doub
 
 
 def model_order(policy: RankingPolicy, lists: ClickLog, queries: Ints, positions: Ints) -> Ints:
-    """[L, K] the positions of each list in the order in which the model would rank the documents shown there.
+    """[L, K] the positions of each list, in the order in which the model ranks the documents shown there.
 
     Args:
         policy: The model.
         lists: L lists.
-        queries: Of these lists.
+        queries: The queries of these lists.
         positions: [L, K] the filled positions of each list from the top, then the others.
     """
     candidates = lists.candidates
-    if isinstance(policy, ScoringPolicy):  # a document has one score, whatever the list
+    if isinstance(policy, ScoringPolicy):  # the score of a document does not depend on the list
         scores = np.zeros(candidates.n_documents)
         scores[candidates.rows_of(queries)] = policy.score(candidates.select(queries))
         return np.argsort(np.where(lists.where, -scores[lists.documents], np.inf), axis=1, kind="stable")
     if isinstance(policy, SequentialPolicy) and policy.normaliser.kind == "query-min-max":
-        # Scaled by all candidates of a query, not by the documents of one list.
+        # Features are scaled by all candidates of a query, not by the documents of one list.
         scaled = policy.normaliser.apply(policy.normaliser.as_fitted(candidates, policy.n_features))
         policy, lists = policy.of_scaled(), replace(lists, candidates=scaled)
     order = positions.copy()
@@ -94,7 +94,7 @@ def model_order(policy: RankingPolicy, lists: ClickLog, queries: Ints, positions
 
 
 def _lists_as_queries(lists: ClickLog) -> Candidates:
-    """A query for each list, with the documents that it shows as its candidates."""
+    """One query per list, with the shown documents as candidates."""
     candidates, where = lists.candidates, lists.where
     return Candidates(
         candidates.features[lists.documents[where]],

@@ -32,6 +32,8 @@ def test_it_learns_saves_and_resumes(tmp_path: Path, position_bias: bool) -> Non
     learner, resumed = (RankerSteps(xgboost.ranker(documents, 0, no_scaling()), None) for _ in range(2))
     for _ in range(6):
         learner.step()
+    with pytest.raises(AssertionError, match="trees cannot be removed"):
+        learner.load_state({"trees": 4})
     resumed.load_state({"trees": 4})
     for _ in range(2):
         resumed.step()

@@ -81,7 +81,7 @@ def test_examination_in_the_log_is_used_where_there_is_no_file() -> None:
 
 def test_a_log_in_which_nobody_looks_at_the_first_position_is_refused() -> None:
     log = replace(random_log(candidates_of(4), sessions=5, k=4), examination=np.zeros((5, 4), np.uint8))
-    with pytest.raises(InputError, match="examination of position 1 is 0, but ipw takes the others relative to it"):
+    with pytest.raises(InputError, match="examination of position 1 is 0; it must be above 0"):
         prepare(log)
 
 
@@ -109,11 +109,11 @@ def test_without_a_file_and_without_examination_it_says_how_to_get_one() -> None
 @pytest.mark.parametrize(
     ("propensities", "problem"),
     [
-        (Propensities(continuation={"given": Estimate((0.5, 0.5))}), "expected 'examination', found none"),
+        (Propensities(continuation={"given": Estimate((0.5, 0.5))}), "ipw needs 'examination', found none"),
         (examined(1, 0.5), "examination is needed for 4 positions, but not known for position 3, 4"),
         (examined(1, 0.5, None, 0.1), "not known for position 3"),
         (examined(None, 0.5, 0.2, 0.1), "not known for position 1"),
-        (examined(0, 0.5, 0.2, 0.1), "examination of position 1 is 0, but ipw takes the others relative to it"),
+        (examined(0, 0.5, 0.2, 0.1), "examination of position 1 is 0; it must be above 0"),
     ],
 )
 def test_propensities_that_do_not_say_enough_are_refused(propensities: Propensities, problem: str) -> None:

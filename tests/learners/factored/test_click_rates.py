@@ -58,11 +58,11 @@ def test_of_too_many_documents_the_most_examined_ones_are_kept(monkeypatch: pyte
 
 def test_with_very_many_queries_fewer_documents_are_kept_but_a_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = rates_of()
-    monkeypatch.setattr(f"{MODULE}.MAX_PLACES", 6 * len(whole))
+    monkeypatch.setattr(f"{MODULE}.MAX_TABLE_CELLS", 6 * len(whole))
     part = rates_of()
     assert whole.documents.shape[1] > part.documents.shape[1] == 6
     np.testing.assert_array_equal(part.documents, whole.documents[:, :6])
-    monkeypatch.setattr(f"{MODULE}.MAX_PLACES", 1)
+    monkeypatch.setattr(f"{MODULE}.MAX_TABLE_CELLS", 1)
     assert rates_of().documents.shape[1] == LOG.k
 
 

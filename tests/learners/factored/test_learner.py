@@ -147,6 +147,23 @@ def test_the_held_out_score_is_the_mean_log_likelihood_of_the_corrected_click_ra
     assert steps.held_out_score() == pytest.approx(total / sessions, rel=1e-4)
 
 
+def test_there_is_no_held_out_score_where_nothing_was_held_out() -> None:
+    with pytest.raises(AssertionError, match="nothing was held out"):
+        steps_of(small_log(300, queries=40)).held_out_score()
+
+
+def test_a_loaded_state_has_weights_of_its_own() -> None:
+    """Networks only: their state can be loaded at the same step, with other weights."""
+    log, networks = small_log(300, queries=40), {"learner.rankers.kinds": ["network"]}
+    trained_steps, other = (steps_of(log, settings={**networks, "training.seed": seed}) for seed in (1, 2))
+    for steps in (trained_steps, other):
+        steps.step()
+        steps.members()
+    before = [weight for _, weight in other.members()]
+    other.load_state(trained_steps.state())
+    assert [weight for _, weight in other.members()] != before
+
+
 def test_held_out_queries_are_not_among_those_learned_from() -> None:
     log = small_log(600, queries=40)
     assert not set(steps_of(log, [3, 17]).rates.query) & {3, 17}

@@ -42,6 +42,31 @@ def test_a_step_is_one_more_tree() -> None:
     assert ranker.policy().model.count("Tree=") == 3
 
 
+def test_a_step_without_a_split_adds_no_tree_to_the_count() -> None:
+    lists = QueryGroups(np.ones((40, 1), np.float32), np.tile([1, 0], 20).astype(np.int8), np.full(20, 2))
+    ranker = new_ranker(lists)
+    reported = [ranker.step()["trees"] for _ in range(3)]
+    assert reported[-1] == ranker.policy().model.count("Tree=") < 3
+
+
+def test_a_resumed_ranker_takes_the_steps_that_grew_no_tree_as_well() -> None:
+    lists = QueryGroups(np.ones((40, 1), np.float32), np.tile([1, 0], 20).astype(np.int8), np.full(20, 2))
+    stopped, resumed = new_ranker(lists), new_ranker(lists)
+    for _ in range(3):
+        stopped.step()
+    resumed.load_state(stopped.state())
+    assert resumed.state() == stopped.state()
+
+
+def test_an_earlier_state_is_refused_because_trees_cannot_be_removed() -> None:
+    ranker = new_ranker()
+    ranker.step()
+    earlier = ranker.state()
+    ranker.step()
+    with pytest.raises(AssertionError, match="trees cannot be removed"):
+        ranker.load_state(earlier)
+
+
 def test_later_steps_do_not_change_a_policy() -> None:
     ranker = new_ranker()
     ranker.step()

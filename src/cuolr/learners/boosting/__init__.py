@@ -1,1 +1,1 @@
-"""LambdaMART on clicks."""
+"""LambdaMART trained on clicks."""

@@ -1,4 +1,4 @@
-"""`lightgbm`: LambdaMART on clicks by LightGBM, with optional position bias."""
+"""`lightgbm`: LambdaMART trained on clicks with LightGBM, optionally with its position-bias correction."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -12,11 +12,11 @@ from cuolr.training.base_learner import LEARNERS, SearchSpace
 
 @dataclass(frozen=True)
 class LightGbmConfig(TreeConfig):
-    """Settings of LightGBM, on top of those of `TreeConfig`.
+    """Settings of LightGBM, in addition to those of `TreeConfig`.
 
     Attributes:
-        min_documents_per_leaf: Fewer make no leaf.
-        position_regularisation: How strongly the bias of a position is drawn to 0.
+        min_documents_per_leaf: Minimum number of documents in a leaf.
+        position_regularisation: Strength of the regularisation of the position bias; 0 = none.
     """
 
     min_documents_per_leaf: Annotated[int, Range(1, 1_000_000)] = 50
@@ -27,7 +27,7 @@ class LightGbmConfig(TreeConfig):
 class LightGBM(TreeLearner):
     """LambdaMART with each session as a query and its clicks as grades (Burges 2010).
 
-    With `position_bias`, LightGBM learns a number for each position, which it adds to the scores in training.
+    With `position_bias`, LightGBM learns a bias for each position, which it adds to the scores during training.
     """
 
     Config = LightGbmConfig
@@ -39,7 +39,7 @@ class LightGBM(TreeLearner):
     }
 
     def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> LambdaMartRanker:
-        """LambdaMART on clicks as grades."""
+        """A LambdaMART ranker with clicks as grades."""
         config = self.config
         parameters = {
             "num_leaves": config.leaves,

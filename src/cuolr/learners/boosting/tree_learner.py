@@ -1,4 +1,4 @@
-"""What the learners share that grow trees on a sample of the sessions."""
+"""The base class of learners that grow trees on a sample of the sessions."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -21,14 +21,14 @@ from cuolr.types import Floats, Ints
 
 @dataclass(frozen=True)
 class TreeConfig:
-    """Settings of every learner of trees. A step of training is one more tree.
+    """Settings of every tree learner. A training step grows one tree.
 
     Attributes:
-        leaves: Per tree, at most.
+        leaves: Maximum number of leaves per tree.
         learning_rate: Shrinkage of each tree.
-        position_bias: Whether to correct for the position at which a document was shown.
-        max_documents: Shown documents to learn from, at most; a random sample of the sessions.
-        threads: How many to use.
+        position_bias: Whether to correct for position bias.
+        max_documents: Maximum number of training documents; if exceeded, sessions are subsampled.
+        threads: Number of threads.
     """
 
     leaves: Annotated[int, Range(2, 100_000)] = 31
@@ -43,13 +43,13 @@ class TreeConfig:
 
 @dataclass(frozen=True)
 class ShownDocuments:
-    """The documents of a sample of sessions, one after the other.
+    """The shown documents of a sample of sessions, session after session.
 
     Attributes:
-        features: [n, F] scaled.
+        features: [n, F] the scaled features.
         clicks: [n] 0 or 1.
-        position: [n] from 0.
-        sizes: [number of sessions] documents of each.
+        position: [n] the position of each document, from 0.
+        sizes: [number of sessions] the number of documents of each session.
     """
 
     features: Floats
@@ -59,7 +59,7 @@ class ShownDocuments:
 
     @classmethod
     def of(cls, batches: Iterable[SessionBatch]) -> "ShownDocuments":
-        """All that is shown in these batches; sessions without a document are left out."""
+        """The shown documents of these batches; empty sessions are left out."""
         parts = list(batches)
         where = torch.cat([batch.where for batch in parts])
         sizes = where.sum(dim=1)
@@ -72,25 +72,25 @@ class ShownDocuments:
 
 
 class TreeLearner(Learner):
-    """Draws a sample of the sessions, and grows a tree on it in each step."""
+    """Samples the sessions, and grows one tree on the sample in each step."""
 
     config: TreeConfig
     role = "baseline"
     log_form = "sessions"
 
     def fit(self, task: FitTask) -> RankingPolicy:
-        """Draw the sample, and grow trees step by step."""
+        """Sample the sessions, then grow trees step by step."""
         batches, held_out = task.batches(WeightedLists.of(task.log))
         documents = ShownDocuments.of(sample(batches, self.config.max_documents))
         return task.loop.run(RankerSteps(self.ranker(documents, task.config.seed, task.normaliser), held_out))
 
     @abstractmethod
     def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> BaseRanker:
-        """A ranker without a tree, to be grown on these documents."""
+        """A ranker without trees, to be trained on these documents."""
 
 
 def sample(batches: Batches, max_documents: int) -> Iterator[SessionBatch]:
-    """Batches of different sessions, in random order, with so many shown documents together at most."""
+    """Batches of distinct sessions in random order, with at most `max_documents` shown documents in total."""
     sessions, documents = len(batches), 0
     for step in range(-(-sessions // batches.batch_size)):
         batch = batches.at(step)

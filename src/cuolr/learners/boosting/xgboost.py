@@ -1,4 +1,4 @@
-"""`xgboost`: LambdaMART on clicks by XGBoost; needs the extra `cuolr[xgboost]`."""
+"""`xgboost`: LambdaMART trained on clicks with XGBoost; needs the extra `cuolr[xgboost]`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from cuolr.types import Doubles, Floats
 
 @dataclass(frozen=True)
 class XGBoostConfig(TreeConfig):
-    """Settings of XGBoost, on top of those of `TreeConfig`.
+    """Settings of XGBoost, in addition to those of `TreeConfig`.
 
     Attributes:
-        min_leaf_weight: Least sum of second derivatives in a leaf.
+        min_leaf_weight: Minimum sum of second derivatives in a leaf (`min_child_weight` of XGBoost).
     """
 
     position_bias: bool = True
@@ -31,15 +31,15 @@ class XGBoostConfig(TreeConfig):
 class XGBoost(TreeLearner):
     """LambdaMART with each session as a query and its clicks as grades.
 
-    With `position_bias`, the weights of pairs are divided by the bias of both positions, learned as it goes
-    (`lambdarank_unbiased`; Hu et al. 2019, "Unbiased LambdaMART").
+    With `position_bias`, the weight of a pair is divided by the biases of both positions, which are learned along with
+    the trees (`lambdarank_unbiased`; Hu et al. 2019, "Unbiased LambdaMART").
     """
 
     Config = XGBoostConfig
     config: XGBoostConfig
 
     def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> "XGBoostRanker":
-        """LambdaMART on clicks as grades. XGBoost takes positions from the order of the documents."""
+        """A LambdaMART ranker with clicks as grades. XGBoost takes positions from the order of the documents."""
         config = self.config
         parameters = {
             "objective": "rank:ndcg",
@@ -59,15 +59,15 @@ class XGBoost(TreeLearner):
 
 
 class XGBoostRanker(BaseRanker):
-    """LambdaMART by XGBoost: a step is one more tree."""
+    """LambdaMART by XGBoost. A step grows one tree."""
 
     def __init__(self, documents: ShownDocuments, parameters: Mapping[str, Any], normaliser: Normaliser) -> None:
-        """A ranker without a tree.
+        """Create a ranker without trees.
 
         Args:
-            documents: What it is fitted to.
-            parameters: Of XGBoost.
-            normaliser: What scaled the features, kept in the policy.
+            documents: The documents to train on.
+            parameters: XGBoost's parameters.
+            normaliser: The normaliser that scaled the features, kept in the policy.
         """
         self._xgboost = load_xgboost()
         self._threads = int(parameters["nthread"])
@@ -78,7 +78,7 @@ class XGBoostRanker(BaseRanker):
         self._booster = self._xgboost.Booster(dict(parameters), [self._documents])
 
     def step(self) -> dict[str, float]:
-        """Grow one more tree; returns how many there are."""
+        """Grow one more tree; returns the number of trees."""
         self._booster.update(self._documents, self._trees)
         return {"trees": self._trees}
 
@@ -87,7 +87,7 @@ class XGBoostRanker(BaseRanker):
         return int(self._booster.num_boosted_rounds())
 
     def score(self, features: Floats) -> Doubles:
-        """[n] the sum over trees."""
+        """[n] the sum of the trees' outputs."""
         scores: Floats = self._booster.predict(self._xgboost.DMatrix(features, nthread=self._threads))
         return scores.astype(np.float64)
 
@@ -96,10 +96,11 @@ class XGBoostRanker(BaseRanker):
         return XGBoostPolicy(bytes(self._booster.save_raw("ubj")), self._threads, self._normaliser)
 
     def state(self) -> dict[str, Any]:
-        """The number of trees: the documents and the seed decide all else."""
+        """The number of trees; everything else is determined by the documents, the parameters and the seed."""
         return {"trees": self._trees}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Grow the trees again."""
+        assert self._trees <= state["trees"], "trees cannot be removed: load an earlier state into a new ranker"
         while self._trees < state["trees"]:
             self.step()

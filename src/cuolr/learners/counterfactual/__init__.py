@@ -1,1 +1,1 @@
-"""Counterfactual learners: a debiasing over a ranker."""
+"""Counterfactual learners: rankers trained on clicks that are corrected for bias."""

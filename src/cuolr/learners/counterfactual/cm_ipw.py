@@ -19,11 +19,11 @@ from cuolr.types import Doubles
 
 @dataclass(frozen=True)
 class CmIpwConfig(NetworkConfig):
-    """Settings of CM-IPW, on top of those of `NetworkConfig`.
+    """Settings of CM-IPW, in addition to those of `NetworkConfig`.
 
     Attributes:
-        estimate: Which of the file's estimates to take, where it has several; see `cuolr.examination.randomised`.
-        max_weight: No click counts more than this.
+        estimate: Estimate of continuation to use, if the propensities have several: mle or paper.
+        max_weight: Upper limit on the weight of a click.
     """
 
     estimate: Literal["mle", "paper"] = "mle"
@@ -32,10 +32,10 @@ class CmIpwConfig(NetworkConfig):
 
 @LEARNERS.register("cm-ipw")
 class CMIPW(DebiasedLearner):
-    """The softmax list loss with each click weighted by 1 / P(E_k = 1 | C_<k), P = Π_{i<k} (1 − C_i (1 − λ_i)).
+    """The list-wise softmax loss with each click weighted by 1 / P(E_k = 1 | C_<k), P = Π_{i<k} (1 − C_i (1 − λ_i)).
 
     Appendix A; Vardasbi et al. 2020, "Cascade model-based propensity estimation for counterfactual learning to rank".
-    In the cascade model nothing above a click is clicked, so all weights are 1 and this is `naive`.
+    In the cascade model there are no clicks above a click, so all weights are 1 and this is `naive`.
     """
 
     Config = CmIpwConfig
@@ -45,17 +45,17 @@ class CMIPW(DebiasedLearner):
     log_form = "sessions"
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
-        """The lists, aggregated once each session's clicks have their weights."""
+        """The lists, aggregated after each session's clicks are weighted."""
         continuation = self.continuation(task.propensities, task.log.k)
         weighted = aggregate(task.log, lambda clicks: click_weights(clicks, continuation, self.config.max_weight))
         return WeightedLists.of(weighted)
 
     def continuation(self, propensities: Propensities | None, k: int) -> Doubles:
-        """[K − 1] λ; that of the last position has nothing to act on."""
+        """[K − 1] λ; the last position has no other below it."""
         if propensities is None:
             raise InputError(
-                "cm-ipw needs the probability to continue after a click: give propensities. `cuolr propensity` "
-                "estimates them from a log in random order, `cuolr simulate --randomised-lists` writes them beside a "
+                "cm-ipw needs the probability of continuing after a click: give propensities. `cuolr propensity` "
+                "estimates them from a log in random order; `cuolr simulate --randomised-lists` saves them with a "
                 "simulated log"
             )
         estimates = propensities.continuation

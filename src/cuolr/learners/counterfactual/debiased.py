@@ -1,4 +1,4 @@
-"""What the learners share that correct clicks for bias first, and then fit a ranker to them."""
+"""The base class of learners that correct clicks for bias, and then train a ranker on them."""
 
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from cuolr.training.batches import WeightedLists
 
 
 class DebiasedLearner(Learner):
-    """Fits a network, by the softmax list loss, to clicks that a subclass has weighted."""
+    """Trains a network with the list-wise softmax loss on clicks weighted by a subclass."""
 
     config: NetworkConfig
     role = "baseline"
@@ -24,7 +24,7 @@ class DebiasedLearner(Learner):
     }
 
     def fit(self, task: FitTask) -> RankingPolicy:
-        """Correct the clicks, then fit the ranker step by step."""
+        """Correct the clicks, then train the ranker step by step."""
         batches, held_out = task.batches(self.weighted_lists(task))
         with seeded(task.config.seed):
             n_features = task.log.candidates.n_features
@@ -32,5 +32,5 @@ class DebiasedLearner(Learner):
         return task.loop.run(RankerSteps(ranker, held_out))
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
-        """The lists with their corrected clicks as targets."""
+        """The lists, with their corrected clicks as targets."""
         return WeightedLists.of(task.log)

@@ -1,4 +1,4 @@
-"""`dla`: dual learning algorithm, which learns ranker and examination together from clicks."""
+"""`dla`: dual learning algorithm, which learns a ranker and examination jointly from clicks."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -18,13 +18,13 @@ from cuolr.training.batches import SessionBatch
 
 @dataclass(frozen=True)
 class DlaConfig(NetworkConfig):
-    """Settings of DLA, on top of those of `NetworkConfig`.
+    """Settings of DLA, in addition to those of `NetworkConfig`.
 
     Attributes:
-        examination_model: A free number for each position (`free`), or a network of the position (`network`), with
-            hidden layers as the ranker's.
-        examination_learning_rate: Of it.
-        max_weight: No click counts more than this, in either loss.
+        examination_model: Model of examination: one logit per position (`free`), or a network on the one-hot position
+            with the ranker's hidden layers (`network`).
+        examination_learning_rate: Learning rate of the examination model.
+        max_weight: Upper limit on the weight of a click, in both losses.
     """
 
     examination_model: Literal["free", "network"] = "free"
@@ -34,10 +34,10 @@ class DlaConfig(NetworkConfig):
 
 @LEARNERS.register("dla")
 class DLA(JointLearner):
-    """Two softmax list losses, each weighted by what the other network says, relative to position 1.
+    """Two list-wise softmax losses, each weighted by the output of the other network, relative to position 1.
 
     With s the scores of the documents and e the logits of the positions: −Σ_k c_k·exp(e_1 − e_k)·log softmax(s)_k for
-    the ranker, and −Σ_k c_k·exp(s_1 − s_k)·log softmax(e)_k for examination. Weights have no gradient.
+    the ranker, and −Σ_k c_k·exp(s_1 − s_k)·log softmax(e)_k for examination. No gradient flows through the weights.
 
     Ai et al. 2018, "Unbiased learning to rank with unbiased propensity estimation".
     """
@@ -52,12 +52,12 @@ class DLA(JointLearner):
     }
 
     def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
-        """The model of examination."""
+        """The examination model."""
         self.examination = FreeLogits(k) if self.config.examination_model == "free" else PositionNetwork(k, self.config)
         return {"examination": (self.examination, self.config.examination_learning_rate)}
 
     def losses(self, batch: SessionBatch) -> dict[str, Tensor]:
-        """Of the ranker, and of examination."""
+        """The loss of the ranker and that of the examination model."""
         scores = self.ranker(batch.features)
         logits = self._logits(batch)
         ranked = batch.clicks * inverse_ratio(logits, self.config.max_weight)
@@ -69,12 +69,12 @@ class DLA(JointLearner):
 
     @torch.no_grad()
     def held_out_scores(self, batch: SessionBatch) -> Tensor:
-        """[B] Σ_k c_k log softmax(s + e)_k: how well both together explain where the clicks are."""
+        """[B] Σ_k c_k log softmax(s + e)_k: how well both models together explain where clicks fall."""
         both = self.ranker(batch.features) + self._logits(batch)
         return (batch.clicks * log_softmax(both, batch.where)).sum(dim=1)
 
     def _logits(self, batch: SessionBatch) -> Tensor:
-        """[B, K] of the positions."""
+        """[B, K] the logits of the positions."""
         logits: Tensor = self.examination()
         return logits[: batch.clicks.shape[1]].expand_as(batch.clicks)
 
@@ -90,25 +90,25 @@ def inverse_ratio(logits: Tensor, max_weight: float) -> Tensor:
 
 
 class FreeLogits(nn.Module):
-    """A free logit for each position, 0 at first."""
+    """One logit per position, initially 0."""
 
     def __init__(self, k: int) -> None:
         super().__init__()
         self.logits = nn.Parameter(torch.zeros(k))
 
     def forward(self) -> Tensor:
-        """[K]."""
+        """[K] the logits."""
         return self.logits
 
 
 class PositionNetwork(nn.Module):
-    """Logits of positions by a network with one input for each position, as in the paper's appendix A."""
+    """Logits of the positions from a network on the one-hot position, as in appendix A of the paper."""
 
     def __init__(self, k: int, config: DlaConfig) -> None:
         super().__init__()
         self.network = DocumentNetwork(k, config.hidden)
 
     def forward(self) -> Tensor:
-        """[K]."""
+        """[K] the logits."""
         logits: Tensor = self.network(torch.eye(self.network.n_features))
         return logits

@@ -18,12 +18,12 @@ from cuolr.types import Doubles
 
 @dataclass(frozen=True)
 class IpwConfig(NetworkConfig):
-    """Settings of IPW, on top of those of `NetworkConfig`.
+    """Settings of IPW, in addition to those of `NetworkConfig`.
 
     Attributes:
-        policy_aware: Weight by the mean examination of the positions at which a document was shown; for logs with
-            stochastic rankings.
-        max_weight: No click counts more than this.
+        policy_aware: Whether to weight by the mean examination over the positions at which a document was shown; for
+            logs with stochastic rankings.
+        max_weight: Upper limit on the weight of a click.
     """
 
     policy_aware: bool = False
@@ -32,10 +32,10 @@ class IpwConfig(NetworkConfig):
 
 @LEARNERS.register("ipw")
 class IPW(DebiasedLearner):
-    """The softmax list loss with each click weighted by w_k = 1 / θ_k, θ_k the examination relative to position 1.
+    """The list-wise softmax loss with each click weighted by 1 / θ_k, θ_k the examination relative to position 1.
 
     Appendix A; Joachims et al. 2017, "Unbiased learning-to-rank with biased feedback". Policy-aware, the weight is
-    1 / Σ_k P(d at k)·θ_k (Oosterhuis and de Rijke 2020), with P(d at k) as often as the log shows it.
+    1 / Σ_k P(d at k)·θ_k (Oosterhuis and de Rijke 2020), with P(d at k) estimated from the log.
     """
 
     Config = IpwConfig
@@ -55,12 +55,12 @@ def relative_examination(log: ClickLog, propensities: Propensities | None) -> Do
     """[K] θ, the examination of each position relative to the first.
 
     Args:
-        log: With the column `examination`, where no propensities are given.
+        log: The log; it needs the column `examination` if no propensities are given.
         propensities: Examination by position.
     """
     if propensities is not None:
         if propensities.examination is None:
-            raise InputError("propensities: expected 'examination', found none; ipw needs it")
+            raise InputError("propensities: ipw needs 'examination', found none")
         values = known_values(propensities.examination, log.k, "propensities: examination")
     elif log.examination is not None:
         shown = log.where * log.count[:, None]
@@ -68,10 +68,12 @@ def relative_examination(log: ClickLog, propensities: Propensities | None) -> Do
     else:
         raise InputError(
             "ipw needs the examination probability of each position: give propensities. `cuolr propensity` estimates "
-            "them from a log in random order, `cuolr simulate --randomised-lists` writes them beside a simulated log"
+            "them from a log in random order; `cuolr simulate --randomised-lists` saves them with a simulated log"
         )
     if not values[0]:
-        raise InputError("propensities: examination of position 1 is 0, but ipw takes the others relative to it")
+        raise InputError(
+            "propensities: the examination of position 1 is 0; it must be above 0, as the others are relative to it"
+        )
     relative: Doubles = values / values[0]
     return relative
 

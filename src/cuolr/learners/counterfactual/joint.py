@@ -1,4 +1,4 @@
-"""What the learners share that learn a ranker and a model of position bias together."""
+"""The base class of learners that learn a ranker and a model of position bias jointly."""
 
 from abc import abstractmethod
 
@@ -14,13 +14,13 @@ from cuolr.training.batches import SessionBatch
 
 
 class JointLearner(GradientLearner):
-    """Learns a network ranker, and the position bias of a subclass, from the losses of the subclass."""
+    """Learns a network ranker jointly with a subclass's model of position bias, from the subclass's losses."""
 
     config: NetworkConfig
     role = "baseline"
 
     def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        """A new ranker, and what a subclass has beside it."""
+        """Create the ranker, and the networks of the subclass."""
         self._normaliser = normaliser
         with seeded(seed):
             self.ranker = DocumentNetwork(n_features, self.config.hidden)
@@ -29,22 +29,22 @@ class JointLearner(GradientLearner):
 
     @abstractmethod
     def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
-        """Make the networks beside the ranker, for lists of `k` positions; each by name, with its learning rate."""
+        """Create the other networks, for lists of `k` positions; returns each by name, with its learning rate."""
 
     @abstractmethod
     def losses(self, batch: SessionBatch) -> dict[str, Tensor]:
-        """What the learner minimises, by name: [B] each."""
+        """The losses to minimise, by name: [B] each."""
 
     def update(self, batch: SessionBatch) -> dict[str, float]:
-        """One step on the mean of the losses over sessions."""
+        """Take one step on the mean of the losses over sessions."""
         losses = {name: (loss * batch.weight).mean() for name, loss in self.losses(batch).items()}
         return self.descend(losses, torch.tensor(len(batch.weight)))
 
     @torch.no_grad()
     def held_out_scores(self, batch: SessionBatch) -> Tensor:
-        """[B] less the losses."""
+        """[B] the negative sum of the losses."""
         return -torch.stack(list(self.losses(batch).values())).sum(dim=0)
 
     def policy(self) -> NetworkPolicy:
-        """The ranker; later steps do not change it."""
+        """A copy of the ranker, which later steps do not change."""
         return NetworkPolicy(self.ranker, self._normaliser).snapshot()

@@ -1,4 +1,4 @@
-"""`naive`: clicks as relevance labels, without any correction."""
+"""`naive`: treats clicks as relevance labels, without bias correction."""
 
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.rankers.network import NetworkConfig
@@ -7,9 +7,9 @@ from cuolr.training.base_learner import LEARNERS
 
 @LEARNERS.register("naive")
 class Naive(DebiasedLearner):
-    """The softmax list loss on clicks as they are: −Σ_k c_k log softmax(s)_k.
+    """The list-wise softmax loss on uncorrected clicks: −Σ_k c_k log softmax(s)_k.
 
-    The loss is linear in clicks, so learning from aggregated lists changes nothing but the cost and the noise.
+    The loss is linear in clicks, so training on aggregated lists changes only the cost and the noise.
     """
 
     Config = NetworkConfig

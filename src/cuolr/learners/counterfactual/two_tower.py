@@ -1,4 +1,4 @@
-"""`two-tower`: additive two-tower model, the logit of a click is a document's score plus a position's bias."""
+"""`two-tower`: additive two-tower model; the logit of a click is the document's score plus the position's bias."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -16,10 +16,10 @@ from cuolr.training.batches import SessionBatch
 
 @dataclass(frozen=True)
 class TwoTowerConfig(NetworkConfig):
-    """Settings of the two towers, on top of those of `NetworkConfig`.
+    """Settings of the two-tower model, in addition to those of `NetworkConfig`.
 
     Attributes:
-        position_learning_rate: Of the positions' numbers.
+        position_learning_rate: Learning rate of the position biases.
     """
 
     position_learning_rate: Annotated[float, Range(0, 1)] = 1e-2
@@ -43,7 +43,7 @@ class TwoTower(JointLearner):
     }
 
     def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
-        """A number for each position, 0 at first."""
+        """The bias of each position, initially 0."""
         self.position = nn.ParameterDict({"logits": torch.zeros(k)})
         return {"position": (self.position, self.config.position_learning_rate)}
 

@@ -1,1 +1,1 @@
-"""`factored`: a ranking by examination-corrected click rates, from a cross-fitted ensemble."""
+"""`factored`: learns to rank by examination-corrected click rates, with a cross-fitted ensemble."""

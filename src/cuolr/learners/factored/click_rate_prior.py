@@ -14,7 +14,7 @@ from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.types import Doubles, Ints
 
 DOCUMENTS_AT_A_TIME = 1 << 15
-# The hidden layers of the network.
+# Sizes of the network's hidden layers.
 HIDDEN = (128, 64)
 # Probabilities are clipped to this distance from 0 and 1, so that one impossible click does not dominate.
 MIN_PROBABILITY = 1e-5
@@ -22,13 +22,13 @@ MIN_PROBABILITY = 1e-5
 
 @dataclass(frozen=True)
 class PriorFit:
-    """How the network is fitted.
+    """Settings of the network's training.
 
     Attributes:
-        steps: Of Adam.
-        learning_rate: Of Adam.
-        batch_size: Lists in a step.
-        seed: Of the network and of the batches.
+        steps: Number of Adam steps.
+        learning_rate: Adam's learning rate.
+        batch_size: Number of lists in a batch.
+        seed: Seed of the initial weights and of the batches.
     """
 
     steps: int
@@ -48,12 +48,12 @@ def fit_click_rate_prior(
     """Maximise Σ c log(χ α) + (n − c) log(1 − χ α) over cells, α = σ(f(x) + β·l), f a network, χ and β known.
 
     Args:
-        counts: Of the log; the first `MAX_POSITIONS` positions are used.
-        shown: Its documents.
-        examination: χ and β.
+        counts: The counts of the log; the first `MAX_POSITIONS` positions are used.
+        shown: The documents shown in the log.
+        examination: The model with χ and β.
         logging_scores: [n + 1] l, the logging policy's score of each shown document, or zeros.
-        lists: The lists to learn from; without one, no step is made.
-        fit: How.
+        lists: The lists to train on; if empty, no steps are taken.
+        fit: Settings of the training.
 
     Returns:
         [n] α of each shown document, times the examination of position 1.
@@ -89,7 +89,7 @@ def fit_click_rate_prior(
 
 
 def _offset(counts: ClickCounts, lists: Ints, logging_scores: Doubles, first: Ints, slope: float) -> Doubles:
-    """[n + 1] the logit where the network starts: β·l, and the mean click rate for the mean document at position 1."""
+    """[n + 1] the network's logit offset: β·l, centred so that the average document at position 1 has the mean rate."""
     impressions, clicks = (counts.by_position(values)[lists, 0] for values in (counts.impressions, counts.clicks))
     rate = (clicks.sum() + 1) / (impressions.sum() + 2)
     mean = float(logging_scores[first] @ impressions / max(impressions.sum(), 1))
@@ -98,7 +98,7 @@ def _offset(counts: ClickCounts, lists: Ints, logging_scores: Doubles, first: In
 
 
 def _log_likelihood(probability: Tensor, impressions: Tensor, clicks: Tensor) -> Tensor:
-    """[] the mean over sessions."""
+    """[] the mean log-likelihood of a session."""
     probability = probability.clamp(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     total = (clicks * probability.log() + (impressions - clicks) * (1 - probability).log()).sum()
     return total / impressions[:, 0].sum().clamp(min=1)

@@ -1,4 +1,4 @@
-"""Stage 2: click rates of each document of a query, corrected for examination."""
+"""Stage 2: the click rate of each document of a query, corrected for examination."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
@@ -12,10 +12,10 @@ from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.types import Bools, Doubles, Floats, Ints
 
-# Of a query that was shown with more documents than this, the most examined ones are kept.
+# For a query with more shown documents than this, only the most examined are kept.
 MAX_DOCUMENTS_OF_A_QUERY = 1_000
-# Queries times documents of a query, at most; with very many queries fewer documents of each are kept.
-MAX_PLACES = 20_000_000
+# Limit on queries × documents per query: with very many queries, fewer documents of each are kept.
+MAX_TABLE_CELLS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class ClickRatesConfig:
 
     Attributes:
         prior_strength: Strength of the prior, in pseudo-examinations.
-        prior_steps: Gradient steps of the network that predicts the prior from features.
-        prior_learning_rate: Of that network.
+        prior_steps: Number of training steps of the network that predicts the prior from features.
+        prior_learning_rate: Learning rate of the network that predicts the prior.
     """
 
     prior_strength: Annotated[float, Range(0, 1e9)] = 30.0
@@ -38,14 +38,14 @@ class ClickRatesConfig:
 
 @dataclass(frozen=True)
 class ClickRates:
-    """R queries with the documents that they were shown with, at most N each, in the order of expected examinations.
+    """R queries and their shown documents (at most N each), by decreasing expected examinations.
 
     Attributes:
-        features: [n + 1, F] of all shown documents, scaled; the last row, for padding, is 0.
+        features: [n + 1, F] the scaled features of all shown documents; the last row, for padding, is 0.
         query: [R] the query of each row, ascending.
-        sessions: [R] of each query.
+        sessions: [R] the number of sessions of each query.
         documents: [R, N] the row in `features` of each document; n where there is none.
-        clicks: [R, N].
+        clicks: [R, N] the number of clicks on each document.
         expected_examinations: [R, N] the exposure; 0 where there is no document.
         rate: [R, N] the corrected click rate α̂, 0 to 1; 0 where there is no document.
     """
@@ -70,10 +70,10 @@ class ClickRates:
         """α̂ = (clicks + m·prior) / (expected examinations + m), pooled over all lists of a query; at most 1.
 
         Args:
-            counts: Of the log.
-            shown: Its documents.
-            expected_examinations: [L, K] of each shown document.
-            prior: [n] the click rate that is assumed before any examination.
+            counts: The counts of the log.
+            shown: The documents shown in the log.
+            expected_examinations: [L, K] the exposure of each shown document.
+            prior: [n] the prior click rate of each shown document.
             prior_strength: m, in pseudo-examinations.
         """
         candidates = counts.lists.candidates
@@ -83,7 +83,7 @@ class ClickRates:
         order = np.lexsort((-exposure, row))
         starts = np.searchsorted(row[order], np.arange(len(queries)))
         place = np.arange(len(order)) - starts[row[order]]
-        width = min(MAX_DOCUMENTS_OF_A_QUERY, max(counts.lists.k, MAX_PLACES // len(queries)))
+        width = min(MAX_DOCUMENTS_OF_A_QUERY, max(counts.lists.k, MAX_TABLE_CELLS // len(queries)))
         order, place = order[place < width], place[place < width]
         row = row[order]
         documents = np.full((len(queries), int(place.max()) + 1), len(shown.rows))
@@ -108,7 +108,7 @@ class ClickRates:
         )
 
     def __len__(self) -> int:
-        """R."""
+        """R, the number of queries."""
         return len(self.query)
 
     @property
@@ -117,7 +117,7 @@ class ClickRates:
         return self.documents < len(self.features) - 1
 
     def select(self, rows: Ints) -> Self:
-        """These queries alone; features are shared."""
+        """The rates of these rows; features are shared."""
         return replace(
             self,
             query=self.query[rows],
@@ -129,7 +129,7 @@ class ClickRates:
         )
 
     def sample(self, max_documents: int, seed: int) -> Self:
-        """All queries, or a random sample with so many documents in all, at most."""
+        """All queries, or a random sample with at most `max_documents` documents in total."""
         documents = self.where.sum(axis=1)
         if documents.sum() <= max_documents:
             return self
@@ -137,7 +137,7 @@ class ClickRates:
         return self.select(np.sort(order[np.cumsum(documents[order]) <= max_documents]))
 
     def targets(self) -> Targets:
-        """The corrected click rates as the targets of rankers; a query's weight is its number of sessions."""
+        """The corrected click rates as targets for rankers; a query's weight is its number of sessions."""
         return Targets(
             features=torch.from_numpy(self.features),
             documents=torch.from_numpy(self.documents),

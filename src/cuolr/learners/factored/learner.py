@@ -1,4 +1,4 @@
-"""`factored`: examination and click rates from the log, then a ranking from the corrected click rates."""
+"""`factored`: learns to rank by examination-corrected click rates, with a cross-fitted ensemble."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,8 +36,8 @@ class ExaminationConfig:
     """Settings of the examination model.
 
     Attributes:
-        estimate: Whether examination is estimated; otherwise every shown document counts as examined.
-        cap_at_first_position: Whether no position is examined more than the first one, before a click.
+        estimate: Whether to estimate examination; otherwise every shown document counts as examined.
+        cap_at_first_position: Whether to cap examination (with no click above) at that of position 1.
     """
 
     estimate: bool = True
@@ -46,15 +46,15 @@ class ExaminationConfig:
 
 @dataclass(frozen=True)
 class FactoredConfig:
-    """Settings of `factored`, by stage. A step of training is one step of each ranker.
+    """Settings of `factored`, by stage. A training step is one step of each ranker.
 
     Attributes:
-        examination: Stage 1.
-        click_rates: Stage 2.
-        rankers: Stage 3.
-        logging_policy: Stage 5.
-        max_documents: Documents to learn from, at most; those of a random sample of the queries.
-        threads: Threads of LightGBM.
+        examination: Settings of stage 1, the examination model.
+        click_rates: Settings of stage 2, the corrected click rates.
+        rankers: Settings of stage 3, the ensemble of rankers.
+        logging_policy: Settings of stage 5, the weight of the logging policy.
+        max_documents: Maximum number of training documents; if exceeded, queries are subsampled.
+        threads: Maximum number of threads of LightGBM.
     """
 
     examination: ExaminationConfig = field(default_factory=ExaminationConfig)
@@ -72,17 +72,23 @@ class FactoredConfig:
 class Factored(Learner):
     """Ranks by attractiveness α, where P(C_k = 1) = χ · α(d_k), with χ and α estimated from the log.
 
-    This is a model-based learner: no click model is given, it has no states, values or Bellman backup, and one order
-    serves all users. It assumes UBM's family of click models (χ depends on the position and the last click above), in
-    which ranking by α is optimal under PBM, CASCADE and DCM (`docs/optimality.md`).
+    This is a model-based learner. The parameters of the click model are not given but estimated; there are no states,
+    value functions or Bellman backups, and all users get the same ranking. It assumes UBM's family of click models (χ
+    depends on the position and the last click above), in which ranking by α is optimal under PBM, CASCADE and DCM
+    (`docs/optimality.md`).
+
+    A model of the logging policy is fitted first, by behaviour cloning. Then:
 
     1. Examination: χ, in UBM's parametrisation, by maximum likelihood.
     2. Corrected click rates: α̂ = (clicks + m·prior) / (expected examinations + m), with a prior from features.
     3. Rankers: a cross-fitted ensemble of networks, linear rankers and LambdaMART, fitted list-wise to α̂.
-    4. Stacking: non-negative weights that best explain the clicks on out-of-fold queries. A model of the logging policy
-       is a member, too.
-    5. Logging-policy floor: shrinkage to the logging policy, whose weight has a minimum that falls with steps and with
-       clicks per query.
+    4. Stacking: non-negative weights that best explain the clicks, from out-of-fold scores. A model of the logging
+       policy is also a member.
+    5. Logging-policy floor: shrinkage to the logging policy, through a lower bound on its weight that falls with steps
+       and with clicks per query.
+
+    Only the rankers and a non-linear model of the logging policy are cross-fitted. χ, its slope β on the logging
+    policy's score, and the prior of the click rates are fitted on all training folds.
     """
 
     Config = FactoredConfig
@@ -96,7 +102,7 @@ class Factored(Learner):
     }
 
     def fit(self, task: FitTask) -> RankingPolicy:
-        """Estimate examination and click rates at once, then fit the rankers step by step."""
+        """Estimate examination and click rates up front, then train the rankers step by step."""
         config, seed = self.config, task.config.seed
         counts = ClickCounts.of(task.log)
         shown = ScaledDocuments.of(counts.lists, task.normaliser)
@@ -125,7 +131,7 @@ class Factored(Learner):
         lists: Ints,
         seed: int,
     ) -> ClickRates:
-        """Stage 2, of all queries; the prior is fitted without the held-out ones."""
+        """Stage 2, for all queries; the prior is not trained on the held-out ones."""
         config = self.config.click_rates
         fit = PriorFit(config.prior_steps, config.prior_learning_rate, self.config.rankers.lists_per_step, seed)
         prior = fit_click_rate_prior(counts, shown, examination, logging_scores, lists, fit)
@@ -134,10 +140,11 @@ class Factored(Learner):
 
 
 class FactoredSteps(Steps):
-    """Stages 3 to 5: a step fits the rankers further; stacking and the floor follow whenever a policy is needed.
+    """Stages 3 to 5: each step trains the rankers; stacking and the floor are computed when a policy is needed.
 
     Attributes:
-        rates: The queries that are learned from.
+        rates: The click rates of the training queries.
+        fold: [R] the fold of each training query.
         ensemble: The rankers.
     """
 
@@ -172,7 +179,7 @@ class FactoredSteps(Steps):
         return values
 
     def members(self) -> list[tuple[ScoringRanker, float]]:
-        """Stages 4 and 5: each ranker with its weight after the steps made."""
+        """Stages 4 and 5: each ranker with its weight, after the steps taken so far."""
         if self._members is None or self._members[0] != self._step:
             clones = self._logging_policy.rankers
             kinds: list[Sequence[ScoringRanker]] = [*self.ensemble.kinds, *([clones] if clones else [])]
@@ -185,7 +192,8 @@ class FactoredSteps(Steps):
 
     @torch.no_grad()
     def held_out_score(self) -> float:
-        """Σ_d α̂_d log softmax(s)_d, mean over held-out queries by their sessions."""
+        """Σ_d α̂_d log softmax(s)_d, session-weighted mean over held-out queries."""
+        assert len(self._held_out), "nothing was held out"
         members, targets = self.members(), self._held_out.targets()
         total = 0.0
         for start in range(0, len(targets), self._batch_size):
@@ -198,7 +206,7 @@ class FactoredSteps(Steps):
         return total / float(targets.weight.sum())
 
     def policy(self) -> EnsemblePolicy:
-        """All rankers, each with its weight."""
+        """The ensemble of all rankers, each with its weight."""
         members = self.members()
         return EnsemblePolicy(
             [ranker.policy() for ranker, _ in members],
@@ -208,16 +216,17 @@ class FactoredSteps(Steps):
         )
 
     def state(self) -> dict[str, Any]:
-        """Of the rankers: the log and the seed decide all else."""
+        """The rankers' state; everything else is determined by the log, the settings and the seed."""
         return {"step": self._step, "rankers": self.ensemble.state()}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from `state`; trees are grown again."""
         self.ensemble.load_state(state["rankers"])
         self._step = state["step"]
+        self._members = None
 
     def _folds(self) -> Ints:
-        """[R] the fold of each query, that of the logging-policy model where that is cross-fitted."""
+        """[R] the fold of each query: the logging-policy model's folds if it is cross-fitted, else random."""
         if self._logging_policy.fold is not None:
             return self._logging_policy.fold[self.rates.query]
         return np.random.default_rng(self._seed).permutation(len(self.rates)) % self._config.rankers.folds

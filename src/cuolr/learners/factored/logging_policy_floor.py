@@ -1,4 +1,8 @@
-"""Stage 5: shrinkage to the logging policy, by a minimum of its weight."""
+"""Stage 5: shrinkage to the logging policy, through a lower bound on its weight.
+
+Clicks compare shown documents with each other. Of a document that was never shown, the log says only that the logging
+policy did not choose it. Only the model of the logging policy knows this.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -9,9 +13,9 @@ from cuolr.config import Range, check_ranges
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.factored.stacking import Stack
 
-# The minimum weight is never above this.
+# Upper limit on the floor.
 MAX_MIN_WEIGHT = 100.0
-# Clicks of a query that count, at most: more clicks on head queries do not make the tail better known.
+# Clicks per query are capped at this: more clicks on head queries do not make the tail better known.
 MAX_CLICKS_OF_A_QUERY = 1_000.0
 
 
@@ -21,9 +25,10 @@ class LoggingPolicyConfig:
 
     Attributes:
         include: Whether a model of the logging policy is a member of the ensemble.
-        min_weight_steps: After this many steps the logging policy weighs at least as much as all rankers fitted to
-            clicks; after twice as many steps, half as much, and so on.
-        min_weight_clicks: Likewise with this many clicks per query.
+        min_weight_steps: Floor on the weight of the logging policy. The floor is this divided by the steps taken,
+            relative to the weight of the click-fitted rankers together.
+        min_weight_clicks: Floor on the weight of the logging policy, likewise: this divided by the clicks per query.
+            The larger floor applies.
     """
 
     include: bool = True
@@ -43,14 +48,11 @@ def min_logging_policy_weight(rates: ClickRates, steps: int, config: LoggingPoli
 
 
 def with_floor(stacked: Stack, min_weight: float) -> Stack:
-    """Raise the weight of the last kind, the logging policy, to a minimum.
-
-    Clicks compare shown documents with each other. Of a document that was never shown, the log says only that the
-    logging policy did not choose it; this is known to the logging-policy model alone.
+    """Raise the weight of the last kind, the logging policy, to the floor.
 
     Args:
-        stacked: The last kind is the logging policy.
-        min_weight: Relative to the standard deviation of the weighted sum of all other kinds.
+        stacked: The stack, with the logging policy as its last kind.
+        min_weight: The floor, relative to the standard deviation of the weighted sum of all other kinds.
     """
     weights, scale, scores = stacked.weights.copy(), stacked.scale, stacked.sample_scores
     from_clicks = np.einsum("k,kp,kpn->n", weights[:-1], scale[:-1], scores[:-1]) / scale.shape[1]

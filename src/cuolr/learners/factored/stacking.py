@@ -1,4 +1,4 @@
-"""Stage 4: non-negative stacking, by the clicks on queries that a ranker was not fitted to."""
+"""Stage 4: non-negative stacking on out-of-fold clicks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.types import Doubles, Floats, Ints
 
-# Documents by which the scores of a ranker are scaled to a standard deviation of 1.
+# Number of sampled documents used to standardise each ranker's scores.
 SCALE_DOCUMENTS = 5_000
-# Differences of scores up to this, relative to their size, are rounding.
+# Score differences up to this, relative to the size of the scores, are rounding.
 ROUNDING = 1e-6
-# Half the inverse variance of the normal prior on the weights.
+# Half the inverse variance of the normal prior on the weights, whose mean is 0.
 PRIOR = 0.5
 
 
@@ -26,9 +26,9 @@ class Stack:
 
     Attributes:
         kinds: For each kind one ranker per fold; one may serve several folds.
-        weights: [kinds] not negative.
+        weights: [kinds] the non-negative weight of each kind.
         scale: [kinds, folds] the inverse standard deviation of each ranker's scores; 0 = it does not discriminate.
-        sample_scores: [kinds, folds, n] the scores of a sample of documents.
+        sample_scores: [kinds, folds, n] each ranker's scores of the sampled documents.
     """
 
     kinds: Sequence[Sequence[ScoringRanker]]
@@ -48,14 +48,16 @@ class Stack:
 def stack(kinds: Sequence[Sequence[ScoringRanker]], rates: ClickRates, fold: Ints, seed: int) -> Stack:
     """Stack rankers by the weights ≥ 0 that best explain where clicks fall (see `conditional_likelihood`).
 
-    Each query is scored by the rankers that were not fitted to its fold; expected examinations are the exposure.
+    Each query is scored by the rankers that were not trained on its fold; the exposure is the expected examinations,
+    which are not cross-fitted. If no ranker explains the clicks, all kinds get the same weight.
 
     Args:
         kinds: For each kind one ranker per fold.
         rates: R queries with their clicks.
         fold: [R] the fold of each query.
-        seed: Of the sample of documents that gives the scale.
+        seed: Seed of the sample of documents that gives the scale.
     """
+    # The all-zero padding row is in the sample, so that the scores of a single document have a scale, too.
     scored = np.append(np.unique(rates.documents[rates.where]), len(rates.features) - 1)
     sample = scored[np.random.default_rng(seed).permutation(len(scored))[:SCALE_DOCUMENTS]]
     scores, scale = _scores_and_scale(kinds, rates.features[sample])
@@ -68,7 +70,7 @@ def _scores_and_scale(kinds: Sequence[Sequence[ScoringRanker]], features: Floats
     """[kinds, folds, n] the scores of documents, and [kinds, folds] the inverse of their standard deviation."""
     scores = np.array([[ranker.score(features) for ranker in kind] for kind in kinds])
     spread, size = scores.std(axis=2), np.abs(scores).max(axis=2)
-    # A ranker that does not discriminate has nothing but rounding errors, which no scale may enlarge.
+    # A ranker that does not discriminate outputs only rounding noise; do not amplify it.
     scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > ROUNDING * size)
     return scores, scale
 
@@ -76,7 +78,7 @@ def _scores_and_scale(kinds: Sequence[Sequence[ScoringRanker]], features: Floats
 def _out_of_fold_scores(
     kinds: Sequence[Sequence[ScoringRanker]], scale: Doubles, rates: ClickRates, fold: Ints
 ) -> Doubles:
-    """[kinds, R, N] of each query by the rankers that were not fitted to it."""
+    """[kinds, R, N] the scaled scores of each query by the rankers that were not trained on it."""
     scores = np.zeros((len(kinds), *rates.where.shape))
     for i in range(scale.shape[1]):
         rows = np.flatnonzero(fold == i)

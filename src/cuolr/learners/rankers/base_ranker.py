@@ -1,4 +1,4 @@
-"""What every ranker does, whatever its targets are made of."""
+"""The interface of rankers that are trained step by step, whatever their targets."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
@@ -11,18 +11,18 @@ class ScoringRanker(Protocol):
     """A member of an ensemble."""
 
     def score(self, features: Floats) -> Doubles:
-        """[n] of scaled documents [n, F], at least one."""
+        """[n] the scores of one or more scaled documents [n, F]."""
 
     def policy(self) -> ScaledScoringPolicy:
-        """As it is now; later steps do not change it."""
+        """The current ranker as a policy, which later steps do not change."""
 
 
 class BaseRanker(ABC):
-    """Fits weighted targets step by step."""
+    """A ranker that is fitted to weighted targets step by step."""
 
     @abstractmethod
     def step(self) -> dict[str, float]:
-        """One more step; returns the values to log, by name.
+        """Take one step; returns the values to log, by name.
 
         Raises:
             NonFiniteLossError: Before anything is changed.
@@ -30,15 +30,15 @@ class BaseRanker(ABC):
 
     @abstractmethod
     def score(self, features: Floats) -> Doubles:
-        """[n] of scaled documents [n, F], at least one."""
+        """[n] the scores of one or more scaled documents [n, F]."""
 
     @abstractmethod
     def policy(self) -> ScaledScoringPolicy:
-        """As it is now; later steps do not change it."""
+        """The current ranker as a policy, which later steps do not change."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """A copy of all that it takes to continue, besides the targets."""
+        """A copy of everything needed to continue, except the targets."""
 
     @abstractmethod
     def load_state(self, state: dict[str, Any]) -> None:

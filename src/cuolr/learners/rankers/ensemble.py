@@ -1,4 +1,4 @@
-"""A cross-fitted ensemble: of each kind of ranker one per fold, fitted to all other folds."""
+"""A cross-fitted ensemble: for each kind, one ranker per fold, trained on all other folds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ class EnsembleConfig:
 
     Attributes:
         kinds: The kinds of rankers: network, linear, lambdamart.
-        folds: Folds of the queries; each ranker is fitted to all folds but one.
-        hidden: The sizes of the hidden layers of a network.
-        learning_rate: Of the networks.
-        linear_learning_rate: Of the linear rankers.
-        max_gradient_norm: Gradients are clipped to this norm; none = not clipped.
-        lists_per_step: Lists in a gradient step of a network or a linear ranker.
-        leaves: Leaves per tree, at most.
+        folds: Number of folds of the queries; each ranker is trained on all folds but one.
+        hidden: Sizes of the hidden layers of a network.
+        learning_rate: Learning rate of the networks.
+        linear_learning_rate: Learning rate of the linear rankers.
+        max_gradient_norm: Norm to which gradients are clipped; none = no clipping.
+        lists_per_step: Number of lists in a gradient step of a network or a linear ranker.
+        leaves: Maximum number of leaves per tree.
         tree_learning_rate: Shrinkage of each tree.
-        min_documents_per_leaf: Documents in a leaf, at least.
-        feature_fraction: Share of the features that a tree may use.
+        min_documents_per_leaf: Minimum number of documents in a leaf.
+        feature_fraction: Fraction of the features that are sampled for each tree.
     """
 
     kinds: tuple[RankerKind, ...] = ("network", "linear", "lambdamart")
@@ -59,23 +59,23 @@ class CrossFittedEnsemble:
     """Rankers by kind and fold. A step is one step of each.
 
     Attributes:
-        kinds: For each kind of ranker one per fold, fitted to the lists of all other folds.
+        kinds: For each kind one ranker per fold, trained on the lists of all other folds.
     """
 
     def __init__(
         self, targets: Targets, fold: Ints, config: EnsembleConfig, seed: int, threads: int, normaliser: Normaliser
     ) -> None:
-        """Rankers that have made no step.
+        """Create rankers that have not taken a step.
 
         Args:
             targets: R lists.
             fold: [R] the fold of each list.
-            config: Settings.
-            seed: Of all that is random.
-            threads: Of LightGBM, at most.
-            normaliser: What scaled the features.
+            config: Settings of the ensemble.
+            seed: Seed of the initial weights, the batches and LightGBM.
+            threads: Maximum number of threads of LightGBM.
+            normaliser: The normaliser that scaled the features.
         """
-        # With one list alone, there is nothing else to fit.
+        # If no other fold has a list, fit to all lists.
         others = [np.flatnonzero(fold != i) for i in range(config.folds)]
         others = [rows if len(rows) else np.arange(len(targets)) for rows in others]
         highest = float(targets.target.max())
@@ -106,7 +106,7 @@ class CrossFittedEnsemble:
         return mean_loss | ({"trees": sum(trees)} if trees else {})
 
     def state(self) -> dict[str, Any]:
-        """Of each ranker, by kind and fold."""
+        """The state of each ranker, by kind and fold."""
         return {f"{k}.{i}": ranker.state() for k, kind in enumerate(self.kinds) for i, ranker in enumerate(kind)}
 
     def load_state(self, state: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from cuolr.learners.rankers.targets import Targets
 from cuolr.policies.lambdamart_policy import RANKING_TREES, LambdaMartPolicy, load_lightgbm
 from cuolr.types import Doubles, Floats, Ints
 
-# Targets become grades, whole numbers from 0 to this, with linear gain.
+# Targets become integer grades from 0 to this, with linear gain.
 LEVELS = 30
 # Documents that are worth one more thread: with fewer, the threads mostly wait for each other.
 DOCUMENTS_PER_THREAD = 50_000
@@ -25,10 +25,10 @@ class QueryGroups:
 
     Attributes:
         features: [n, F] scaled.
-        grades: [n] whole numbers from 0.
-        sizes: [number of lists] documents of each, at least 1.
-        weight: [n] of each document; None = 1.
-        position: [n] from 0, where LightGBM is to learn an offset for each position (its `position` argument).
+        grades: [n] integers from 0.
+        sizes: [number of lists] the number of documents in each list, at least 1.
+        weight: [n] the weight of each document; None = 1.
+        position: [n] the position of each document, from 0; if given, LightGBM learns an offset for each position.
         gain: The gain of each grade; None = 2^grade − 1.
     """
 
@@ -41,11 +41,11 @@ class QueryGroups:
 
     @classmethod
     def of(cls, targets: Targets, highest: float) -> Self:
-        """Targets as grades with linear gain, so that ΔnDCG is proportional to the difference of two targets.
+        """Convert targets to grades with linear gain, so that ΔnDCG is proportional to the difference of two targets.
 
         Args:
-            targets: The lists; those without a document are left out.
-            highest: The target of the highest grade.
+            targets: The lists; empty ones are left out.
+            highest: The target that gets the highest grade.
         """
         where = targets.where
         sizes = where.sum(dim=1)
@@ -59,15 +59,15 @@ class QueryGroups:
 
 
 class LambdaMartRanker(BaseRanker):
-    """LambdaMART (Burges 2010): a step is one more tree."""
+    """LambdaMART (Burges 2010). A step grows one tree, or none where no split is left."""
 
     def __init__(self, lists: QueryGroups, parameters: Mapping[str, Any], normaliser: Normaliser) -> None:
-        """A ranker without a tree.
+        """Create a ranker without trees.
 
         Args:
-            lists: What it is fitted to.
-            parameters: Of LightGBM; `num_threads` is the most that are used.
-            normaliser: What scaled the features, kept in the policy.
+            lists: The lists to train on.
+            parameters: LightGBM's parameters; `num_threads` is an upper limit.
+            normaliser: The normaliser that scaled the features, kept in the policy.
         """
         self._threads = min(int(parameters["num_threads"]), 1 + len(lists.grades) // DOCUMENTS_PER_THREAD)
         self._normaliser = normaliser
@@ -83,16 +83,16 @@ class LambdaMartRanker(BaseRanker):
             params=parameters,
         )
         self._booster = lgb.Booster(parameters, dataset)
-        self._trees = 0
+        self._step = 0
 
     def step(self) -> dict[str, float]:
-        """Grow one more tree; returns how many there are."""
+        """Grow one more tree; returns the number of trees."""
         self._booster.update()
-        self._trees += 1
-        return {"trees": self._trees}
+        self._step += 1
+        return {"trees": self._booster.num_trees()}
 
     def score(self, features: Floats) -> Doubles:
-        """[n] the sum over trees."""
+        """[n] the sum of the trees' outputs."""
         scores: Doubles = self._booster.predict(features, num_threads=self._threads)
         return scores
 
@@ -101,10 +101,12 @@ class LambdaMartRanker(BaseRanker):
         return LambdaMartPolicy(self._booster.model_to_string(), self._threads, self._normaliser)
 
     def state(self) -> dict[str, Any]:
-        """The number of trees: the lists and the seed decide all else."""
-        return {"trees": self._trees}
+        """The number of steps taken; everything else is determined by the lists, the parameters and the seed."""
+        # Not the number of trees: a step without one also advances LightGBM's random state.
+        return {"trees": self._step}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Grow the trees again."""
-        for _ in range(state["trees"] - self._trees):
+        assert self._step <= state["trees"], "trees cannot be removed: load an earlier state into a new ranker"
+        for _ in range(state["trees"] - self._step):
             self.step()

@@ -1,4 +1,4 @@
-"""A linear ranker, fitted by the softmax list loss."""
+"""A linear ranker, trained with the list-wise softmax loss."""
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
@@ -6,7 +6,7 @@ from cuolr.learners.rankers.targets import BatchOf
 
 
 class LinearRanker(NetworkRanker):
-    """A network without hidden layers: s = w · x + b, of which b does not change a ranking."""
+    """A network without hidden layers: s = w · x + b, where b does not affect the ranking."""
 
     def __init__(
         self,

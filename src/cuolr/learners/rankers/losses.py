@@ -1,4 +1,4 @@
-"""The list-wise loss of the gradient rankers."""
+"""The list-wise loss of rankers trained by gradient descent."""
 
 from torch import Tensor
 
@@ -8,7 +8,7 @@ from cuolr.networks.masked import log_softmax
 def softmax_loss(scores: Tensor, target: Tensor, where: Tensor) -> Tensor:
     """−Σ_k y_k log softmax(s)_k over the documents of each list (ListNet's top-1 cross-entropy, not normalised).
 
-    A list is not divided by the sum of its targets, so the loss is linear in them: the mean over sessions with the same
+    Targets are not normalised to sum to 1, so the loss is linear in them: the mean loss over sessions with the same
     list is the loss of their mean (weighted) clicks.
 
     >>> import torch
@@ -18,11 +18,11 @@ def softmax_loss(scores: Tensor, target: Tensor, where: Tensor) -> Tensor:
     tensor([0.6931])
 
     Args:
-        scores: [B, K].
+        scores: [B, K] s.
         target: [B, K] y, such as clicks or weighted clicks; 0 where there is no document.
         where: [B, K] true = a document.
 
     Returns:
-        [B].
+        [B] the loss of each list.
     """
     return -(target * log_softmax(scores, where)).sum(dim=1)

@@ -1,4 +1,4 @@
-"""A network that scores each document by itself, fitted by the softmax list loss."""
+"""A network that scores each document independently, trained with the list-wise softmax loss."""
 
 import copy
 import math
@@ -25,9 +25,9 @@ class NetworkConfig:
     """Settings of a network ranker.
 
     Attributes:
-        hidden: The sizes of the hidden layers.
-        learning_rate: Of Adam.
-        max_gradient_norm: The gradient is clipped to this norm; none = not clipped.
+        hidden: Sizes of the hidden layers of the ranker.
+        learning_rate: Learning rate of the ranker.
+        max_gradient_norm: Norm to which gradients are clipped; none = no clipping.
     """
 
     hidden: tuple[Annotated[int, Range(1)], ...] = (256, 256)
@@ -42,20 +42,20 @@ class NetworkRanker(BaseRanker):
     """Minimises the mean of −Σ_k y_k log softmax(s)_k over weighted lists, by Adam.
 
     Batches are drawn from a table of targets (`TargetSampler`) or come from a log (`training.batches`). Processes that
-    share a batch make the same step: that of one process with the whole batch.
+    share a batch all take the same step: that of one process with the whole batch.
 
     Attributes:
-        network: Scores scaled documents.
+        network: The network that scores scaled documents.
     """
 
     def __init__(self, n_features: int, config: NetworkConfig, normaliser: Normaliser, batch_of: BatchOf) -> None:
-        """A ranker with random weights, from torch's current random state.
+        """Create a ranker with random weights, from torch's current random state.
 
         Args:
-            n_features: F.
-            config: Settings.
-            normaliser: What scaled the features, kept in the policy.
-            batch_of: Gives the batch of each step.
+            n_features: F, the number of features of a document.
+            config: Settings of the ranker.
+            normaliser: The normaliser that scaled the features, kept in the policy.
+            batch_of: Returns the batch of each step.
         """
         self.network = DocumentNetwork(n_features, config.hidden)
         self._optimiser = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate, foreach=True)
@@ -65,13 +65,13 @@ class NetworkRanker(BaseRanker):
         self._step = 0
 
     def step(self) -> dict[str, float]:
-        """A gradient step on the next batch; returns its loss."""
+        """Take a gradient step on the next batch; returns its loss."""
         loss = self.descend(self._batch_of(self._step))
         self._step += 1
         return {"loss": loss}
 
     def descend(self, batch: TargetBatch) -> float:
-        """A gradient step on a batch, or on this process's part of it; returns the mean loss of the whole batch."""
+        """Take a gradient step on a batch, or this process's part of it; returns the mean loss of the whole batch."""
         losses = softmax_loss(self.network(batch.features), batch.target, batch.where)
         loss = (losses * batch.weight).mean()
         share = distributed.share(torch.tensor(float(len(batch.weight))))
@@ -93,11 +93,11 @@ class NetworkRanker(BaseRanker):
         return scores
 
     def policy(self) -> NetworkPolicy:
-        """The network."""
+        """A copy of the network, as a policy."""
         return NetworkPolicy(self.network, self._normaliser).snapshot()
 
     def state(self) -> dict[str, Any]:
-        """Network, optimiser, and the number of steps made."""
+        """The network, the optimiser, and the number of steps taken."""
         networks = {"network": self.network.state_dict(), "optimiser": self._optimiser.state_dict()}
         return {"step": self._step, **copy.deepcopy(networks)}
 

@@ -1,4 +1,4 @@
-"""A ranker under the training loop."""
+"""Trains a ranker in the training loop."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ from cuolr.training.steps import Steps
 
 
 class RankerSteps(Steps):
-    """Fits a ranker step by step, and validates it by the softmax loss on held-out lists.
+    """Trains a ranker step by step, and validates it by the softmax loss on held-out lists.
 
     Attributes:
-        ranker: What is fitted.
+        ranker: The ranker to train.
     """
 
     def __init__(self, ranker: BaseRanker, held_out: Batches | None) -> None:
@@ -24,7 +24,7 @@ class RankerSteps(Steps):
         self._held_out = held_out
 
     def step(self) -> dict[str, float]:
-        """One step of the ranker."""
+        """Take one step of the ranker."""
         return self.ranker.step()
 
     def held_out_score(self) -> float:
@@ -33,7 +33,7 @@ class RankerSteps(Steps):
         return self._held_out.mean(self.held_out_scores)
 
     def held_out_scores(self, batch: SessionBatch) -> Tensor:
-        """[B] Σ_k c_k log softmax(s)_k."""
+        """[B] Σ_k c_k log softmax(s)_k of each list."""
         scores = torch.zeros(batch.where.shape)
         if batch.where.any():
             scored = self.ranker.score(batch.features[batch.where].numpy())
@@ -41,11 +41,11 @@ class RankerSteps(Steps):
         return -softmax_loss(scores, batch.clicks, batch.where)
 
     def policy(self) -> ScaledScoringPolicy:
-        """Of the ranker."""
+        """The policy of the ranker."""
         return self.ranker.policy()
 
     def state(self) -> dict[str, Any]:
-        """Of the ranker."""
+        """The state of the ranker."""
         return self.ranker.state()
 
     def load_state(self, state: dict[str, Any]) -> None:

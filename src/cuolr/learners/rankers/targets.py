@@ -1,4 +1,4 @@
-"""Weighted list-wise targets: what a ranker fits."""
+"""Weighted list-wise targets, to which rankers are fitted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ class TargetBatch:
     """B lists with the features of their documents.
 
     Attributes:
-        features: [B, N, F] scaled.
-        target: [B, N] higher = better; 0 where there is no document.
+        features: [B, N, F] the scaled features.
+        target: [B, N] the targets, higher = better; 0 where there is no document.
         where: [B, N] true = a document.
-        weight: [B] of each list in the mean loss.
+        weight: [B] the weight of each list in the mean loss.
     """
 
     features: Tensor
@@ -31,14 +31,14 @@ class TargetBatch:
 
 @dataclass(frozen=True)
 class Targets:
-    """R lists of at most N documents; features are held once for each document.
+    """R lists of at most N documents; the features of each document are stored once.
 
     Attributes:
-        features: [n + 1, F] scaled; the last row, for padding, is 0.
+        features: [n + 1, F] the scaled features; the last row, for padding, is 0.
         documents: [R, N] the row in `features` of each document; n where there is none.
         where: [R, N] true = a document.
-        target: [R, N] higher = better; 0 where there is no document.
-        weight: [R] of each list in the mean loss.
+        target: [R, N] the targets, higher = better; 0 where there is no document.
+        weight: [R] the weight of each list in the mean loss.
     """
 
     features: Tensor
@@ -48,11 +48,11 @@ class Targets:
     weight: Tensor
 
     def __len__(self) -> int:
-        """R."""
+        """R, the number of lists."""
         return len(self.where)
 
     def select(self, rows: Ints) -> Self:
-        """These lists alone; features are shared."""
+        """The targets of these lists; features are shared."""
         columns = (self.documents[rows], self.where[rows], self.target[rows], self.weight[rows])
         return type(self)(self.features, *columns)
 
@@ -61,12 +61,12 @@ class Targets:
         return TargetBatch(self.features[self.documents[rows]], self.target[rows], self.where[rows], self.weight[rows])
 
 
-# Gives the batch of a step, from 0.
+# Returns the batch of a step, counted from 0.
 BatchOf: TypeAlias = Callable[[int], TargetBatch]
 
 
 def batches_of_targets(batches: Batches) -> BatchOf:
-    """Batches of a log as targets; of each, this process's part."""
+    """The batches of a log as targets: this process's part of each."""
 
     def batch_of(step: int) -> TargetBatch:
         batch = batches.at(step, distributed.part_of(batches.batch_size))
@@ -77,14 +77,14 @@ def batches_of_targets(batches: Batches) -> BatchOf:
 
 @dataclass(frozen=True)
 class TargetSampler:
-    """Random batches of targets, with replacement; a batch is a function of the seed, the stream and the step alone.
+    """Random batches of targets, drawn with replacement; a batch depends on the seed, the stream and the step only.
 
     Attributes:
         targets: The lists.
         rows: The lists to draw from.
-        batch_size: B.
-        seed: Of the batches.
-        stream: Samplers of other streams draw other lists.
+        batch_size: B, the number of lists in a batch.
+        seed: Seed of the batches.
+        stream: Samplers with the same seed and different streams draw different lists.
     """
 
     targets: Targets
@@ -94,6 +94,6 @@ class TargetSampler:
     stream: int = 0
 
     def __call__(self, step: int) -> TargetBatch:
-        """The batch of a step, from 0."""
+        """The batch of a step, counted from 0."""
         rng = np.random.default_rng((self.seed, step, self.stream))
         return self.targets.batch(rng.choice(self.rows, self.batch_size))

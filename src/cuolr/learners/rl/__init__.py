@@ -1,1 +1,1 @@
-"""Offline reinforcement learning on the ranking MDP: the paper's method and its kin."""
+"""Offline reinforcement learning on the ranking MDP: the paper's method and related algorithms."""

@@ -15,10 +15,10 @@ from cuolr.training.base_learner import LEARNERS
 
 @dataclass(frozen=True)
 class BcConfig(SequentialConfig):
-    """Settings of behaviour cloning, on top of those of `SequentialConfig`.
+    """Settings of behaviour cloning, in addition to those of `SequentialConfig`.
 
     Attributes:
-        actor_learning_rate: Of the policy.
+        actor_learning_rate: Learning rate of the actor.
     """
 
     actor_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
@@ -37,11 +37,11 @@ class BC(SequentialLearner):
         return {"actor": (self.actor, self.config.actor_learning_rate)}
 
     def losses(self, episodes: Episodes) -> Losses:
-        """Cross-entropy, −E[log π(a_logged | s)]."""
+        """The cross-entropy −E[log π(a_logged | s)]."""
         scores = self.actor.remaining(self.states(episodes), episodes.documents)
         log_likelihood = episodes.logged(log_softmax(scores, episodes.actions))
         return Losses({"actor_loss": -episodes.mean(log_likelihood)}, {}, log_likelihood)
 
     def policy(self) -> SequentialPolicy:
-        """The actor's choice."""
+        """Ranks greedily by the actor."""
         return self.greedy_policy(self.actor)

@@ -1,4 +1,4 @@
-"""`bcq`: batch-constrained Q-learning, among the documents that the logging policy is likely to show."""
+"""`bcq`: batch-constrained Q-learning over the documents that the logging policy is likely to place."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,12 +15,12 @@ from cuolr.training.base_learner import LEARNERS
 
 @dataclass(frozen=True)
 class BcqConfig(DqnConfig):
-    """Settings of BCQ, on top of those of `DqnConfig`.
+    """Settings of BCQ, in addition to those of `DqnConfig`.
 
     Attributes:
-        behaviour_learning_rate: Of the model of the logging policy.
-        threshold: A document is considered if the logging policy is at least this many times as likely to place it as
-            the most likely one; 0 = DQN, 1 = behaviour cloning.
+        behaviour_learning_rate: Learning rate of the model of the logging policy.
+        threshold: Minimum probability of a document under the logging policy, relative to the most probable one;
+            0 = DQN, 1 = behaviour cloning.
     """
 
     behaviour_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
@@ -29,9 +29,9 @@ class BcqConfig(DqnConfig):
 
 @LEARNERS.register("bcq")
 class BCQ(DQN):
-    """Double DQN whose choice is among a with G(a | s) ≥ threshold · max_a′ G(a′ | s), Fujimoto et al. 2019b.
+    """Double DQN restricted to actions with G(a | s) ≥ threshold · max_a′ G(a′ | s), Fujimoto et al. 2019b.
 
-    G, the model of the logging policy, learns by cross-entropy from the log's actions.
+    G, the model of the logging policy, is trained on the logged actions with cross-entropy.
     """
 
     Config = BcqConfig
@@ -43,12 +43,12 @@ class BCQ(DQN):
         return {"behaviour": (self.behaviour, self.config.behaviour_learning_rate), **super().build_networks()}
 
     def consider(self, episodes: Episodes, states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Actions that the logging policy is likely to take, and the cross-entropy of its model."""
+        """The actions that the logging policy is likely to take, and the cross-entropy of its model."""
         scores = self.behaviour.remaining(states, episodes.documents)
         log_likelihood = episodes.logged(log_softmax(scores, episodes.actions))
         considered = likely(scores.detach(), episodes.actions, self.config.threshold, dim=1)
         return considered, {"behaviour_loss": -episodes.mean(log_likelihood)}
 
     def policy(self) -> SequentialPolicy:
-        """The critic's choice among actions that the logging policy is likely to take."""
+        """Ranks greedily by the critic, among the actions that the logging policy is likely to take."""
         return self.greedy_policy(self.critics[0], behaviour=self.behaviour, threshold=self.config.threshold)

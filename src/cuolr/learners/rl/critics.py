@@ -1,4 +1,4 @@
-"""What learners share that estimate values: critics, their target networks and the squared error."""
+"""The base class of learners with critics: target networks and the squared error."""
 
 import copy
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sequential import Losses, SequentialConfig, SequentialLearner
 from cuolr.networks.layers import PairNetwork, follow
 
-# An implied click probability is clipped to these, so that one impossible click does not decide a score.
+# Implied click probabilities are clipped to this range, so that one impossible click does not dominate a score.
 LEAST_PROBABILITY, GREATEST_PROBABILITY = 0.001, 0.999
 
 
 @dataclass(frozen=True)
 class CriticConfig(SequentialConfig):
-    """Settings of every learner with critics, on top of those of `SequentialConfig`.
+    """Settings of every learner with critics, in addition to those of `SequentialConfig`.
 
     Attributes:
-        critic_learning_rate: η_Q of Algorithm 1.
-        discount: γ.
-        target_rate: τ, how far the target networks follow in a step.
+        critic_learning_rate: Learning rate of the critics, η_Q of Algorithm 1.
+        discount: Discount factor γ.
+        target_rate: Rate τ of the soft update of the target networks.
     """
 
     critic_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
@@ -33,39 +33,39 @@ class CriticConfig(SequentialConfig):
 
 
 class CriticLearner(SequentialLearner):
-    """Estimates Q(s, a), the discounted clicks from a position on.
+    """Estimates Q(s, a), the expected discounted clicks from a position on.
 
-    The target networks θ′ are copies of the critics alone: they read the states of the encoder as it is, without a
-    gradient, as in Algorithm 1, where ψ has no target.
+    The target networks θ′ are copies of the critics only. They read the states of the current encoder, without a
+    gradient, as in Algorithm 1, where ψ has no target network.
     """
 
     config: CriticConfig
     n_critics: ClassVar[int]
 
     def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
-        """The critics, and their targets."""
+        """The critics and their target networks."""
         self.critics: Sequence[PairNetwork] = [self.pair_network() for _ in range(self.n_critics)]
         self.targets: Sequence[PairNetwork] = copy.deepcopy(self.critics)
         targets = nn.ModuleList(self.targets).requires_grad_(False)
         return {"critics": (nn.ModuleList(self.critics), self.config.critic_learning_rate), "targets": (targets, 0.0)}
 
     def after_step(self, losses: Losses) -> None:
-        """The targets follow: θ′ ← θ′ + τ (θ − θ′)."""
+        """Update the target networks: θ′ ← θ′ + τ (θ − θ′)."""
         follow(self.networks["targets"], self.networks["critics"], self.config.target_rate)
 
     def squared_error(self, episodes: Episodes, q: Sequence[Tensor], next_value: Tensor) -> Tensor:
         """½ E[(Q(s, a) − r − γ V(s′))²], the second half of equation 5, summed over the critics.
 
         Args:
-            episodes: Where the rewards are.
-            q: [K, B] each, Q(s, a) of the log's actions.
+            episodes: The episodes with their rewards.
+            q: [K, B] for each critic, Q(s, a) of the logged actions.
             next_value: [K, B] V(s′), without a gradient.
         """
         target = episodes.rewards + self.config.discount * next_value
         return torch.stack([episodes.mean((values - target).square()) / 2 for values in q]).sum()
 
     def click_likelihood(self, episodes: Episodes, q: Sequence[Tensor], next_value: Tensor) -> Tensor:
-        """[K, B] the log-likelihood of the clicks if P(click) = Q(s, a) − γ V(s′), the one-step reward that is implied.
+        """[K, B] the log-likelihood of the clicks with P(click) = Q(s, a) − γ V(s′), the implied one-step reward.
 
         Q is the mean of the critics.
         """

@@ -1,4 +1,4 @@
-"""`dqn`: double deep Q-learning, without an actor."""
+"""`dqn`: double deep Q-learning, without an actor network."""
 
 from dataclasses import dataclass
 
@@ -38,18 +38,18 @@ class DQN(CriticLearner):
         )
 
     def consider(self, episodes: Episodes, states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """[K, N, B] true = the greedy choice may fall on this action; and the losses of what decides that."""
+        """[K, N, B] true = the greedy policy may take this action; and the losses of the model that decides this."""
         return episodes.actions, {}
 
     def policy(self) -> SequentialPolicy:
-        """The critic's choice."""
+        """Ranks greedily by the critic."""
         return self.greedy_policy(self.critics[0])
 
     @torch.no_grad()
     def _next_values(self, episodes: Episodes, states: Tensor, considered: Tensor) -> Tensor:
         """[K − 1, B] V(s) of the states after the first."""
         if len(states) == 1:
-            return states.new_zeros(0, states.shape[1])  # no document is left that could be the greedy choice
+            return states.new_zeros(0, states.shape[1])  # no document is left to choose from
         q = self.critics[0].remaining(states[1:], episodes.documents[1:])
         greedy = q.where(considered[1:, 1:], -torch.inf).argmax(dim=1)
         chosen = episodes.documents[1:][greedy, torch.arange(greedy.shape[1])]

@@ -1,4 +1,4 @@
-"""`iql`: implicit Q-learning, with values of the logged actions alone and advantage-weighted regression."""
+"""`iql`: implicit Q-learning, which evaluates only logged actions, with advantage-weighted regression."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -20,13 +20,13 @@ MAX_ADVANTAGE_WEIGHT = 100.0
 
 @dataclass(frozen=True)
 class IqlConfig(CriticConfig):
-    """Settings of IQL, on top of those of `CriticConfig`.
+    """Settings of IQL, in addition to those of `CriticConfig`.
 
     Attributes:
-        actor_learning_rate: Of the policy.
-        value_learning_rate: Of the state values.
-        expectile: Which expectile of Q over the log's actions V is; 0.5 = the mean, near 1 = the best seen.
-        advantage_weight: How strongly the actor prefers actions that are better than V.
+        actor_learning_rate: Learning rate of the actor.
+        value_learning_rate: Learning rate of the value network.
+        expectile: Expectile of Q over the logged actions that V estimates; 0.5 = the mean, near 1 = the maximum.
+        advantage_weight: Inverse temperature of the advantage weights: how strongly the actor prefers better actions.
     """
 
     actor_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
@@ -39,8 +39,8 @@ class IqlConfig(CriticConfig):
 class IQL(CriticLearner):
     """Expectile regression for V, and a policy by advantage-weighted regression; Kostrikov et al. 2022.
 
-    Deviation: what a state is worth depends on what is left to place, which differs from query to query, so V reads
-    the mean of the documents that are left beside the state.
+    Deviation: the value of a state depends on the remaining documents, which differ from query to query, so the input
+    of V is the state and the mean of the remaining documents.
     """
 
     Config = IqlConfig
@@ -48,7 +48,7 @@ class IQL(CriticLearner):
     n_critics = 2
 
     def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
-        """Actor, state values and twin critics."""
+        """The actor, the value network and twin critics."""
         self.actor, self.value = self.pair_network(), self.pair_network()
         return {
             "actor": (self.actor, self.config.actor_learning_rate),
@@ -57,7 +57,7 @@ class IQL(CriticLearner):
         }
 
     def losses(self, episodes: Episodes) -> Losses:
-        """With A = min_i Q′_i(s, a) − V(s) of the log's actions.
+        """The losses, with the advantage A = min_i Q′_i(s, a) − V(s) of the logged actions.
 
         V minimises E[|expectile − 1(A < 0)| A²], the critics ½ E[(Q − r − γ V(s′))²] and the actor
         −E[min(exp(w A), 100) log π(a | s)].
@@ -83,5 +83,5 @@ class IQL(CriticLearner):
         )
 
     def policy(self) -> SequentialPolicy:
-        """The actor's choice."""
+        """Ranks greedily by the actor."""
         return self.greedy_policy(self.actor)

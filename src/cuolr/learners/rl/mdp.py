@@ -11,14 +11,14 @@ from cuolr.training.batches import SessionBatch
 
 @dataclass(frozen=True)
 class Episodes:
-    """B logged lists as episodes of the MDP for ranking, one step per position.
+    """B logged lists as episodes of the ranking MDP, one step per position.
 
-    At step t the state is s_t = [(d_0 … d_{t−1}), t], the actions are the documents that are not placed yet,
-    `documents[t:]`, the log's action is document t, the reward is its click, and the next state is s_{t+1} for
-    certain. An episode ends with the last document of the list.
+    At step t the state is s_t = [(d_0 … d_{t−1}), t]. The actions are the documents that are not placed yet,
+    `documents[t:]`. The logged action is document t, the reward is its click, and the next state is s_{t+1}:
+    transitions are deterministic. An episode ends with the last document of the list.
 
-    The list comes first in every shape, so that what is left at step t is one piece of memory. Each state and document
-    is there once; only pairs (t, j ≥ t) mean anything.
+    The position is the first axis, so that the remaining documents at step t are contiguous in memory. Each state and
+    document is stored once; only pairs (t, j ≥ t) are meaningful.
 
     Attributes:
         shown: [B, K, F] the logged lists.
@@ -26,7 +26,7 @@ class Episodes:
         actions: [K, N, B] true = document j can be placed at step t.
         steps: [K, B] true = the step took place.
         rewards: [K, B] the click of the document that was placed.
-        weight: [B].
+        weight: [B] the weight of each list.
     """
 
     shown: Tensor
@@ -38,7 +38,7 @@ class Episodes:
 
     @classmethod
     def of(cls, batch: SessionBatch, with_unshown: bool) -> "Episodes":
-        """The lists of a batch; the unshown documents can be placed at every step, or never."""
+        """The lists of a batch; with `with_unshown`, unshown documents can be placed at every step."""
         documents, real = batch.features, batch.where
         if with_unshown:
             assert batch.unshown is not None
@@ -58,11 +58,11 @@ class Episodes:
 
     @property
     def logged_documents(self) -> Tensor:
-        """[K, B, F] the log's action at each step."""
+        """[K, B, F] the logged action at each step."""
         return self.documents[: len(self.steps)]
 
     def logged(self, values: Tensor) -> Tensor:
-        """[K, N, B] of each pair → [K, B] of the log's action at each step."""
+        """[K, N, B] values of all pairs → [K, B] those of the logged action at each step."""
         return values.diagonal().T
 
     def next(self, values: Tensor) -> Tensor:
@@ -70,15 +70,15 @@ class Episodes:
         return pad(values.where(self.steps[1:], 0), (0, 0, 0, 1))
 
     def mean(self, values: Tensor) -> Tensor:
-        """[K, B] → the mean over the steps that took place, each list weighted by the sessions it stands for."""
+        """[K, B] → [] the mean over the steps that took place, each list weighted by its number of sessions."""
         return (values.where(self.steps, 0) * self.weight).sum() / self.steps.sum().clamp(min=1)
 
     def mean_per_list(self, values: Tensor) -> Tensor:
-        """[K, B] → [B] the mean over the steps of each list that took place; 0 where there is none."""
+        """[K, B] → [B] the mean over the steps of each list; 0 for an empty list."""
         return values.where(self.steps, 0).sum(dim=0) / self.steps.sum(dim=0).clamp(min=1)
 
     def mean_left(self) -> Tensor:
-        """[K, B, F] the mean of the documents that can be placed at each step; 0 where there is none."""
+        """[K, B, F] the mean of the remaining documents at each step; 0 where there is none."""
         real = self.actions.any(dim=0)[:, :, None]
         sums = (self.documents * real).flip(0).cumsum(dim=0).flip(0)[: len(self.steps)]
         return sums / self.actions.sum(dim=1).clamp(min=1)[:, :, None]

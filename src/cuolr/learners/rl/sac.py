@@ -1,4 +1,4 @@
-"""`sac`: discrete soft actor-critic over the documents that are not placed yet."""
+"""`sac`: soft actor-critic for discrete actions, the documents that are not placed yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from cuolr.networks.masked import log_softmax
 from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.training.base_learner import LEARNERS, SearchSpace
 
-# Where the automatic entropy weight starts: of the size of a click.
+# Initial value of the automatic entropy weight, in clicks per nat.
 FIRST_ENTROPY_WEIGHT = 0.1
 
 
 @dataclass(frozen=True)
 class SacConfig(CriticConfig):
-    """Settings of SAC, on top of those of `CriticConfig`.
+    """Settings of SAC, in addition to those of `CriticConfig`.
 
     Attributes:
-        actor_learning_rate: η_π of Algorithm 1.
+        actor_learning_rate: Learning rate of the actor, η_π of Algorithm 1.
         entropy_weight: Weight of the policy's entropy, in clicks per nat; `automatic` = adapted to `target_entropy`.
-        target_entropy: With `automatic`, the entropy to hold, as a share of that of a uniform choice.
-        entropy_learning_rate: With `automatic`, how fast the weight is changed.
-        encoder_learns_from: Whose losses train the encoder.
+        target_entropy: Target entropy with `automatic`, as a fraction of the entropy of a uniform policy.
+        entropy_learning_rate: Learning rate of the entropy weight with `automatic`.
+        encoder_learns_from: Networks whose losses train the encoder.
     """
 
     actor_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
@@ -42,11 +42,11 @@ class SacConfig(CriticConfig):
 class SAC(CriticLearner):
     """Algorithm 1 without the conservative term; Haarnoja et al. 2018, for discrete actions Christodoulou 2019.
 
-    Expectations over the policy are sums over the documents that are left, so nothing is drawn.
+    Expectations over the policy are exact sums over the remaining documents; no action is sampled.
 
-    Deviation: in the actor's loss Q is held fixed also with respect to the state, so that the encoder cannot raise the
-    value of a policy by changing the representation of a state. Both losses are taken at the same parameters, and
-    then all networks make their step, which saves a second pass of every network.
+    Deviation: in the actor's loss, Q has no gradient with respect to the state either, so that the encoder cannot raise
+    the value of a policy by changing the representation of a state. Both losses are computed with the same parameters
+    and all networks are updated together, which saves a second pass through every network.
     """
 
     Config = SacConfig
@@ -60,7 +60,7 @@ class SAC(CriticLearner):
     n_critics = 2
 
     def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
-        """Actor and twin critics."""
+        """The actor, the entropy weight and twin critics."""
         self.actor = self.pair_network()
         automatic = self.config.entropy_weight == "automatic"
         self.entropy = EntropyWeight(FIRST_ENTROPY_WEIGHT if automatic else float(self.config.entropy_weight))
@@ -96,24 +96,24 @@ class SAC(CriticLearner):
         )
 
     def q_values(self, episodes: Episodes, states: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """[K, B] Q(s, a) of the log's actions and [K, N, B] of all actions, the latter without a gradient."""
+        """[K, B] Q(s, a) of the logged actions and [K, N, B] of all actions, the latter without a gradient."""
         with torch.no_grad():
             q_of_actions = [critic.remaining(states, episodes.documents) for critic in self.critics]
         return [critic(states, episodes.logged_documents) for critic in self.critics], q_of_actions
 
     def critic_terms(self, episodes: Episodes, q_of_actions: Sequence[Tensor]) -> dict[str, Tensor]:
-        """What the critics minimise beside the squared error: nothing."""
+        """Further losses of the critics, by name: none."""
         return {}
 
     def after_step(self, losses: Losses) -> None:
-        """The targets follow, and the entropy weight where it is automatic."""
+        """Update the target networks, and the entropy weight if it is automatic."""
         super().after_step(losses)
         if self.config.entropy_weight == "automatic":
             missing = self.config.target_entropy - losses.watched["entropy"]
             self.entropy.weight *= (self.config.entropy_learning_rate * missing).exp()
 
     def policy(self) -> SequentialPolicy:
-        """The actor's choice."""
+        """Ranks greedily by the actor."""
         return self.greedy_policy(self.actor)
 
     @torch.no_grad()
@@ -125,9 +125,9 @@ class SAC(CriticLearner):
 
 
 class EntropyWeight(nn.Module):
-    """How much a nat of entropy is worth, kept with the networks.
+    """The weight of the entropy, saved with the networks.
 
-    The weight itself is kept and multiplied, w ← w · exp(η (target − entropy)), which is gradient descent on its
+    The weight itself is stored and updated by w ← w · exp(η (target − entropy)), which is gradient descent on its
     logarithm.
     """
 
@@ -140,9 +140,9 @@ class EntropyWeight(nn.Module):
 
 @torch.no_grad()
 def share_of_uniform_entropy(policy: Tensor, log_policy: Tensor, episodes: Episodes) -> Tensor:
-    """The policy's entropy over that of a uniform choice, both summed over the steps that took place; 1 if none did.
+    """The entropy of the policy divided by that of a uniform one, both summed over all steps; 1 if there are none.
 
-    Each list counts as often as the sessions it stands for, as in the losses.
+    Each list is weighted by its number of sessions, as in the losses.
     """
     entropy = -(policy * log_policy * episodes.weight).sum()
     highest = uniform_entropy(episodes)
@@ -150,5 +150,5 @@ def share_of_uniform_entropy(policy: Tensor, log_policy: Tensor, episodes: Episo
 
 
 def uniform_entropy(episodes: Episodes) -> Tensor:
-    """[] the entropy of a uniform choice, summed over the steps that took place, each list by its weight."""
+    """[] the entropy of a uniform policy, summed over all steps, each list by its weight."""
     return (episodes.actions.sum(dim=1).clamp(min=1).log() * episodes.weight).sum()

@@ -1,4 +1,4 @@
-"""What all learners share that place one document after the other: states, a step, and the policy they give."""
+"""The base class of learners that place one document after the other: states, losses and the policy."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
@@ -23,15 +23,15 @@ class SequentialConfig:
     """Settings of every learner that places one document after the other.
 
     Attributes:
-        encoder: The registered name of the state encoder φ.
-        encoder_settings: Its own settings.
-        encoder_learning_rate: η_φ of Algorithm 1.
-        hidden: The sizes of the two hidden layers of each network.
-        candidates: What can be placed at a step of training: `shown`, what is left of the logged list, or `all`, the
-            query's unshown documents as well.
-        max_unshown: With `all`, at most this many unshown documents with each list.
-        max_gradient_norm: The gradient of each network is clipped to this norm; none = as it is.
-        precision: Of the products in training; ranking is in float32.
+        encoder: Registered name of the state encoder φ.
+        encoder_settings: Settings of the state encoder.
+        encoder_learning_rate: Learning rate of the state encoder, η_φ of Algorithm 1.
+        hidden: Sizes of the two hidden layers of each network.
+        candidates: Documents that can be placed in training: the remaining ones of the logged list (`shown`), or the
+            query's unshown documents as well (`all`).
+        max_unshown: Maximum number of unshown documents per list, with candidates = `all`.
+        max_gradient_norm: Norm to which the gradient of each network is clipped; none = no clipping.
+        precision: Precision of matrix products in training; ranking always uses float32.
     """
 
     encoder: str = "attention"
@@ -45,18 +45,18 @@ class SequentialConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        encoder_config(self.encoder, self.encoder_settings)  # raises where they are unknown
+        encoder_config(self.encoder, self.encoder_settings)  # raises if the name or a setting is unknown
 
 
 @dataclass(frozen=True)
 class Losses:
-    """What a learner makes of a batch.
+    """The losses of a batch, and the values to log.
 
     Attributes:
         minimised: Scalars whose sum is minimised.
-        watched: Scalars that are plotted only.
-        log_likelihood: [K, B] of what the log shows at each step, in the learner's own terms.
-        weights: Of what is watched and is not a mean over steps: what it is divided by.
+        watched: Scalars that are only logged.
+        log_likelihood: [K, B] the log-likelihood of the logged clicks or actions under the learner's model.
+        weights: Denominators of those watched scalars that are not means over steps.
     """
 
     minimised: dict[str, Tensor]
@@ -66,12 +66,12 @@ class Losses:
 
 
 class SequentialLearner(GradientLearner):
-    """Learns a policy that places one document after the other, from the losses of a subclass."""
+    """Learns a policy that places one document after the other, from the subclass's losses."""
 
     config: SequentialConfig
 
     def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
-        """A new state encoder, and the networks of the subclass."""
+        """Create the state encoder and the networks of the subclass."""
         config = self.config
         self.max_unshown = config.max_unshown if config.candidates == "all" else 0
         self._n_features = n_features
@@ -83,21 +83,21 @@ class SequentialLearner(GradientLearner):
 
     @abstractmethod
     def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
-        """Make the networks beside the encoder; each by name, with its learning rate."""
+        """Create the other networks; returns each by name, with its learning rate."""
 
     @abstractmethod
     def losses(self, episodes: Episodes) -> Losses:
-        """What the learner minimises."""
+        """The losses to minimise."""
 
     @abstractmethod
     def policy(self) -> SequentialPolicy:
         """The ranking policy learned so far; later steps do not change it."""
 
     def after_step(self, losses: Losses) -> None:
-        """What follows a step of the optimiser, such as the update of target networks."""
+        """Called after each optimiser step, for example to update target networks."""
 
     def update(self, batch: SessionBatch) -> dict[str, float]:
-        """One step on the losses of a batch."""
+        """Take one step on the losses of a batch."""
         losses, steps = self._losses(batch), batch.where.sum()
         plotted = self.descend(losses.minimised, steps)
         losses = replace(losses, watched=_over_all_processes(losses, steps))
@@ -106,7 +106,7 @@ class SequentialLearner(GradientLearner):
 
     @torch.no_grad()
     def held_out_scores(self, batch: SessionBatch) -> Tensor:
-        """[B] the mean log-likelihood of what the log shows, over the positions of each list."""
+        """[B] the mean of `Losses.log_likelihood` over the positions of each list."""
         return self._episodes(batch).mean_per_list(self._losses(batch).log_likelihood)
 
     def pair_network(self) -> PairNetwork:
@@ -119,7 +119,7 @@ class SequentialLearner(GradientLearner):
         return states[:, :-1].transpose(0, 1).contiguous()
 
     def greedy_policy(self, scorer: PairNetwork, **options: Any) -> SequentialPolicy:
-        """A policy of its own that places the document that `scorer` scores highest."""
+        """A copy of the networks as a policy that places the document with the highest score by `scorer`."""
         return SequentialPolicy(self.encoder, scorer, self._normaliser, **options).snapshot()
 
     def _losses(self, batch: SessionBatch) -> Losses:
@@ -131,7 +131,7 @@ class SequentialLearner(GradientLearner):
 
 
 def _over_all_processes(losses: Losses, steps: Tensor) -> dict[str, Tensor]:
-    """What is watched, for the whole batch."""
+    """The watched scalars of the whole batch."""
     if not losses.watched:
         return {}
     weights = torch.stack([losses.weights.get(name, steps).float() for name in losses.watched])
