@@ -4,6 +4,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from cuolr.logs.counts import ClickCounts
+from cuolr.logs.page_positions import DISTINCT_POSITIONS
 from cuolr.types import Bools, Doubles, Ints
 
 # Effective clicks on shared documents that connect two positions: the ratio of their examination is known to ±10 %.
@@ -11,7 +12,7 @@ MIN_SHARED_CLICKS = 100
 # Minimum share of the clicks at connected positions, for examination to be identifiable.
 MIN_JOINED_SHARE = 0.95
 # Number of positions whose examination is estimated; positions below have that of the last one.
-MAX_POSITIONS = 30
+MAX_POSITIONS = DISTINCT_POSITIONS
 
 
 def identifiable(counts: ClickCounts, lists: Ints | None = None) -> bool:

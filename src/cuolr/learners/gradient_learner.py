@@ -34,7 +34,7 @@ class GradientLearner(Learner, Steps):
     def fit(self, task: FitTask) -> RankingPolicy:
         """Build the networks, divide the log into batches, and run the training loop."""
         lists = self.weighted_lists(task)
-        self.build(task.log.candidates.n_features, task.log.k, task.config.seed, task.normaliser)
+        self.build(lists.candidates.n_features, lists.ranking.shape[1], task.config.seed, task.normaliser)
         self.learn_from(*task.batches(lists, self.max_unshown))
         return task.loop.run(self)
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.page_positions import at_page_positions
 from cuolr.random import U64, mixed
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
@@ -33,7 +34,8 @@ class ClickCounts:
     click above.
 
     Attributes:
-        lists: The L distinct lists of the log, aggregated, up to the last position that any of them fills.
+        lists: The L distinct lists of the log, aggregated, up to the last position that any of them fills. Columns are
+            positions on the page.
         cells: [n] the numbers of the cells that occur, ascending.
         impressions: [n] sessions.
         clicks: [n] the sessions among them with a click at k.
@@ -51,7 +53,7 @@ class ClickCounts:
         Of a log with more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
         """
         # Lists of two logging policies, or in two contexts, are one list.
-        log = replace(log, logging_propensity=None, page_position=None, context={})
+        log = replace(at_page_positions(log), logging_propensity=None, context={})
         log = _sample_of_lists(_top(log, _last_position(log)))
         lists = aggregate(log)
         if log.aggregated:

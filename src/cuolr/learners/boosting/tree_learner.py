@@ -13,6 +13,7 @@ from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.ranker_steps import RankerSteps
+from cuolr.logs.page_positions import at_page_positions
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.base_learner import FitTask, Learner
 from cuolr.training.batches import Batches, SessionBatch, WeightedLists
@@ -80,7 +81,7 @@ class TreeLearner(Learner):
 
     def fit(self, task: FitTask) -> RankingPolicy:
         """Sample the sessions, then grow trees step by step."""
-        batches, held_out = task.batches(WeightedLists.of(task.log))
+        batches, held_out = task.batches(WeightedLists.of(at_page_positions(task.log)))
         documents = ShownDocuments.of(sample(batches, self.config.max_documents))
         return task.loop.run(RankerSteps(self.ranker(documents, task.config.seed, task.normaliser), held_out))
 

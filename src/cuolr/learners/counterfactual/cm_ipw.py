@@ -12,6 +12,7 @@ from cuolr.examination.propensities import Propensities, known_values
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.logs.aggregate import aggregate
+from cuolr.logs.page_positions import at_page_positions
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 from cuolr.training.batches import WeightedLists
 from cuolr.types import Doubles
@@ -46,8 +47,9 @@ class CMIPW(DebiasedLearner):
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
         """The lists, aggregated after each session's clicks are weighted."""
-        continuation = self.continuation(task.propensities, task.log.k)
-        weighted = aggregate(task.log, lambda clicks: click_weights(clicks, continuation, self.config.max_weight))
+        log = at_page_positions(task.log)
+        continuation = self.continuation(task.propensities, log.k)
+        weighted = aggregate(log, lambda clicks: click_weights(clicks, continuation, self.config.max_weight))
         return WeightedLists.of(weighted)
 
     def continuation(self, propensities: Propensities | None, k: int) -> Doubles:

@@ -11,6 +11,7 @@ from cuolr.examination.propensities import Propensities, known_values
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.page_positions import at_page_positions
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 from cuolr.training.batches import WeightedLists
 from cuolr.types import Doubles
@@ -45,7 +46,7 @@ class IPW(DebiasedLearner):
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
         """The aggregated lists, each click divided by its examination probability."""
-        log = task.log
+        log = at_page_positions(task.log)
         examination = relative_examination(log, task.propensities)
         examined = _mean_examination(log, examination) if self.config.policy_aware else examination
         return WeightedLists.of(log, log.clicks / np.maximum(examined, 1 / self.config.max_weight))

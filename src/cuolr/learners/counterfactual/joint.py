@@ -8,9 +8,11 @@ from torch import Tensor, nn
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.learners.rankers.network import NetworkConfig
+from cuolr.logs.page_positions import at_page_positions
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.network_policy import NetworkPolicy
-from cuolr.training.batches import SessionBatch
+from cuolr.training.base_learner import FitTask
+from cuolr.training.batches import SessionBatch, WeightedLists
 
 
 class JointLearner(GradientLearner):
@@ -26,6 +28,10 @@ class JointLearner(GradientLearner):
             self.ranker = DocumentNetwork(n_features, self.config.hidden)
             networks = {"ranker": (self.ranker, self.config.learning_rate), **self.build_networks(k)}
         self.learn_with(networks, self.config.max_gradient_norm)
+
+    def weighted_lists(self, task: FitTask) -> WeightedLists:
+        """The lists by position on the page, whose bias is learned."""
+        return WeightedLists.of(at_page_positions(task.log))
 
     @abstractmethod
     def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:

@@ -1,0 +1,39 @@
+"""Lists as they stood on the page: with gaps where ads or removed documents were, or on a later page."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.logs.clicklog import ClickLog
+
+# Positions on the page that examination tells apart. Further down only the order of the documents is kept.
+DISTINCT_POSITIONS = 30
+# What stands where nothing is shown, by column.
+NOTHING = {"ranking": -1, "logging_propensity": 1.0}
+
+
+def at_page_positions(log: ClickLog) -> ClickLog:
+    """The log with each document in the column of its position on the page, −1 in the gaps.
+
+    For whatever depends on the position that the user saw: examination, propensities, position bias. A log without
+    `page_position` is returned as it is.
+    """
+    if log.page_position is None:
+        return log
+    where = log.where
+    far = where & (log.page_position >= DISTINCT_POSITIONS)
+    column = np.where(far, DISTINCT_POSITIONS + np.cumsum(far, axis=1) - 1, log.page_position)
+    row, index = np.nonzero(where)
+    width = int(column[where].max(initial=0)) + 1
+
+    def spread(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        wide = np.full((len(log), width), NOTHING.get(name, 0), values.dtype)
+        wide[row, column[row, index]] = values[row, index]
+        return wide
+
+    by_position = {name: spread(name, values) for name, values in log.columns.items() if values.ndim == 2}
+    del by_position["page_position"]
+    columns: dict[str, Any] = dict(by_position)
+    return replace(log, page_position=None, **columns)
