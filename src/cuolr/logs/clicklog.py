@@ -18,8 +18,8 @@ CONTEXT = "context."
 class ClickLog:
     """What was shown, and what was clicked: all that a learner may learn from. It has no field for labels.
 
-    Columns that a source does not have are None and take no memory. Examination and position bias go by `page_position`.
-    The learners of this version use neither `reward` nor `context`: the click is the reward.
+    Columns that a source does not have are None and take no memory. Position bias goes by `page_position`. The learners
+    of this version use neither `reward` nor `context`: the click is the reward.
 
     Attributes:
         candidates: The documents of each query.

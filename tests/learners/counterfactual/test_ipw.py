@@ -86,7 +86,7 @@ def test_a_log_in_which_nobody_looks_at_the_first_position_is_refused() -> None:
 
 
 def test_logging_propensity_is_not_taken_for_examination(propensities: Propensities) -> None:
-    log = full_log()
+    log = replace(full_log(), page_position=None)
     assert log.logging_propensity is not None
     without = replace(log, logging_propensity=None, examination=None)
     with pytest.raises(InputError):
