@@ -130,7 +130,7 @@ def test_settings_are_checked_at_once() -> None:
         cuolr.Ranker("cqll")
     with pytest.raises(InputError, match="unknown setting"):
         cuolr.Ranker(settings={"learner.wieght": 1})
-    with pytest.raises(InputError, match="factored does not learn in batches"):
+    with pytest.raises(InputError, match="factored does not train on batches"):
         cuolr.Ranker(batch_size=64)
 
 
@@ -189,7 +189,7 @@ def test_a_learner_can_be_given_as_its_config(log: ClickLog) -> None:
     assert ranker.config.learner == "cql"
     assert ranker.config.learner_config is config
     assert ranker.result_.provenance["settings"]["learner"]["conservative_weight"] == 0.5
-    with pytest.raises(InputError, match=r"setting 'learner.hidden': the learner is given as a config; set it there"):
+    with pytest.raises(InputError, match=r"setting 'learner.hidden': learner is given as a Config; set it there"):
         cuolr.Ranker(learner=config, settings={"learner.hidden": [4, 4]})
     with pytest.raises(InputError, match="learner: expected a name or an instance of a learner's Config"):
         cuolr.Ranker(learner=7)

@@ -1,4 +1,4 @@
-"""The whole of training in one object, in the manner of scikit-learn."""
+"""A scikit-learn style estimator that learns to rank from a click log."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,14 +25,14 @@ PARAMETERS = ("learner", "preset", "steps", "batch_size", "seed", "settings")
 class Ranker:
     """Learns to rank from a click log.
 
-    It follows scikit-learn's conventions: parameters are set by the constructor and read by `get_params`, what was
-    learned has names that end in an underscore, and `sklearn.base.clone` gives an unfitted copy.
+    It follows scikit-learn's conventions: parameters are set by the constructor and read by `get_params`, names of
+    learned attributes end in an underscore, and `sklearn.base.clone` returns an unfitted copy.
 
     Attributes:
         config: All settings of the run.
-        result_: How training went, once fitted.
+        result_: The result of training, once fitted.
         policy_: The best policy, once fitted.
-        best_score_: Its validation score.
+        best_score_: The validation score of the best policy.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class Ranker:
         seed: int | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Set the parameters; they are checked at once.
+        """Set and check the parameters.
 
         Args:
-            learner: A registered name, or an instance of a learner's `Config`; None = factored, and cql with the
-                paper's preset.
+            learner: A registered name, or an instance of a learner's `Config`; None = factored, or cql with the preset
+                `paper`.
             preset: Preset for settings that are not given: `default` or `paper`.
             steps: Number of training steps.
-            batch_size: Lists in a batch, for learners that learn in batches.
+            batch_size: Number of lists in a batch, for learners that train on batches.
             seed: The same seed gives the same policy.
             settings: Other settings by name, such as `{"learner.encoder": "position"}`.
         """
@@ -69,15 +69,15 @@ class Ranker:
         learner = usual_learner(self.preset) if self.learner is None else self.learner
         config = configure(learner, self.preset, {**given, **(self.settings or {})})
         if self.batch_size is not None and not config.learner_class.data_parallel:
-            raise InputError(f"batch_size={self.batch_size}: {config.learner} does not learn in batches")
+            raise InputError(f"batch_size={self.batch_size}: {config.learner} does not train on batches; leave it out")
         return config
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters of the constructor, by name; `deep` is there for scikit-learn and changes nothing."""
+        """The constructor's parameters by name; `deep` is for compatibility with scikit-learn and has no effect."""
         return {name: getattr(self, name) for name in PARAMETERS}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters of the constructor; what was learned stays until the next `fit`."""
+        """Change parameters of the constructor; the fitted policy stays until the next `fit`."""
         for name in parameters:
             if name not in PARAMETERS:
                 raise InputError(f"unknown parameter '{name}'; known: {', '.join(PARAMETERS)}")
@@ -108,13 +108,13 @@ class Ranker:
         """Learn from a log.
 
         Args:
-            log: By session; learners that do not need each session's own clicks take an aggregated log as well.
-            validation: Labelled queries by which the best policy is chosen; None = by the clicks on held-out queries.
-            propensities: Examination by position, for learners that take it; or the file that holds it.
-            progress: Called after each step with its number and what was measured.
+            log: A log of sessions; learners that do not need the clicks of each session also take an aggregated log.
+            validation: Labelled queries for choosing the best policy; None = choose by the clicks on held-out queries.
+            propensities: Propensities, or a file of them, for learners that take them.
+            progress: Called after each step with its number and the logged values.
         """
         if propensities is not None and not self.config.learner_class.takes_propensities:
-            raise InputError(f"propensities: {self.config.learner} does not take any")
+            raise InputError(f"propensities: {self.config.learner} does not take any; leave them out")
         if isinstance(propensities, Path | str):
             propensities = read_propensities(Path(propensities))
         request = FitRequest(
@@ -136,7 +136,7 @@ class Ranker:
 
     @property
     def best_score_(self) -> float | None:
-        """The validation score of the best policy; None where nothing validated it."""
+        """The validation score of the best policy; None if it was not validated."""
         return self._best.score
 
     @property
@@ -150,15 +150,15 @@ class Ranker:
         """[n_queries, k] the candidate indices of the best documents of each query, −1 after the last one.
 
         Args:
-            candidates: What to rank.
-            k: Length of the lists.
-            sample_seed: Draw each document from the policy instead of taking the best; None = the best.
+            candidates: The candidates to rank.
+            k: Length of the rankings.
+            sample_seed: Seed for sampling each document from the policy; None = take the best.
         """
         policy = self.policy_ if sample_seed is None else self.policy_.sampled(sample_seed)
         return policy.rank(candidates, k)
 
     def rank_ids(self, candidates: Candidates, k: int = 10, sample_seed: int | None = None) -> Strings:
-        """[n_queries, k] as `rank`, with document ids; "" after the last one.
+        """[n_queries, k] like `rank`, but with document ids; "" after the last one.
 
         A document without an id is named by its number within the query, from 1.
         """
@@ -170,23 +170,23 @@ class Ranker:
         return ids
 
     def assess(self, log: ClickLog, k: int | None = None) -> OffPolicyEvaluation:
-        """Evaluate the policy off-policy: what would it gain over the logging policy? No labels are needed.
+        """Off-policy evaluation: estimate the gain over the logging policy, without labels.
 
         Args:
-            log: Best one that it was not fitted on. Of the log that it was fitted on, just the held-out queries count.
-            k: How many of its documents are compared with the log; None = 10, or the length of the log's lists.
+            log: Preferably a log that it was not fitted on; on its training log, only held-out queries are used.
+            k: Length of the rankings that are compared with the log; None = 10, or the length of its lists if shorter.
         """
         return assess(self.policy_, log, k, self.result_.provenance)
 
     def save(self, folder: Path | str) -> None:
-        """Write the model to a folder; `Ranker.load` reads it, and so do `cuolr rank` and `cuolr evaluate`."""
+        """Write the model to a folder, for `Ranker.load`, `cuolr rank` and `cuolr evaluate`."""
         save_policy(self.policy_, folder, self.result_.provenance)
 
     @classmethod
     def load(cls, folder: Path | str) -> Self:
         """Read a model that `save` or `cuolr train` wrote, with its provenance.
 
-        It knows the settings that it was trained with, and its own log, so that `assess` uses held-out queries.
+        The provenance has the settings and identifies the training log, so that `assess` uses its held-out queries.
         """
         policy, provenance = load_policy(folder), provenance_of(folder)
         trained = provenance.get("training", {})

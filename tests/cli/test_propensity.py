@@ -67,7 +67,7 @@ def test_too_few_random_lists_are_told_and_what_they_say_can_be_read(run: Run, t
     assert shown.status == 0, shown.err
     refused = train(run, log, tmp_path / "model", "--learner", "ipw")
     assert refused.status == 2
-    assert "examination is needed for 10 positions, but not known for position 1" in refused.err
+    assert "examination is needed for 10 positions, but unknown for position 1" in refused.err
     enough = simulate(run, tiny, tmp_path / "enough", "--randomised-lists", 5_000)
     assert "too few" not in enough.err
 

@@ -202,7 +202,7 @@ def test_what_cannot_be_drawn_is_refused(run: Run, model: Path, letor: Path, tmp
     arguments = ("--candidates", letor, "--out", tmp_path / "out.csv", "--sample")
     result = run("rank", model, *arguments, 3)
     assert result.status == 2
-    assert "--sample: this policy is deterministic: it has no distribution to sample rankings from" in result.err
+    assert "--sample: this policy is deterministic; rankings cannot be sampled from it" in result.err
     save_policy(build("sac").policy(), model)
     result = run("rank", model, *arguments, -1)
     assert result.status == 2

@@ -196,7 +196,7 @@ def test_fewer_steps_than_were_made_are_refused(run: Run, log: Path, tmp_path: P
     assert train(run, log, tmp_path / "model").status == 0
     fewer = train(run, log, tmp_path / "model", "--resume", "--steps", 4)
     assert fewer.status == 2
-    assert "6 steps have been made already; steps must be at least 6" in fewer.err
+    assert "has been trained for 6 steps already; steps must be at least 6" in fewer.err
 
 
 def test_the_old_model_stays_until_there_is_a_new_one(
@@ -280,14 +280,14 @@ def test_a_run_of_other_settings_or_of_another_log_is_not_resumed(run: Run, log:
     save_click_log(shorter, tmp_path / "shorter")
     other = train(run, tmp_path / "shorter", tmp_path / "model", "--resume")
     assert other.status == 2
-    assert "belongs to another log; allow overwriting (--overwrite) to start again" in other.err
+    assert "belongs to another log; use overwrite (--overwrite) to start again" in other.err
 
 
 def test_a_model_is_not_overwritten_unless_asked_for(run: Run, log: Path, tmp_path: Path) -> None:
     train(run, log, tmp_path / "model")
     refused = train(run, log, tmp_path / "model", "--seed", 2)
     assert refused.status == 2
-    assert "resume it (--resume), or allow overwriting (--overwrite)" in refused.err.replace("\n", " ")
+    assert "resume it (--resume) or overwrite it (--overwrite)" in refused.err.replace("\n", " ")
     assert train(run, log, tmp_path / "model", "--seed", 2, "--overwrite").status == 0
     assert description(tmp_path / "model")["provenance"]["settings"]["training"]["seed"] == 2
 

@@ -13,5 +13,7 @@ def test_documents_follow_each_other_and_free_places_are_zero() -> None:
 
 
 def test_more_documents_than_there_are_places_are_refused() -> None:
-    with pytest.raises(InputError, match="expected at most the 1 documents of the training lists, found 2; ask for"):
+    with pytest.raises(
+        InputError, match="expected at most the 1 documents of the training lists, found 2; use a smaller k"
+    ):
         build_encoder("concatenated", {}, n_features=2, k=1)(SHOWN)

@@ -48,7 +48,7 @@ def test_it_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("weights", [[], [1.0]])
 def test_a_weight_for_each_member_is_needed(weights: list[float]) -> None:
-    with pytest.raises(ValueError, match="a weight for each of one or more members"):
+    with pytest.raises(ValueError, match="one or more members, each with a weight"):
         EnsemblePolicy(list(members()) if weights else [], weights)
 
 

@@ -217,5 +217,5 @@ def test_a_changed_setting_is_noticed(tmp_path: Path) -> None:
     save_policy(linear_policy(), tmp_path / "model")
     path = tmp_path / "model" / "model.json"
     path.write_text(path.read_text().replace('"min-max"', '"log-min-max"'))
-    with pytest.raises(InputError, match=r"model: damaged: settings and arrays are not what was saved"):
+    with pytest.raises(InputError, match=r"model: damaged: settings and arrays do not match their hash"):
         load_policy(tmp_path / "model")

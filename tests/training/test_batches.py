@@ -179,7 +179,7 @@ def test_the_split_leaves_at_least_a_query_on_each_side() -> None:
         train, held_out = split_by_query(log, held_out_queries(log, share, seed=0))
         assert len(train)
         assert len(held_out)
-    with pytest.raises(InputError, match="expected documents shown for at least 2 queries"):
+    with pytest.raises(InputError, match="log: expected at least 2 queries with shown documents"):
         split_by_query(small_log(queries=1), held_out_queries(small_log(queries=1), 0.1, seed=0))
     with pytest.raises(InputError, match=r"above 0 and below 1, found 1\.5"):
         split_by_query(log, held_out_queries(log, 1.5, seed=0))
@@ -189,5 +189,5 @@ def test_all_bad_numbers_are_named_together() -> None:
     log = small_log()
     with pytest.raises(InputError) as error:
         Batches(WeightedLists.of(log), Normaliser.fit("none", log.candidates), 0, -1, -2, rows=np.array([], np.int64))
-    assert [problem.split(":")[0] for problem in error.value.problems[:3]] == ["batch size", "seed", "unshown"]
+    assert [problem.split(":")[0] for problem in error.value.problems[:3]] == ["batch_size", "seed", "unshown"]
     assert "at least one list" in error.value.problems[3]

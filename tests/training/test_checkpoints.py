@@ -75,7 +75,7 @@ def test_a_changed_byte_is_noticed(tmp_path: Path, place: float) -> None:
     content = bytearray(file.read_bytes())
     content[int(place * len(content))] ^= 4
     file.write_bytes(content)
-    with pytest.raises(InputError, match=r"state: expected a (whole )?checkpoint"):
+    with pytest.raises(InputError, match=r"state: (expected a|damaged) checkpoint"):
         load_checkpoint(file)
 
 
@@ -84,7 +84,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path, length: int) -> None:
     file = tmp_path / "state"
     save_checkpoint(file, some_state())
     file.write_bytes(file.read_bytes()[:length])
-    with pytest.raises(InputError, match="expected a whole checkpoint, found damage"):
+    with pytest.raises(InputError, match="damaged checkpoint"):
         load_checkpoint(file)
 
 
@@ -93,7 +93,7 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a checkpoint of format 'cuolr-checkpoint-2', found None"):
         load_checkpoint(tmp_path / "model.safetensors")
     torch.save({"weights": torch.ones(2)}, tmp_path / "pickled")
-    with pytest.raises(InputError, match="expected a whole checkpoint, found damage"):
+    with pytest.raises(InputError, match="damaged checkpoint"):
         load_checkpoint(tmp_path / "pickled")
     with pytest.raises(InputError, match="expected a checkpoint, found a folder"):
         load_checkpoint(tmp_path)

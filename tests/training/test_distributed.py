@@ -85,9 +85,9 @@ def test_an_interrupt_of_one_process_stops_all_and_the_run_can_be_resumed(two: P
 
 def test_what_cannot_be_done_together_is_refused_in_one_line(two: Path) -> None:
     assert results(two, 1)["refusals"] == [
-        "lightgbm cannot share its work between processes; run it without torchrun",
-        "expected a batch of at least 2 lists, one for each process, found 1",
-        f"{two / 'naive'}: exists already; resume it (--resume), or allow overwriting (--overwrite)",
+        "lightgbm needs all sessions at once, so one process must do; leave torchrun away",
+        "batch_size: expected at least 2, one list for each process, found 1",
+        f"{two / 'naive'}: exists already; resume it (--resume) or overwrite it (--overwrite)",
     ]
 
 

@@ -176,7 +176,7 @@ def test_ctrl_c_twice_in_the_last_validation_leaves_a_checkpoint_of_the_last_ste
 
 def test_fewer_steps_than_were_made_are_refused(tmp_path: Path) -> None:
     finish(tmp_path / "run", steps=25)
-    with pytest.raises(InputError, match=r"run: 25 steps have been made already; steps must be at least 25"):
+    with pytest.raises(InputError, match=r"run: has been trained for 25 steps already; steps must be at least 25"):
         finish(tmp_path / "run", steps=24, resume=True)
     assert finish(tmp_path / "run", steps=25, resume=True).validations.keys() == {10, 20, 25}
 
@@ -327,7 +327,7 @@ def test_nothing_to_resume_is_an_error(tmp_path: Path) -> None:
 
 def test_a_folder_is_not_overwritten_unless_asked_for(tmp_path: Path) -> None:
     finish(tmp_path / "run")
-    with pytest.raises(InputError, match=r"run: exists already; resume it \(--resume\), or allow overwriting"):
+    with pytest.raises(InputError, match=r"run: exists already; resume it \(--resume\) or overwrite it"):
         run_folder(tmp_path / "run").start()
     before = weights_of(load_policy(tmp_path / "run"))
     run_folder(tmp_path / "run", overwrite=True).start()

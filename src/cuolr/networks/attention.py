@@ -1,4 +1,4 @@
-"""`attention`: the state is what causal multi-head self-attention makes of the placed documents."""
+"""`attention`: causal multi-head self-attention over the placed documents."""
 
 import math
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class AttentionConfig:
     """Settings of the attention encoder.
 
     Attributes:
-        heads: I, the number of heads.
-        document_size: Documents are projected to this size first; 0 = they go in as they are, as in the paper.
-        residual: Whether the tokens are added to what attention gives.
-        layer_norm: Whether the states are normalised.
+        heads: Number of attention heads, I.
+        document_size: Size to which documents are projected first; 0 = no projection, as in the paper.
+        residual: Whether to add the tokens to the output of attention.
+        layer_norm: Whether to apply layer normalisation to the states.
     """
 
     heads: Annotated[int, Range(1)] = 8
@@ -37,11 +37,11 @@ class AttentionConfig:
 class AttentionEncoder(StateEncoder):
     """s_k = Concat(head_1 … head_I) W^O over the tokens up to k, section 4.
 
-    Token t is [the document placed before position t ; PE(t + 1)], with zeros for the document of the first one, so a
-    causal mask over K + 1 tokens gives all K + 1 states at once.
+    Token t is [the document placed before position t ; PE(t + 1)], with zeros as the document of the first token. A
+    causal mask over K + 1 tokens gives all K + 1 states in one pass.
 
-    Deviation: PE has as many dimensions as a document, as in the paper, and up to `heads` − 1 more where that makes
-    the size of a token a multiple of the heads.
+    Deviation: PE has as many dimensions as a document, as in the paper, and up to `heads` − 1 more, to make the size of
+    a token a multiple of the number of heads.
     """
 
     Config = AttentionConfig
@@ -57,7 +57,7 @@ class AttentionEncoder(StateEncoder):
         self.norm = nn.LayerNorm(self.n_states) if config.layer_norm else nn.Identity()
 
     def forward(self, shown: Tensor) -> Tensor:
-        """[B, T, F] → [B, T + 1, S], S = twice the size of a document, rounded up to a multiple of the heads."""
+        """[B, T, F] → [B, T + 1, S], S = twice the size of a document, rounded up to a multiple of `heads`."""
         previous = self.document(pad(shown, (0, 0, 1, 0)))
         batch, length, _ = previous.shape
         position = positional_encoding(length, self._position_size).to(previous)
@@ -73,7 +73,7 @@ class AttentionEncoder(StateEncoder):
 def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """softmax(Q Kᵀ / √d) V for each head, each token attending to itself and those before it.
 
-    Spelt out, because torch's fused kernel is made for long sequences and is slower on lists.
+    Written out, because torch's fused kernel is made for long sequences and is slower on short lists.
 
     Args:
         query: [B, T, I, d] for each of the I heads.

@@ -1,4 +1,4 @@
-"""`concatenated`: the state is all that was placed, feature by feature."""
+"""`concatenated`: the concatenated features of the placed documents."""
 
 from torch import Tensor
 from torch.nn.functional import pad
@@ -9,9 +9,10 @@ from cuolr.networks.encoder import ENCODERS, NoSettings, StateEncoder
 
 @ENCODERS.register("concatenated")
 class ConcatenatedEncoder(StateEncoder):
-    """The raw features of the placed documents one after the other, zeros for the places that are free.
+    """The features of the placed documents, concatenated, with zeros for the positions that are still free.
 
-    Section 4 names it as what does badly: it grows with K, and a document means something else at each place.
+    Section 4 names it as a poor choice: its size grows with K, and it represents a document differently at each
+    position.
     """
 
     Config = NoSettings
@@ -26,7 +27,7 @@ class ConcatenatedEncoder(StateEncoder):
         if placed > self.k:
             raise InputError(
                 f"encoder 'concatenated': expected at most the {self.k} documents of the training lists, "
-                f"found {placed}; ask for shorter rankings or train on longer lists"
+                f"found {placed}; use a smaller k or train on longer lists"
             )
         prefixes = shown.unsqueeze(1).expand(-1, placed + 1, -1, -1)
         before = shown.new_ones(placed + 1, placed).tril(diagonal=-1)[:, :, None]

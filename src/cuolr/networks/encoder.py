@@ -1,4 +1,4 @@
-"""What every state encoder does: all states of a list in one pass."""
+"""The interface of state encoders, which compute all states of a list in one pass."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ ENCODERS: Registry[type["StateEncoder"]] = Registry("encoder", package="cuolr.ne
 
 @dataclass(frozen=True)
 class NoSettings:
-    """The config of an encoder that has nothing to set."""
+    """The config of an encoder without settings."""
 
 
 class StateEncoder(nn.Module, ABC):
-    """The state s_k = [(d_1 … d_{k−1}), k] as a vector, section 4.
+    """Encodes the state s_k = [(d_1 … d_{k−1}), k] as a vector, section 4.
 
-    `states[:, t]` is the state before document t is placed, the paper's s_{t+1}, so it depends on the documents before
-    t alone. Training reads `[:, :K]` as states and `[:, 1:]` as next states; ranking reads `[:, -1]`.
+    `states[:, t]` is the state before document t is placed, the paper's s_{t+1}; it depends only on the documents
+    before t. Training reads `[:, :K]` as states and `[:, 1:]` as next states; ranking reads `[:, -1]`.
 
     Attributes:
         Config: The frozen dataclass of its settings.
@@ -33,7 +33,7 @@ class StateEncoder(nn.Module, ABC):
     n_states: int
 
     def __init__(self, config: Any, n_features: int, k: int) -> None:
-        """Made anew, with torch's random state.
+        """Create an encoder with random weights, from torch's current random state.
 
         Args:
             config: An instance of `Config`.
@@ -51,7 +51,7 @@ class StateEncoder(nn.Module, ABC):
 
 
 def encoder_config(name: str, settings: Mapping[str, Any]) -> Any:
-    """The settings of a registered encoder; an unknown name or setting raises with the known ones listed."""
+    """The settings of a registered encoder; an unknown name or setting raises an error that lists the known ones."""
     return from_dict(ENCODERS.get(name).Config, settings, "learner.encoder_settings")
 
 

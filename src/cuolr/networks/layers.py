@@ -1,4 +1,4 @@
-"""The networks of the learners, and how target networks follow them."""
+"""The networks of the learners, and the update of target networks."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ from torch.nn.functional import linear, pad
 
 
 class PairNetwork(nn.Module):
-    """How good it is to place a document in a state: two hidden ReLU layers over [state ; document], section 5.1.
+    """Scores a document in a state: two hidden ReLU layers over [state ; document], section 5.1.
 
     The first layer is linear in both, W [s ; d] + b = W_s s + (W_d d + b), so each state and each document is projected
-    once, however many pairs they make.
+    only once, not once per pair.
     """
 
     def __init__(self, n_states: int, n_features: int, hidden: tuple[int, int]) -> None:
@@ -44,21 +44,21 @@ class PairNetwork(nn.Module):
         return scores.float()
 
     def remaining(self, states: Tensor, documents: Tensor) -> Tensor:
-        """The score of each document that is left in each state.
+        """The score of each remaining document in each state.
 
         Args:
-            states: [T, B, S].
-            documents: [N, B, F] of which those from t on are left in state t.
+            states: [T, B, S] the states.
+            documents: [N, B, F] the documents; those from t on remain in state t.
 
         Returns:
-            [T, N, B] 0 for j < t.
+            [T, N, B] the scores; 0 for documents before t.
         """
         if not len(states):
             return documents.new_zeros(0, *documents.shape[:2])
         left = self.project_documents(documents)
         scores = []
-        # State by state, because what is left is then a slice: no index to pick pairs by, whose backward pass is slow.
-        # The slices are cut from each other, so that their gradients are, too.
+        # State by state, because the remaining documents are then a slice: the backward pass of an index is slow.
+        # Each slice is taken from the one before, so that gradients accumulate slice by slice, too.
         for t, state in enumerate(self.project_states(states)):
             scores.append(pad(self.score(state, left), (0, 0, t, 0)))
             left = left[1:]
@@ -66,7 +66,7 @@ class PairNetwork(nn.Module):
 
 
 class DocumentNetwork(nn.Module):
-    """How good a document is by itself: hidden ReLU layers and one output."""
+    """Scores a document independently of others: hidden ReLU layers and one output."""
 
     def __init__(self, n_features: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -92,15 +92,15 @@ def follow(targets: nn.Module, networks: nn.Module, rate: float) -> None:
 
 
 def arrays_of(name: str, network: nn.Module) -> dict[str, npt.NDArray[Any]]:
-    """The parameters of a network by `name.parameter`, to be saved."""
+    """The parameters of a network as arrays, by `name.parameter`."""
     return {f"{name}.{parameter}": tensor.detach().numpy() for parameter, tensor in network.state_dict().items()}
 
 
 def load_arrays(name: str, network: nn.Module, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Fill a network with what `arrays_of` gave.
+    """Load parameters that `arrays_of` returned.
 
     Raises:
-        ValueError: If one is missing, too many or of another shape.
+        ValueError: If a parameter is missing, unexpected or of another shape.
     """
     prefix = f"{name}."
     own = {key.removeprefix(prefix): values for key, values in arrays.items() if key.startswith(prefix)}
@@ -112,7 +112,7 @@ def load_arrays(name: str, network: nn.Module, arrays: Mapping[str, npt.NDArray[
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Networks that are made inside depend on the seed alone; torch's random state is afterwards as it was."""
+    """Networks created inside depend only on the seed; torch's random state is restored afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield

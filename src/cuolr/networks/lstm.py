@@ -1,4 +1,4 @@
-"""`lstm`: the state is what a recurrent network remembers of the placed documents."""
+"""`lstm`: the output of an LSTM over the placed documents."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,7 +15,7 @@ class LstmConfig:
     """Settings of the LSTM encoder.
 
     Attributes:
-        size: S, the size of the memory.
+        size: Size of the hidden state, S.
     """
 
     size: Annotated[int, Range(1)] = 256
@@ -26,9 +26,9 @@ class LstmConfig:
 
 @ENCODERS.register("lstm")
 class LstmEncoder(StateEncoder):
-    """The output of an LSTM that reads a document of zeros and then the placed documents in order.
+    """The output of an LSTM that reads a zero vector and then the placed documents in order.
 
-    Not in the paper: the natural recurrent rival of attention.
+    Not in the paper: the recurrent alternative to attention.
     """
 
     Config = LstmConfig

@@ -1,4 +1,4 @@
-"""`position`: the state is where we are in the list, whatever stands above."""
+"""`position`: the encoded position, without the placed documents."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from cuolr.networks.encoder import ENCODERS, NoSettings, StateEncoder
 
 
 def positional_encoding(n_positions: int, size: int) -> Tensor:
-    """Positions 1 … n as sines and cosines of falling frequency, section 4.
+    """Positions 1 … n as sines and cosines of decreasing frequency, section 4.
 
     PE(k)_{2i} = sin(k / 10000^{2i / size}) and PE(k)_{2i+1} = cos(k / 10000^{2i / size}): even and odd *dimensions*.
 
@@ -15,7 +15,7 @@ def positional_encoding(n_positions: int, size: int) -> Tensor:
     True
 
     Returns:
-        [n_positions, size] row t is the position k = t + 1.
+        [n_positions, size] row t encodes position k = t + 1.
     """
     dimension = torch.arange(size)
     even = dimension - dimension % 2
@@ -26,7 +26,7 @@ def positional_encoding(n_positions: int, size: int) -> Tensor:
 
 @ENCODERS.register("position")
 class PositionEncoder(StateEncoder):
-    """PE(k) alone, with as many dimensions as a document has features: POS in section 5.2."""
+    """PE(k) only, with as many dimensions as a document has features: POS in section 5.2."""
 
     Config = NoSettings
 

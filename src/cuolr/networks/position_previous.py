@@ -1,4 +1,4 @@
-"""`position+previous`: the state is the position and the mean of the placed documents."""
+"""`position+previous`: the encoded position and the mean of the placed documents."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""`previous`: the state is the mean of the placed documents."""
+"""`previous`: the mean of the placed documents."""
 
 import torch
 from torch import Tensor

@@ -1,1 +1,1 @@
-"""Ranking policies: what puts documents in order."""
+"""Ranking policies, which order the documents of a query."""

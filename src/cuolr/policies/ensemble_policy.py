@@ -1,4 +1,4 @@
-"""An ensemble: a weighted sum of the scores of several rankers."""
+"""A weighted sum of the scores of several rankers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -14,14 +14,14 @@ EXAMINATION = "examination"
 
 @POLICIES.register("ensemble")
 class EnsemblePolicy(ScaledScoringPolicy):
-    """Scores a document by Σ_i w_i · s_i, s_i the score by member i.
+    """Scores a document by Σ_i w_i · s_i, where s_i is the score of member i.
 
     Attributes:
-        members: The rankers, at least one; all take the same features, scaled the same way.
-        weights: [number of members] w.
+        members: The rankers, at least one; all use the same features with the same normalisation.
+        weights: [number of members] the weights w.
         logging_policy_members: The indices of the members that model the logging policy of the training log.
-        examination: [K, K + 1] the examination by position and last click above, relative to position 1, that was
-            estimated from the training log, where it was (see `examination.from_clicks`). It does not affect scores.
+        examination: [K, K + 1] the examination estimated from the training log, by position and last click above (see
+            `examination.from_clicks`); None = not estimated. It does not affect scores.
     """
 
     def __init__(
@@ -32,7 +32,9 @@ class EnsemblePolicy(ScaledScoringPolicy):
         examination: Doubles | None = None,
     ) -> None:
         if not members or len(members) != len(weights):
-            raise ValueError(f"expected a weight for each of one or more members, found {len(members)}, {len(weights)}")
+            raise ValueError(
+                f"expected one or more members, each with a weight, found {len(members)} and {len(weights)}"
+            )
         self.members = tuple(members)
         self.weights = tuple(float(weight) for weight in weights)
         self.logging_policy_members = tuple(int(number) for number in logging_policy_members)
@@ -41,11 +43,11 @@ class EnsemblePolicy(ScaledScoringPolicy):
 
     @property
     def n_features(self) -> int:
-        """Of the members."""
+        """The number of features of the members."""
         return self.members[0].n_features
 
     def score_scaled(self, features: Floats) -> Floats:
-        """[n] the weighted sum; a member of weight 0 is not evaluated."""
+        """[n] the weighted sum of scores; members with weight 0 are not evaluated."""
         scores = np.zeros(len(features), np.float32)
         for member, weight in zip(self.members, self.weights, strict=True):
             if weight:
@@ -53,12 +55,12 @@ class EnsemblePolicy(ScaledScoringPolicy):
         return scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Of each member, its index before each name; and the examination, where it is known."""
+        """The arrays of each member, prefixed with its index; and the examination, if it was estimated."""
         arrays = {f"{i}.{name}": array for i, m in enumerate(self.members) for name, array in m.arrays().items()}
         return arrays if self.examination is None else {**arrays, EXAMINATION: self.examination}
 
     def settings(self) -> dict[str, Any]:
-        """The weights, and kind and settings of each member."""
+        """The weights, and the kind and settings of each member."""
         members = [{"policy": POLICIES.name_of(type(m)), "settings": m.settings()} for m in self.members]
         return {
             "weights": list(self.weights),
@@ -68,7 +70,7 @@ class EnsemblePolicy(ScaledScoringPolicy):
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """The policy that `arrays` and `settings` were taken from."""
+        """Rebuild a policy from its `arrays` and `settings`."""
         members = []
         for i, saved in enumerate(settings["members"]):
             own = {name.removeprefix(f"{i}."): array for name, array in arrays.items() if name.startswith(f"{i}.")}

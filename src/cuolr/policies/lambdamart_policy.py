@@ -1,4 +1,4 @@
-"""Regression trees that score documents, as LightGBM grows them."""
+"""LambdaMART: regression trees grown by LightGBM."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -11,19 +11,19 @@ from cuolr.errors import InputError
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.types import Floats, Ints
 
-# Of LightGBM: LambdaMART, and the same seed gives the same trees.
-# Documents of a query that it takes at most.
+# LightGBM's limit on the number of documents of a query.
 MAX_DOCUMENTS = 10_000
+# LightGBM's parameters for LambdaMART; the same seed gives the same trees.
 RANKING_TREES = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "verbosity": -1}
 
 
 def load_lightgbm() -> Any:
-    """LightGBM, when it is first needed: it wants the system's OpenMP library, which not every machine has."""
+    """Import LightGBM on first use: it needs the system's OpenMP library, which not every machine has."""
     try:
         import lightgbm
     except OSError as error:
         raise InputError(
-            f"LightGBM cannot be loaded ({error}); on Debian or Ubuntu: apt-get install libgomp1"
+            f"LightGBM cannot be loaded ({error}); on Debian or Ubuntu, run: apt-get install libgomp1"
         ) from None
     return lightgbm
 
@@ -31,14 +31,14 @@ def load_lightgbm() -> Any:
 def grow_ranking_trees(
     features: Floats, grades: npt.NDArray[Any], sizes: Ints, parameters: Mapping[str, Any], trees: int
 ) -> str:
-    """LambdaMART with linear gain, in LightGBM's text format; of a very long list, from the documents of high grades.
+    """LambdaMART with linear gain, in LightGBM's text format; very long lists are cut to the highest grades.
 
     Args:
-        features: [n, F].
-        grades: [n] whole numbers from 0.
-        sizes: Documents of each list, one after the other.
-        parameters: Of LightGBM.
-        trees: How many.
+        features: [n, F] the features, list after list.
+        grades: [n] integers from 0.
+        sizes: The number of documents in each list.
+        parameters: LightGBM's parameters.
+        trees: The number of trees.
     """
     lgb = load_lightgbm()
     if sizes.max(initial=0) > MAX_DOCUMENTS:
@@ -53,13 +53,13 @@ def grow_ranking_trees(
 
 @POLICIES.register("lambdamart")
 class LambdaMartPolicy(ScaledScoringPolicy):
-    """Scores a document by the sum of the leaves that it falls into.
+    """Scores a document by the sum of its leaf values.
 
     Attributes:
-        model: The trees, in LightGBM's own text format.
-        threads: How many to use for scoring.
-        normaliser: How features were scaled when the trees were grown; by default they were not, as trees only compare
-            values of one feature.
+        model: The trees, in LightGBM's text format.
+        threads: Number of threads for scoring.
+        normaliser: How the training features were scaled; not scaled by default, because trees only compare values of
+            one feature.
     """
 
     def __init__(self, model: str, threads: int = 1, normaliser: Normaliser = UNSCALED) -> None:
@@ -74,16 +74,16 @@ class LambdaMartPolicy(ScaledScoringPolicy):
 
     @property
     def n_features(self) -> int:
-        """Of the trees."""
+        """The number of features of the trees."""
         return int(self._booster.num_feature())
 
     def score_scaled(self, features: Floats) -> Floats:
-        """[n] the sum over trees."""
+        """[n] the sum of the trees' outputs."""
         scores: Floats = self._booster.predict(features, num_threads=self.threads).astype(np.float32)
         return scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The model's text, as bytes, and the range of each feature."""
+        """The model's text as bytes, and the range of each feature."""
         model = np.frombuffer(bytearray(self.model.encode()), np.uint8)
         return {"model": model, **self.normaliser.arrays()}
 

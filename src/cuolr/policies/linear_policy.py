@@ -1,4 +1,4 @@
-"""A linear ranker, and the ranking SVM that fits one to pairs of documents, whoever says which is the better."""
+"""A linear ranker, and the ranking SVM that fits it to pairs of documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from cuolr.data.normalise import Normaliser
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.types import Doubles, Floats, Ints
 
-# Numbers in the matrix of pair differences at most, which bounds the memory of fitting to about 1.5 GB.
+# Maximum size of the matrix of pair differences, which limits the memory of fitting to about 1.5 GB.
 MAX_PAIR_VALUES = 50_000_000
 
 
 @POLICIES.register("ranksvm")
 @dataclass(frozen=True)
 class LinearPolicy(ScaledScoringPolicy):
-    """Scores a document by w · x, x its normalised features.
+    """Scores a document by w · x, where x is its normalised features.
 
     Attributes:
-        weights: [F].
+        weights: [F] the weights w.
         normaliser: Fitted on the training candidates.
     """
 
@@ -30,7 +30,7 @@ class LinearPolicy(ScaledScoringPolicy):
 
     @property
     def n_features(self) -> int:
-        """As many as there are weights."""
+        """The number of weights."""
         return len(self.weights)
 
     def score_scaled(self, features: Floats) -> Floats:
@@ -56,16 +56,16 @@ class LinearPolicy(ScaledScoringPolicy):
 def draw_pairs(
     grades: npt.NDArray[np.int8], offsets: Ints, pairs_per_query: int, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """Pairs of documents of the same query and of different grades.
+    """Sample pairs of documents of the same query with different grades.
 
-    All of a query's pairs where these are few; else a sample without repeats, one pair from each of
-    `pairs_per_query` equal stretches of the list of all pairs, so that every grade of document has its share.
+    All pairs of a query if there are at most `pairs_per_query`; otherwise a stratified sample without replacement, one
+    pair from each of `pairs_per_query` equal segments of the list of all pairs, so that every grade is represented.
 
     Args:
         grades: [n_documents] from 0 to 127, higher = better.
         offsets: [n_queries + 1] where each query's documents begin.
-        pairs_per_query: At most this many of each query.
-        rng: Where the sample comes from.
+        pairs_per_query: Maximum number of pairs per query.
+        rng: Random generator of the sample.
 
     Returns:
         better: [n_pairs] the row of the document with the higher grade.
@@ -74,7 +74,7 @@ def draw_pairs(
     sizes = np.diff(offsets)
     query = np.repeat(np.arange(len(sizes)), sizes)
     by_grade = np.lexsort((grades, query))
-    # In this order the documents worse than one are those between its query's start and its grade's start.
+    # In this order, the documents worse than a document are those between the starts of its query and of its grade.
     new_grade = np.diff(query * 128 + grades[by_grade], prepend=-1) != 0
     grade_start = np.maximum.accumulate(np.where(new_grade, np.arange(len(query)), 0))
     pairs_before = np.concatenate([[0], np.cumsum(grade_start - offsets[query])])
@@ -94,9 +94,9 @@ def draw_pairs(
 
 def fit_pairs(differences: Floats, C: float) -> Doubles:
     """[F] the weights w of a ranking SVM: min_w ½|w|² + C·mean max(0, 1 − w·(x_better − x_worse))²."""
-    from sklearn.svm import LinearSVC  # takes half a second to load, for this alone
+    from sklearn.svm import LinearSVC  # imported here because it takes half a second to load
 
-    # The solver wants two classes, so every other pair is turned round; one pair alone is taken both ways.
+    # The solver needs two classes, so every other pair is reversed; a single pair is used both ways.
     if len(differences) == 1:
         differences = np.repeat(differences, 2, axis=0)
     sign = np.where(np.arange(len(differences)) % 2, -1, 1)

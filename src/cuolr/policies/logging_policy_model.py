@@ -1,4 +1,4 @@
-"""Behaviour cloning of the logging policy: rankers fitted to the order in which a log shows documents."""
+"""Behaviour cloning of the logging policy: rankers trained on the order in which a log shows documents."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pai
 from cuolr.policies.policy import rank_by_score
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
-# Documents that are scored together.
+# Number of documents scored at a time.
 DOCUMENTS_AT_A_TIME = 1 << 16
 PAIRS_PER_QUERY = 200
-# Weight of the mean loss over pairs against |w|²: the shown order of a deterministic logger has no noise.
+# Weight of the mean loss over pairs against |w|²; high, because a deterministic logging policy has no noise.
 C = 100.0
 # The grade of a document that is always shown first.
 HIGHEST_GRADE = 100
-# Agreement with the log from which a linear model is kept; it reaches this where the logger is a ranking SVM.
+# Agreement with the log above which a linear model is kept; reached if the logging policy is a ranking SVM.
 MIN_LINEAR_AGREEMENT = 0.95
-# Queries by which agreement is measured, at most.
+# Maximum number of queries used to measure agreement.
 MAX_AGREEMENT_QUERIES = 500
-# LambdaMART for loggers that are not linear.
+# LightGBM's parameters for logging policies that are not linear.
 LAMBDAMART = {"num_threads": 1, "num_leaves": 15, "learning_rate": 0.1, "min_data_in_leaf": 20, "feature_fraction": 0.5}
 NUMBER_OF_TREES = 200
-# Documents that each LambdaMART is fitted to, at most, which takes about 15 seconds.
+# Maximum number of training documents of each LambdaMART model, which takes about 15 seconds.
 MAX_LAMBDAMART_DOCUMENTS = 50_000
 
 
@@ -36,13 +36,13 @@ class ClonedRanker:
     """A ranker that reproduces the shown order; it is fitted once, before training.
 
     Attributes:
-        ranker: Linear, or LambdaMART.
+        ranker: The linear or LambdaMART ranker.
     """
 
     ranker: LinearPolicy | LambdaMartPolicy
 
     def score(self, features: Floats) -> Doubles:
-        """[n] of scaled documents [n, F]; of a linear ranker in double precision."""
+        """[n] the scores of scaled documents [n, F]; those of a linear ranker are in double precision."""
         if isinstance(self.ranker, LambdaMartPolicy):
             return self.ranker.score_scaled(features).astype(np.float64)
         starts = range(0, len(features), DOCUMENTS_AT_A_TIME)
@@ -59,9 +59,9 @@ class LoggingPolicyModel:
     """A model of the logging policy, cross-fitted over queries.
 
     Attributes:
-        rankers: One per fold, fitted without the fold's queries; a linear one is the same for all folds. Empty where no
+        rankers: One per fold, trained without the fold's queries; a linear one is the same for all folds. Empty if no
             document was shown above another.
-        fold: [n_queries] the fold of each query; None = one ranker serves all folds.
+        fold: [n_queries] the fold of each query; None = one ranker is used for all folds.
     """
 
     rankers: Sequence[ClonedRanker] = ()
@@ -69,15 +69,15 @@ class LoggingPolicyModel:
 
     @classmethod
     def fit(cls, lists: ClickLog, normaliser: Normaliser, seed: int, folds: int) -> Self:
-        """Behaviour cloning: a ranking SVM on the shown order, or LambdaMART where that agrees more with the log.
+        """Behaviour cloning: a ranking SVM on the shown order, or LambdaMART if it agrees better with the log.
 
-        LambdaMART is tried where the linear model agrees with the log by less than `MIN_LINEAR_AGREEMENT`, and kept
-        where it agrees more on queries that it was not fitted to.
+        LambdaMART is tried if the agreement of the linear model with the log is below `MIN_LINEAR_AGREEMENT`, and kept
+        if it agrees better on queries that it was not trained on.
 
         Args:
-            lists: Raw or aggregated; clicks are not used.
-            normaliser: Fitted.
-            seed: Of all that is drawn.
+            lists: The log, raw or aggregated; clicks are not used.
+            normaliser: A fitted normaliser.
+            seed: Seed of the folds, the samples and LightGBM.
             folds: Number of folds.
         """
         linear = clone_linear(lists, normaliser, seed)
@@ -98,7 +98,7 @@ class LoggingPolicyModel:
         return cls([ClonedRanker(r) for r in cross_fitted], fold) if of_lambdamart > of_linear else one_for_all
 
     def scores(self, features: Floats) -> Doubles:
-        """[n] of scaled documents, standardised; zeros where there is no model."""
+        """[n] the standardised scores of scaled documents [n, F]; zeros if there is no model."""
         distinct = list(dict.fromkeys(self.rankers))
         if not distinct:
             return np.zeros(len(features))
@@ -108,7 +108,7 @@ class LoggingPolicyModel:
 
 
 def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries: IntegerArray) -> float:
-    """nDCG@K of a ranker, with how high the log shows a document as its gain; mean over queries."""
+    """nDCG@K of a ranker, with the mean height at which the log shows a document as its gain; mean over queries."""
     candidates = lists.candidates.select(queries)
     height = _grades(lists)[lists.candidates.rows_of(queries)].astype(np.float64)
     discount = 1 / np.log2(np.arange(lists.k) + 2)
@@ -123,7 +123,7 @@ def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries:
 
 
 def clone_lambdamart(lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int) -> LambdaMartPolicy:
-    """LambdaMART on the shown order of these queries, documents never shown last."""
+    """LambdaMART trained on the shown order of these queries, with documents that were never shown last."""
     candidates = lists.candidates
     affordable = int((np.cumsum(candidates.sizes[queries]) <= MAX_LAMBDAMART_DOCUMENTS).sum())
     queries = np.sort(queries[: max(1, affordable)])
@@ -134,17 +134,17 @@ def clone_lambdamart(lists: ClickLog, queries: IntegerArray, normaliser: Normali
 
 
 def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPolicy | None:
-    """A ranking SVM on the shown order, documents never shown last.
+    """A ranking SVM trained on the shown order, with documents that were never shown last.
 
-    Where a query was shown in several orders, the mean over its sessions counts.
+    If a query was shown in several orders, the mean over its sessions is used.
 
     Args:
-        log: Raw or aggregated; clicks are not used.
-        normaliser: Fitted.
-        seed: Decides which pairs, and which queries where there are too many.
+        log: The log, raw or aggregated; clicks are not used.
+        normaliser: A fitted normaliser.
+        seed: Seed of the sample of pairs, and of queries if there are too many.
 
     Returns:
-        None where no document was shown above another.
+        The ranker; None if no document was shown above another.
     """
     rng = np.random.default_rng(seed)
     candidates = log.candidates
@@ -162,7 +162,7 @@ def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPoli
 
 
 def _grades(log: ClickLog) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-    """[n_documents] how high each document stood on average: 100 = always first, 0 = never shown."""
+    """[n_documents] the mean height at which each document was shown: 100 = always first, 0 = never shown."""
     row, position = np.nonzero(log.where)
     documents = log.documents[log.where]
     height = HIGHEST_GRADE * (1 - position / log.k) * log.count[row]

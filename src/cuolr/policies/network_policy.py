@@ -1,4 +1,4 @@
-"""A network that scores each document by itself."""
+"""A network that scores each document independently."""
 
 import copy
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from cuolr.networks.layers import DocumentNetwork, arrays_of, load_arrays, seede
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.types import Floats
 
-# Documents that are scored together. Always so many: in a product of another shape sums are rounded differently, and
-# the score of a document would depend on the documents around it.
+# Number of documents scored at a time. Always the same: products of another shape round differently, and the score of a
+# document would depend on the documents around it.
 DOCUMENTS_AT_A_TIME = 1_024
 
 
 @POLICIES.register("network")
 class NetworkPolicy(ScaledScoringPolicy):
-    """Scores a document by a network of its normalised features.
+    """Scores a document by a network on its normalised features.
 
     Attributes:
-        network: Scores scaled documents.
+        network: The network that scores scaled documents.
         normaliser: Fitted on the training candidates.
     """
 
@@ -33,12 +33,12 @@ class NetworkPolicy(ScaledScoringPolicy):
         self.normaliser = normaliser
 
     def snapshot(self) -> Self:
-        """A copy that shares nothing with this one, so that training goes on without changing it."""
+        """A deep copy, which further training does not change."""
         return copy.deepcopy(self)
 
     @property
     def n_features(self) -> int:
-        """Of the network."""
+        """The number of features of the network."""
         return self.network.n_features
 
     @torch.inference_mode()
@@ -63,7 +63,7 @@ class NetworkPolicy(ScaledScoringPolicy):
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """The policy that `arrays` and `settings` were taken from."""
+        """Rebuild a policy from its `arrays` and `settings`."""
         with seeded(0):
             network = DocumentNetwork(int(settings["n_features"]), tuple(int(size) for size in settings["hidden"]))
         load_arrays("network", network, arrays)

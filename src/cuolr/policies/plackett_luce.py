@@ -15,11 +15,11 @@ from cuolr.types import Bools, Doubles, Ints
 class StochasticLogger:
     """Draws each document from the softmax of score / temperature over those not yet placed.
 
-    A temperature near 0 gives the policy's own ranking, a high one a random order.
+    A temperature near 0 gives the policy's own ranking, a high temperature a random order.
 
     Attributes:
-        policy: What scores the documents.
-        temperature: Above 0, in units of the policy's scores.
+        policy: The policy that scores the documents.
+        temperature: Temperature of the softmax, above 0, in units of the policy's scores.
     """
 
     policy: ScoringPolicy
@@ -34,14 +34,14 @@ def sample_plackett_luce(
 ) -> tuple[Ints, Doubles]:
     """Draw one ranking per row: P(d at position k | above) = exp(s_d) / Σ_{e not above} exp(s_e).
 
-    Sorting by score plus Gumbel noise draws all positions at once. A row depends on its own scores and uniforms
-    alone, so the rankings are the same however the rows are cut into batches.
+    Sorting by score plus Gumbel noise draws all positions at once. A row depends only on its own scores and uniforms,
+    so the rankings do not depend on how rows are divided into batches.
 
     Args:
-        scores: [B, N] already divided by the temperature.
+        scores: [B, N] the scores, already divided by the temperature.
         where: [B, N] true = a document.
         k: Length of the lists.
-        uniforms: [B, N] from [0, 1).
+        uniforms: [B, N] random numbers from [0, 1).
 
     Returns:
         ranking: [B, k] candidate indices, −1 after the last document.
@@ -50,7 +50,7 @@ def sample_plackett_luce(
     batch, candidates = scores.shape
     length = min(k, candidates)
     known = np.where(where, scores, -np.inf).astype(np.float64)
-    # The least normal number keeps a uniform of 0 from becoming −∞, which is for padding.
+    # The smallest normal number keeps a uniform of 0 from becoming −∞, which is reserved for padding.
     gumbel = -np.log(-np.log(np.maximum(uniforms, np.finfo(np.float64).tiny, dtype=np.float64)))
     drawn = np.argsort(-(known + gumbel), axis=1, kind="stable")[:, :length]
     shown = np.take_along_axis(where, drawn, axis=1)
@@ -65,10 +65,10 @@ def sample_plackett_luce(
 
 
 def _log_sum_left(known: Doubles, drawn: Ints, chosen: Doubles) -> Doubles:
-    """[B, K] log Σ exp(score) over the documents that are left when each position is filled; 0 where none is.
+    """[B, K] log Σ exp(score) over the remaining documents at each position; 0 where there are none.
 
-    Summed from the last position up: the total less what is placed already would lose all digits when the first
-    documents hold nearly all of the probability.
+    Summed from the last position up: subtracting the placed documents from the total would lose all digits if the first
+    documents have nearly all of the probability.
     """
     rest = known.copy()
     np.put_along_axis(rest, drawn, -np.inf, axis=1)

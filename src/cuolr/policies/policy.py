@@ -1,4 +1,4 @@
-"""What every ranking policy does: rank the candidates of a query, and give the parts that it is saved as."""
+"""The interface of ranking policies, which rank the candidates of a query and can be saved."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ POLICIES: Registry[type["RankingPolicy"]] = Registry("policy", package="cuolr.po
 
 
 class Ranks(Protocol):
-    """Whatever ranks candidates: a policy, or a fitted `Ranker`."""
+    """Anything that ranks candidates: a policy, or a fitted `Ranker`."""
 
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """[n_queries, k] as `RankingPolicy.rank`."""
@@ -28,7 +28,7 @@ class RankingPolicy(ABC):
     """Ranks the candidates of each query.
 
     Attributes:
-        provenance: Where the policy comes from, where it was loaded from a folder that says so.
+        provenance: Where the policy comes from, if it was loaded from a folder that records it.
     """
 
     provenance: Mapping[str, Any] = MappingProxyType({})
@@ -48,29 +48,29 @@ class RankingPolicy(ABC):
         """
 
     def sampled(self, seed: int) -> "RankingPolicy":
-        """The same policy with each document sampled from its distribution, instead of the best one."""
-        raise InputError("this policy is deterministic: it has no distribution to sample rankings from")
+        """The same policy, but each document is sampled from the policy's distribution instead of taking the best."""
+        raise InputError("this policy is deterministic; rankings cannot be sampled from it")
 
     @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The learned parameters by name."""
+        """The learned parameters, by name."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """All else that it takes to rebuild the policy, as JSON can hold it."""
+        """Everything else needed to rebuild the policy, as JSON values."""
 
     @classmethod
     @abstractmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """The policy that `arrays` and `settings` were taken from."""
+        """Rebuild a policy from its `arrays` and `settings`."""
 
 
 class ScoringPolicy(RankingPolicy):
-    """Gives each document a score of its own and sorts by it, ties in input order."""
+    """Scores each document and sorts by score, with ties in input order."""
 
     @abstractmethod
     def score(self, candidates: Candidates) -> Floats:
-        """[n_documents] higher = better."""
+        """[n_documents] the score of each document, higher = better."""
 
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """The k best documents of each query by score."""
@@ -79,7 +79,7 @@ class ScoringPolicy(RankingPolicy):
 
 
 class ScaledScoringPolicy(ScoringPolicy):
-    """Scores documents by their scaled features alone.
+    """Scores each document by its scaled features only.
 
     Attributes:
         normaliser: Fitted on the training candidates.
@@ -94,10 +94,10 @@ class ScaledScoringPolicy(ScoringPolicy):
 
     @abstractmethod
     def score_scaled(self, features: Floats) -> Floats:
-        """[n] of scaled documents [n, F], at least one; each by itself, to the bit."""
+        """[n] the scores of one or more scaled documents [n, F]; each bit-identical whatever the others are."""
 
     def score(self, candidates: Candidates) -> Floats:
-        """[n_documents] higher = better; computed in parts, so that no scaled copy of all documents is made."""
+        """[n_documents] the scores, higher = better; computed in parts, to avoid a scaled copy of all documents."""
         candidates = self.normaliser.as_fitted(candidates, self.n_features)
         scores = np.empty(candidates.n_documents, np.float32)
         for rows, scaled in self.normaliser.in_parts(candidates):
@@ -107,10 +107,10 @@ class ScaledScoringPolicy(ScoringPolicy):
 
 
 def rank_by_score(scores: npt.NDArray[np.floating], offsets: Ints, k: int) -> Ints:
-    """Sort the documents of each query by descending score, ties in input order.
+    """Sort the documents of each query by descending score, with ties in input order.
 
     Args:
-        scores: [n_documents].
+        scores: [n_documents] the scores.
         offsets: [n_queries + 1] where each query's documents begin.
         k: Length of the lists.
 

@@ -1,4 +1,4 @@
-"""Random logging policies: one random order of each query's documents, or a new one in each session."""
+"""Random logging policies: one random order per query, or a new one in each session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from cuolr.types import Candidates, Doubles, Floats, IntegerArray
 @POLICIES.register("random")
 @dataclass(frozen=True)
 class RandomPolicy(ScoringPolicy):
-    """Each query has one random order, which depends on the seed and the query's id alone.
+    """Ranks each query in one random order, which depends only on the seed and the query's id.
 
-    So it does not matter with which other queries it is ranked.
+    The order does not depend on the other queries that are ranked with it.
     """
 
     seed: int = DEFAULT_SEED
@@ -30,11 +30,11 @@ class RandomPolicy(ScoringPolicy):
         return _uniforms(np.repeat(starts, candidates.sizes), indices.astype(U64))
 
     def _start_of(self, query_id: str) -> int:
-        """Where the query's stream of random numbers starts."""
+        """The start of the query's stream of random numbers."""
         return int.from_bytes(blake2b(f"{self.seed}:{query_id}".encode(), digest_size=8).digest(), "little")
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Nothing is learned."""
+        """No arrays: nothing is learned."""
         return {}
 
     def settings(self) -> dict[str, Any]:
@@ -55,15 +55,15 @@ class UniformLogger:
 def sample_uniformly(
     sizes: IntegerArray, k: int, uniforms: npt.NDArray[np.floating]
 ) -> tuple[npt.NDArray[np.int32], Doubles]:
-    """Draw one ranking per row, any k documents in any order equally likely.
+    """Draw one ranking per row, uniformly over all ordered lists of k documents.
 
-    The first k steps of a shuffle (Durstenfeld, 1964): step p exchanges what is at p with what is at a random place
-    from p on. Only the places that were exchanged are kept: a row costs k² steps, however many documents it has.
+    The first k steps of a Fisher–Yates shuffle (Durstenfeld, 1964): step p swaps position p with a random position
+    from p on. Only swapped positions are stored, so a row costs k² steps, independent of its number of documents.
 
     Args:
         sizes: [B] the number of documents.
         k: Length of the lists.
-        uniforms: [B, k] from [0, 1).
+        uniforms: [B, k] random numbers from [0, 1).
 
     Returns:
         ranking: [B, k] candidate indices, −1 after the last document.
@@ -74,7 +74,7 @@ def sample_uniformly(
     place = ((uniforms * left).astype(np.int32) + positions).T.copy()
     indices, put_there = place.copy(), np.empty_like(place)
     for p in range(k):
-        # What stands at p: itself, or what was put there last in exchange; the same for the place drawn.
+        # The document at p: its own, or the last one swapped there; the same for the drawn position.
         put_there[p] = p
         for earlier in range(p):
             np.copyto(put_there[p], put_there[earlier], where=place[earlier] == p)
@@ -85,9 +85,9 @@ def sample_uniformly(
 def _uniforms(start: npt.NDArray[np.uint64], index: npt.NDArray[np.uint64]) -> Floats:
     """The numbers at `index` of the streams that start at `start`, by SplitMix64 (Steele et al., 2014).
 
-    A generator that can jump to any of its numbers, so that all documents of all queries are drawn in one go.
+    The generator can jump to any of its numbers, so that all documents of all queries are drawn in one call.
     """
     bits = mixed(start + (index + U64(1)) * U64(0x9E3779B97F4A7C15))
-    # The 24 highest bits: as many as a float32 can hold below 1.
+    # The 24 highest bits: the precision of a float32 below 1.
     uniforms: Floats = (bits >> U64(40)).astype(np.float32) * np.float32(2**-24)
     return uniforms

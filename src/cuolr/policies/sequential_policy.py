@@ -1,4 +1,4 @@
-"""A policy that places one document after the other, each by the state that those above it make."""
+"""A policy that places one document after the other, given the state of those above."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ from cuolr.networks.layers import PairNetwork, arrays_of, load_arrays, seeded
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.types import Candidates, Ints
 
-# Documents that are scored together: enough to keep the products busy, few enough to stay in the cache.
+# Number of documents scored at a time: enough for efficient products, few enough to stay in the cache.
 DOCUMENTS_AT_A_TIME = 8_192
 
-# Scores this close, relative to the best where that is above 1, are equal: sums of a product are rounded differently
-# from row to row, and the same document twice must not be ordered by that.
+# Scores this close (relative to the best, if that is above 1) are equal: products round differently from row to row,
+# which must not order two copies of the same document.
 ROUNDING = 1e-6
 
 
@@ -32,12 +32,12 @@ class SequentialPolicy(RankingPolicy):
     softmax of the scores.
 
     Attributes:
-        encoder: φ.
-        scorer: Scores a document in a state.
+        encoder: The state encoder φ.
+        scorer: The network that scores a document in a state.
         normaliser: Scales raw features.
-        behaviour: With a threshold above 0, a model of the logger; see `likely`.
-        threshold: How likely the logger must be to place a document, relative to its favourite.
-        seed: None = greedy.
+        behaviour: A model of the logging policy, if the choice is restricted; see `likely`.
+        threshold: Minimum probability of a document under that model, relative to the most probable one.
+        seed: Seed for sampling; None = greedy.
     """
 
     def __init__(
@@ -58,22 +58,22 @@ class SequentialPolicy(RankingPolicy):
 
     @property
     def n_features(self) -> int:
-        """Of the encoder."""
+        """The number of features of the encoder."""
         return self.encoder.n_features
 
     def snapshot(self) -> Self:
-        """A copy that shares no network with this one, so that training goes on without changing it."""
+        """A deep copy, which further training does not change."""
         return copy.deepcopy(self)
 
     def sampled(self, seed: int) -> Self:
-        """The same policy with a_k drawn from π, the softmax of the scores, instead of the best."""
+        """The same policy, but a_k is drawn from π, the softmax of the scores."""
         check_arguments(seed=(seed, Range(0)))
         policy = copy.copy(self)
         policy.seed = seed
         return policy
 
     def of_scaled(self) -> Self:
-        """The same policy for documents whose features are scaled already."""
+        """The same policy for documents with scaled features."""
         policy = copy.copy(self)
         policy.normaliser = UNSCALED
         return policy
@@ -82,7 +82,7 @@ class SequentialPolicy(RankingPolicy):
         """The k best documents of each query, one position after the other."""
         check_arguments(k=(k, Range(1)))
         candidates = self.normaliser.as_fitted(candidates, self.n_features)
-        # Drawn for all queries at once, so that the batches do not matter.
+        # Drawn for all queries at once, so that rankings do not depend on the batches.
         uniforms = None if self.seed is None else np.random.default_rng(self.seed).random((candidates.n_queries, k))
         ranking = np.full((candidates.n_queries, k), -1, np.int64)
         for queries in batches_by_size(candidates.sizes):
@@ -92,7 +92,7 @@ class SequentialPolicy(RankingPolicy):
 
     @torch.inference_mode()
     def _rank_batch(self, candidates: Candidates, k: int, uniforms: Tensor | None) -> Ints:
-        """[B, k] for candidates that are scaled already."""
+        """[B, k] the rankings of scaled candidates."""
         rows, where = candidates.padded_rows(np.arange(candidates.n_queries))
         documents, left, place = torch.from_numpy(candidates.features), torch.from_numpy(where), torch.from_numpy(rows)
         networks = [self.scorer] if self.behaviour is None else [self.scorer, self.behaviour]
@@ -135,7 +135,7 @@ class SequentialPolicy(RankingPolicy):
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """The policy that `arrays` and `settings` were taken from."""
+        """Rebuild a policy from its `arrays` and `settings`."""
         n_features, hidden = int(settings["n_features"]), (int(settings["hidden"][0]), int(settings["hidden"][1]))
         with seeded(0):
             encoder = build_encoder(settings["encoder"], settings["encoder_settings"], n_features, int(settings["k"]))
@@ -153,20 +153,20 @@ class SequentialPolicy(RankingPolicy):
 
 
 def choose(scores: Tensor, considered: Tensor, uniforms: Tensor | None) -> Tensor:
-    """[B, N] scores → [B] the highest among those that are considered, the first of equals; or drawn by softmax.
+    """[B, N] scores → [B] the highest of the considered ones, the first of equals; or a draw from their softmax.
 
     Args:
-        scores: [B, N].
+        scores: [B, N] the scores.
         considered: [B, N] true = may be chosen.
-        uniforms: [B] from [0, 1), one draw each; None = the highest.
+        uniforms: [B] random numbers from [0, 1), one per draw; None = the highest.
     """
-    # A score that is not a number is very low, but still above what may not be chosen.
+    # NaN becomes a very low score, but still above documents that may not be chosen.
     finite = scores.nan_to_num(nan=-1e30, posinf=1e30, neginf=-1e30)
     possible = finite.masked_fill(~considered, -torch.inf)
     if uniforms is None:
         best = possible.amax(dim=1, keepdim=True)
         return (possible >= best - ROUNDING * best.abs().clamp(min=1)).byte().argmax(dim=1)
-    # Where no document is left, any candidate index will do.
+    # If no document is left, any candidate index will do.
     probability = possible.double().softmax(dim=1).nan_to_num(0)
     cumulative = probability.cumsum(dim=1)
     drawn = (cumulative <= uniforms[:, None] * cumulative[:, -1:]).sum(dim=1)
@@ -174,25 +174,25 @@ def choose(scores: Tensor, considered: Tensor, uniforms: Tensor | None) -> Tenso
 
 
 def likely(scores: Tensor, actions: Tensor, threshold: float, dim: int) -> Tensor:
-    """Which actions have at least `threshold` times the probability of the most probable one, under softmax(scores).
+    """Whether each action has at least `threshold` times the probability of the most probable one, by softmax.
 
     >>> likely(torch.tensor([0.5, 0.4, 0.1]).log(), torch.tensor([True, True, True]), 0.3, dim=0).tolist()
     [True, True, False]
 
     Args:
-        scores: Of any shape.
-        actions: Of the same shape, true = possible.
-        threshold: From 0 to 1.
-        dim: Along which the actions lie.
+        scores: Scores of the actions, of any shape.
+        actions: Same shape, true = possible.
+        threshold: Relative probability, from 0 to 1.
+        dim: The axis of the actions.
     """
     possible = scores.masked_fill(~actions, -torch.inf)
     return actions & (possible >= possible.amax(dim=dim, keepdim=True) + torch.tensor(threshold).log())
 
 
 def batches_by_size(sizes: Ints) -> Iterator[Ints]:
-    """Queries of similar size together, so that padding is little, at most `DOCUMENTS_AT_A_TIME` unless one is longer.
+    """Batches of queries of similar size, to limit padding, with at most `DOCUMENTS_AT_A_TIME` documents.
 
-    Queries without documents are in none.
+    A longer query is a batch by itself. Queries without documents are left out.
     """
     order = np.argsort(sizes, kind="stable")
     order = order[sizes[order] > 0]

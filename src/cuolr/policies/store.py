@@ -1,7 +1,7 @@
-"""Saved policies: a folder with the arrays (safetensors) and all else (JSON). Loading one runs no code from it.
+"""Saved policies: a folder with arrays (safetensors) and settings (JSON). Loading a policy executes no code from it.
 
 model.json                     settings, provenance, and a hash over these and the arrays
-model-<hash>.safetensors       the arrays that belong to it; others of such a name are what a crash left
+model-<hash>.safetensors       the arrays with this hash; other files of this form are left over from a crash
 """
 
 import json
@@ -22,24 +22,24 @@ from cuolr.policies.policy import POLICIES, RankingPolicy
 SETTINGS_FILE = "model.json"
 ARRAYS_PATTERN = "model-*.safetensors"
 FORMAT = "cuolr-policy-3"
-# What goes wrong when a policy is made of parts that are whole, but that no policy could have saved.
+# Errors when a policy is rebuilt from files that are undamaged, but that no policy could have saved.
 NO_POLICY = (ArithmeticError, AttributeError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError)
 
 
 def save_policy(policy: RankingPolicy, folder: Path | str, provenance: Mapping[str, Any] | None = None) -> None:
-    """Write a policy as a folder, all or nothing.
+    """Write a policy to a folder, atomically.
 
     Args:
-        policy: Of a registered class.
-        folder: Made anew; a model that is there already is replaced, anything else is left alone with an error.
-        provenance: Where the policy comes from, as JSON can hold it; kept with it for people to read.
+        policy: A policy of a registered class.
+        folder: The folder to create; an existing model is replaced, any other folder raises an error.
+        provenance: Where the policy comes from, as JSON values; saved with it.
     """
     with atomic_folder(Path(folder), overwrite=True, ours=SETTINGS_FILE) as unfinished:
         put_policy(policy, unfinished, provenance)
 
 
 def put_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, Any] | None = None) -> None:
-    """Make a policy the model of a folder that is there already, at once: until then it is the one that was before."""
+    """Replace the model of an existing folder, atomically."""
     arrays = save({name: np.ascontiguousarray(array) for name, array in policy.arrays().items()})
     description = {
         "format": FORMAT,
@@ -59,7 +59,7 @@ def put_policy(policy: RankingPolicy, folder: Path, provenance: Mapping[str, Any
 
 
 def load_policy(folder: Path | str) -> RankingPolicy:
-    """Read a policy that `save_policy` wrote; anything else, or a damaged one, is refused."""
+    """Read a policy that `save_policy` wrote; a damaged one raises `InputError`."""
     folder = Path(folder)
     file = folder / SETTINGS_FILE
     description = _read_description(file)
@@ -68,11 +68,11 @@ def load_policy(folder: Path | str) -> RankingPolicy:
         raise InputError(f"{file}: damaged: expected 'sha256' to be a hash, found {digest!r}; save the model again")
     arrays = _read(_arrays_file(folder, digest))
     if content_hash(description, arrays) != digest:
-        raise InputError(f"{folder}: damaged: settings and arrays are not what was saved; save the model again")
+        raise InputError(f"{folder}: damaged: settings and arrays do not match their hash; save the model again")
     try:
         with problems_in(folder):
             policy = POLICIES.get(description["policy"]).from_parts(load(arrays), description["settings"])
-            # Policies may be frozen; where one comes from is no part of what it is.
+            # Policies may be frozen dataclasses.
             object.__setattr__(policy, "provenance", provenance_of(folder))
             return policy
     except InputError:
@@ -83,7 +83,7 @@ def load_policy(folder: Path | str) -> RankingPolicy:
 
 
 def provenance_of(folder: Path | str) -> dict[str, Any]:
-    """Where a saved policy comes from, as far as it was said when it was saved."""
+    """Where a saved policy comes from, as recorded when it was saved."""
     provenance = _read_description(Path(folder) / SETTINGS_FILE).get("provenance")
     return provenance if isinstance(provenance, dict) else {}
 

@@ -1,4 +1,4 @@
-"""Regression trees that score documents, as XGBoost grows them; needs the extra `cuolr[xgboost]`."""
+"""Regression trees grown by XGBoost; needs the extra `cuolr[xgboost]`."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -13,7 +13,7 @@ from cuolr.types import Floats
 
 
 def load_xgboost() -> Any:
-    """The library, or how to get it."""
+    """Import XGBoost; raises `InputError` with instructions if it is not installed."""
     try:
         import xgboost
     except ModuleNotFoundError:
@@ -23,12 +23,12 @@ def load_xgboost() -> Any:
 
 @POLICIES.register("xgboost")
 class XGBoostPolicy(ScaledScoringPolicy):
-    """Scores a document by the sum of the leaves that it falls into.
+    """Scores a document by the sum of its leaf values.
 
     Attributes:
-        model: The trees, in XGBoost's binary JSON.
-        threads: How many to use for scoring.
-        normaliser: How features were scaled when the trees were grown.
+        model: The trees, in XGBoost's binary JSON format.
+        threads: Number of threads for scoring.
+        normaliser: How the training features were scaled.
     """
 
     def __init__(self, model: bytes, threads: int, normaliser: Normaliser) -> None:
@@ -43,11 +43,11 @@ class XGBoostPolicy(ScaledScoringPolicy):
 
     @property
     def n_features(self) -> int:
-        """Of the trees."""
+        """The number of features of the trees."""
         return int(self._booster.num_features())
 
     def score_scaled(self, features: Floats) -> Floats:
-        """[n] the sum over trees."""
+        """[n] the sum of the trees' outputs."""
         scores: Floats = self._booster.predict(self._xgboost.DMatrix(features, nthread=self.threads))
         return scores
 

@@ -1,1 +1,1 @@
-"""Rankers that learn from labels: the logging policy and the reference rankers. Left of the wall."""
+"""Rankers trained on labels: the logging policy and the reference rankers. Left of the wall."""

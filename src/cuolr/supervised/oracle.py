@@ -1,4 +1,4 @@
-"""ORACLE: LambdaMART trained on true labels, which rankers learned from clicks are measured against.
+"""ORACLE: LambdaMART trained on true labels, the reference for rankers learned from clicks.
 
 Left of the wall: it reads relevance labels, so it is not a learner.
 """
@@ -17,13 +17,13 @@ class LambdaMartSettings:
     """The paper's hyper-parameters, appendix A.
 
     Attributes:
-        trees: At most.
-        leaves: Per tree.
+        trees: Maximum number of trees.
+        leaves: Maximum number of leaves per tree.
         learning_rate: Shrinkage of each tree.
-        min_documents_per_leaf: Fewer make no leaf.
-        early_stopping: Stop after this many trees that do not improve nDCG@10 on the validation queries.
-        seed: The same seed gives the same trees, whatever the number of threads.
-        threads: How many to use.
+        min_documents_per_leaf: Minimum number of documents in a leaf.
+        early_stopping: Number of trees without improvement of nDCG@10 on the validation queries after which to stop.
+        seed: The same seed gives the same trees, for any number of threads.
+        threads: Number of threads.
     """
 
     trees: int = 1_000
@@ -40,11 +40,11 @@ def fit_lambdamart(
 ) -> LambdaMartPolicy:
     """LambdaMART (Burges, 2010) on true labels, with gain 2^r − 1.
 
-    Deviation: the paper uses RankLib, here it is LightGBM, which grows the best leaf first.
+    Deviation: the paper uses RankLib; this is LightGBM, which grows trees leaf-wise (best first).
 
     Args:
-        train: What to learn from.
-        validation: For early stopping; None = all trees are grown and kept.
+        train: The training queries.
+        validation: Queries for early stopping; None = grow all trees.
         settings: Hyper-parameters; None = the paper's.
     """
     settings = settings or LambdaMartSettings()
@@ -74,7 +74,7 @@ def fit_lambdamart(
             valid_sets=[_lightgbm_dataset(validation, reference=labelled)],
             callbacks=[lgb.early_stopping(settings.early_stopping, verbose=False)],
         )
-    # LightGBM writes only the trees up to the best one of early stopping.
+    # After early stopping, LightGBM writes the trees up to the best iteration only.
     return LambdaMartPolicy(booster.model_to_string(), settings.threads)
 
 
@@ -82,8 +82,8 @@ def _lightgbm_dataset(dataset: RankingDataset, reference: Any = None) -> Any:
     longest = int(dataset.candidates.sizes.argmax())
     if dataset.candidates.sizes[longest] > MAX_DOCUMENTS:
         raise InputError(
-            f"query {dataset.candidates.query_ids[longest]}: expected at most {MAX_DOCUMENTS:,} documents, which is "
-            f"what LightGBM takes, found {dataset.candidates.sizes[longest]:,}"
+            f"query {dataset.candidates.query_ids[longest]}: expected at most {MAX_DOCUMENTS:,} documents, the limit "
+            f"of LightGBM, found {dataset.candidates.sizes[longest]:,}"
         )
     return load_lightgbm().Dataset(
         dataset.candidates.features, dataset.relevance, reference=reference, group=dataset.candidates.sizes

@@ -22,13 +22,13 @@ from cuolr.training.loop import Loop
 from cuolr.training.training_config import TrainingConfig
 from cuolr.types import RankingDataset
 
-# What `fit_best` tries of LambdaMART beside the paper's settings: faster rates, and fewer leaves for small data.
+# LambdaMART settings that `fit_best` tries besides the paper's: faster rates, and fewer leaves for small data.
 TUNED_LAMBDAMART = (
     LambdaMartSettings(leaves=31, learning_rate=0.05, min_documents_per_leaf=50),
     LambdaMartSettings(leaves=31, learning_rate=0.05, min_documents_per_leaf=200),
     LambdaMartSettings(leaves=7, learning_rate=0.05, min_documents_per_leaf=20),
 )
-# What it tries of RankSVM: weights of the loss against the size of w.
+# Values of C that it tries for RankSVM: the weight of the loss against |w|².
 TUNED_RANKSVM = (1.0, 10.0, 100.0)
 NETWORK = NetworkConfig(hidden=(256, 256), learning_rate=3e-4)
 NETWORK_TRAINING = TrainingConfig(steps=1_000, batch_size=32, validate_every=50, patience=6)
@@ -39,9 +39,9 @@ class BestOracle:
     """The best of several rankers trained on all labels.
 
     Attributes:
-        policy: The best on validation.
-        name: What it is.
-        validation: nDCG@10 on validation of all that were tried, by name.
+        policy: The best policy on the validation queries.
+        name: The name of that ranker.
+        validation: nDCG@10 of all rankers on the validation queries, by name.
     """
 
     policy: RankingPolicy
@@ -56,17 +56,17 @@ def fit_best(
     threads: int = 2,
     progress: Callable[[str, float], None] | None = None,
 ) -> BestOracle:
-    """The best on validation of LambdaMART, a 256-256 network and RankSVM, all on all labels.
+    """The best on validation of LambdaMART, a 256-256 network and RankSVM, each trained on all labels.
 
-    Deviation: the paper's ORACLE is LambdaMART with one setting, which on small data loses to a linear ranker: it is no
-    upper bound there.
+    Deviation: the paper's ORACLE is LambdaMART with fixed settings. On small data it is no upper bound: a linear ranker
+    is better.
 
     Args:
-        train: What to learn from.
-        validation: Where the best is chosen, and where LambdaMART and the network stop early.
-        seed: Of all that is random.
-        threads: How many LightGBM uses.
-        progress: Told each name and its nDCG@10 on validation.
+        train: The training queries.
+        validation: Queries for choosing the best ranker, and for early stopping of LambdaMART and the network.
+        seed: Seed of all rankers.
+        threads: Number of threads of LightGBM.
+        progress: Called with the name of each ranker and its nDCG@10 on the validation queries.
     """
     score = score_on(validation)
     scores: dict[str, float] = {}
@@ -98,15 +98,15 @@ def fit_network(
     config: NetworkConfig = NETWORK,
     training: TrainingConfig = NETWORK_TRAINING,
 ) -> RankingPolicy:
-    """A network ranker with the softmax list loss on gains, −Σ_d g_d log softmax(s)_d.
+    """A network ranker trained with the list-wise softmax loss on gains, −Σ_d g_d log softmax(s)_d.
 
-    g_d is the share of document d in the gains 2^r − 1 of its query; all of the query's documents are in the list.
+    g_d is the share of document d in the gains 2^r − 1 of its query. A list has all documents of a query.
 
     Args:
-        train: What to learn from.
-        validation: The best step is chosen here.
-        config: Of the network.
-        training: Steps, batches and seed.
+        train: The training queries.
+        validation: Queries for choosing the best step.
+        config: Settings of the network.
+        training: Number of steps, batch size and seed.
     """
     normaliser = Normaliser.fit(training.normalising, train.candidates)
     batches = Batches(_gain_targets(train), normaliser, training.batch_size, training.seed)
@@ -120,7 +120,7 @@ def fit_network(
 
 
 def _gain_targets(dataset: RankingDataset) -> WeightedLists:
-    """A list for each query that has gains: all of its documents, with their shares in the query's gains as targets."""
+    """A list for each query with gains: all its documents, with their shares of the query's gains as targets."""
     candidates = dataset.candidates
     gains = relevance_of(dataset.relevance, dataset.max_grade).astype(np.float64)
     total = np.bincount(candidates.query_of_document, weights=gains, minlength=candidates.n_queries)

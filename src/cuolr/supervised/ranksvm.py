@@ -1,4 +1,4 @@
-"""Ranking SVM on labels: the logging policy of the paper, a linear ranker of a small part of the labelled queries.
+"""Ranking SVM on labels: the logging policy of the paper, a linear ranker trained on a few labelled queries.
 
 Left of the wall: it reads relevance labels, so it is not a learner.
 """
@@ -23,20 +23,20 @@ def fit_ranksvm(
 ) -> LinearPolicy:
     """Ranking SVM on pair differences: min_w ½|w|² + C·mean max(0, 1 − w·(x_better − x_worse))².
 
-    Section 5.1: trained on 1 % of the training data. The features' range is taken from all training candidates,
-    which needs no label.
+    Section 5.1: trained on 1 % of the training data. Features are normalised by all training candidates, which needs no
+    labels.
 
     Args:
         dataset: The training queries with their grades.
-        fraction: Share of the queries to learn from, above 0 and at most 1. Where none of them has two grades,
+        fraction: Share of the queries to train on, above 0 and at most 1. If none of them has two different grades,
             more are drawn until one has.
-        seed: Which queries and which pairs.
-        normalising: See `Normaliser`.
-        C: Weight of the mean loss over pairs against the size of w.
-        pairs_per_query: At most this many pairs of documents of a query, fewer where memory asks for it.
+        seed: Seed of the sample of queries and pairs.
+        normalising: How features are scaled, see `Normaliser`.
+        C: Weight of the mean loss over pairs against |w|².
+        pairs_per_query: Maximum number of document pairs per query; lower if memory requires it.
     """
     if not 0 < fraction <= 1:
-        raise InputError(f"fraction of the training queries: expected above 0 and at most 1, found {fraction}")
+        raise InputError(f"fraction: expected a share of the queries above 0 and at most 1, found {fraction}")
     check_arguments(seed=(seed, Range(0)))
     rng = np.random.default_rng(seed)
     queries = _draw_queries(dataset, fraction, rng)
@@ -52,7 +52,7 @@ def fit_ranksvm(
 
 
 def _draw_queries(dataset: RankingDataset, fraction: float, rng: np.random.Generator) -> Ints:
-    """A random part of the queries, at least one of which has documents of two grades."""
+    """A random sample of the queries, at least one of which has documents of two grades."""
     query = dataset.candidates.query_of_document
     lowest = np.full(dataset.candidates.n_queries, dataset.max_grade)
     highest = np.zeros(dataset.candidates.n_queries, np.int64)
@@ -62,7 +62,8 @@ def _draw_queries(dataset: RankingDataset, fraction: float, rng: np.random.Gener
     with_pairs = np.flatnonzero((highest > lowest)[order])
     if not len(with_pairs):
         raise InputError(
-            f"none of the {len(order)} training queries has documents of two different grades; a ranker cannot learn"
+            f"none of the {len(order)} training queries has documents of two different grades; "
+            "a ranker cannot be trained on them"
         )
     wanted = round(fraction * len(order))
     return order[: max(wanted, with_pairs[0] + 1)]

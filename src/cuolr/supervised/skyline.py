@@ -1,4 +1,4 @@
-"""SKYLINE: what the labels of the shown documents alone would teach. Left of the wall: it reads relevance labels."""
+"""SKYLINE: a ranker trained on the labels of the shown documents. Left of the wall: it reads relevance labels."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from cuolr.types import Candidates, Ints, RankingDataset
 
 
 def only_shown(dataset: RankingDataset, ranking: Ints) -> RankingDataset:
-    """The queries with just the documents that were shown, for SKYLINE, which is `fit_best` on their labels.
+    """The queries with only their shown documents, for SKYLINE, which is `fit_best` on their labels.
 
-    What the shown documents teach is no bound for a learner from clicks: the labels are coarse, and the clicks of many
-    users are not. ORACLE sees all documents.
+    SKYLINE is no upper bound for learning from clicks: labels are coarser than the click rates of many users. ORACLE is
+    trained on all documents.
 
     Args:
         dataset: Labelled queries.
-        ranking: [n_queries, k] the candidate indices of the documents shown, −1 where there is none.
+        ranking: [n_queries, k] the candidate indices of the shown documents, −1 where there is none.
     """
     candidates = dataset.candidates
     where = ranking >= 0

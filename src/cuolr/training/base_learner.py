@@ -1,4 +1,4 @@
-"""What a learner is: it fits a ranking policy to a click log."""
+"""The interface of learners, which fit a ranking policy on a click log."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,25 +18,26 @@ from cuolr.types import Ints
 
 LEARNERS: Registry[type["Learner"]] = Registry("learner", package="cuolr.learners", entry_points="cuolr.learners")
 
-# A baseline is what methods are tested against in a table.
+# Tables of results test methods against baselines.
 Role = Literal["method", "baseline"]
-# What a learner reads: each session's own clicks, one aggregated row per distinct list, or either.
+# The log that a learner reads: the clicks of each session, one aggregated row per distinct list, or either.
 LogForm = Literal["sessions", "lists", "any"]
-# The values to try of each setting, by its name, such as `learner.learning_rate`.
+# The values to try for each setting, by name, such as `learner.learning_rate`.
 SearchSpace: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
 class FitTask:
-    """What a learner learns from, and how. It has no field for labels.
+    """The input of a learner. It has no field for labels.
 
     Attributes:
-        log: In the form that the learner asks for.
+        log: The log, in the form that the learner asks for.
         normaliser: Fitted on the log's candidates.
-        held_out: Queries whose clicks validate, so that nothing may be learned from them; empty where labels validate.
-        config: Steps, batch size, seed.
-        loop: Trains step by step, with validation, checkpoints and resuming.
-        propensities: Examination by position, for learners that take them.
+        held_out: Queries held out for validation, whose clicks must not be used in training; empty if training
+            validates on labels.
+        config: Number of steps, batch size, seed and other settings of training.
+        loop: The training loop, with validation, checkpoints and resuming.
+        propensities: Examination by position, for learners that take propensities.
     """
 
     log: ClickLog
@@ -47,11 +48,11 @@ class FitTask:
     propensities: Propensities | None = None
 
     def batches(self, lists: WeightedLists, max_unshown: int = 0) -> tuple[Batches, Batches | None]:
-        """Batches to learn from, and those of the held-out queries to validate on; None where labels validate.
+        """The training batches, and those of the held-out queries; None if no queries are held out.
 
         Args:
-            lists: Made from the log.
-            max_unshown: How many of a query's unshown documents come with each list, at most.
+            lists: The lists of the log.
+            max_unshown: Maximum number of a query's unshown documents that are added to each list.
         """
         rows, held_out = None, None
         if len(self.held_out):
@@ -65,17 +66,17 @@ class FitTask:
 
 
 class Learner(ABC):
-    """Fits a ranking policy to a click log.
+    """Fits a ranking policy on a click log.
 
-    What an experiment, the tuner and a report need to know of a learner is said by its class.
+    Attributes of the class tell experiments, tuning and reports what they need to know about a learner.
 
     Attributes:
         Config: The frozen dataclass of its settings.
-        role: Its role in a table of results.
-        log_form: What it reads.
-        takes_propensities: Whether it uses the examination of positions.
+        role: Its role in tables of results.
+        log_form: The form of the log that it reads.
+        takes_propensities: Whether it uses propensities, the examination of positions.
         data_parallel: Whether several processes can share its batches.
-        search_space: The values that tuning tries of each setting.
+        search_space: The values that tuning tries for each setting.
     """
 
     Config: ClassVar[type[Any]]
@@ -90,4 +91,4 @@ class Learner(ABC):
 
     @abstractmethod
     def fit(self, task: FitTask) -> RankingPolicy:
-        """The policy learned from a log; one that learns step by step returns `task.loop.run(steps)`."""
+        """Learn a policy from a log; a learner that trains step by step returns `task.loop.run(steps)`."""

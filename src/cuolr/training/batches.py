@@ -1,4 +1,4 @@
-"""Seeded batches of lists, for learners that follow a gradient."""
+"""Seeded batches of lists, for learners trained by gradient descent."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,21 +15,21 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.random import shuffled
 from cuolr.types import Bools, Candidates, Doubles, IntegerArray, Ints
 
-# Rows that are read together, so that memory does not grow with the log.
+# Number of rows read at a time, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
 WHOLE = slice(None)
 
 
 @dataclass(frozen=True)
 class SessionBatch:
-    """Lists that were shown, with their clicks. It has no field for labels.
+    """Shown lists with their clicks. It has no field for labels.
 
     Attributes:
         features: [B, K, F] the shown documents, normalised; 0 where nothing was shown.
-        clicks: [B, K] 0 or 1, or the mean click of the sessions that a row stands for; 0 where nothing was shown.
+        clicks: [B, K] 0 or 1, or the mean clicks of the sessions of an aggregated row; 0 where nothing was shown.
         where: [B, K] true = a document was shown; real documents come first.
-        weight: [B] the number of sessions that a row stands for, relative to the log's mean.
-        unshown: [B, M, F] other candidates of the query, where a learner asks for them.
+        weight: [B] the number of sessions of a row, relative to the log's mean.
+        unshown: [B, M, F] unshown candidates of the query, if the learner asks for them.
         unshown_where: [B, M] true = a real document.
     """
 
@@ -43,14 +43,14 @@ class SessionBatch:
 
 @dataclass(frozen=True)
 class WeightedLists:
-    """M lists of documents with a target each: clicks, weighted clicks, or whatever else a ranker is to reproduce.
+    """M lists of documents with a target for each document, such as clicks or weighted clicks.
 
     Attributes:
         candidates: The documents of each query.
         query: [M] the query of each list.
         ranking: [M, K] the candidate index of the document at each position; −1 where there is none.
-        targets: [M, K].
-        count: [M] how often a list counts.
+        targets: [M, K] the target of each document.
+        count: [M] the number of sessions of each list.
     """
 
     candidates: Candidates
@@ -61,7 +61,7 @@ class WeightedLists:
 
     @classmethod
     def of(cls, log: ClickLog, targets: Doubles | None = None) -> Self:
-        """The lists of a log; their clicks are the targets, unless others are given."""
+        """The lists of a log, with their clicks as targets unless others are given."""
         return cls(log.candidates, log.query, log.ranking, log.clicks if targets is None else targets, log.count)
 
     def __len__(self) -> int:
@@ -70,13 +70,13 @@ class WeightedLists:
 
 
 class Batches:
-    """Batches of lists, epoch after epoch, each in an order of its own.
+    """Batches of lists, shuffled anew in each epoch.
 
-    The batch of a step is a function of the seed and the step alone, so a run can be resumed at any step. Memory holds
-    the scaled features of the documents that can occur; the lists are read batch by batch and may be memory-mapped.
+    A batch depends only on the seed and the step, so a run can be resumed at any step. The scaled features of all used
+    documents are kept in memory; the lists are read batch by batch and may be memory-mapped.
 
     Attributes:
-        lists: Where the batches come from.
+        lists: The lists.
         batch_size: B, at most the number of rows.
     """
 
@@ -92,22 +92,22 @@ class Batches:
         """Scale the documents.
 
         Args:
-            lists: To learn from.
-            normaliser: Fitted.
-            batch_size: B.
-            seed: Decides the order of the rows and which unshown candidates are drawn.
-            unshown: At most this many candidates of the query that were not shown come with each row.
-            rows: Which of the lists to use; None = all.
+            lists: The lists to train on.
+            normaliser: A fitted normaliser.
+            batch_size: B, the number of lists in a batch.
+            seed: Seed of the order of the rows and of the sample of unshown candidates.
+            unshown: Maximum number of unshown candidates of the query that are added to each row.
+            rows: The lists to use; None = all.
         """
         self._rows = rows
         self._n_rows = len(lists) if rows is None else len(rows)
         problems = [
             f"{name}: expected a whole number from {least} up, found {value}"
-            for name, value, least in (("batch size", batch_size, 1), ("seed", seed, 0), ("unshown", unshown, 0))
+            for name, value, least in (("batch_size", batch_size, 1), ("seed", seed, 0), ("unshown", unshown, 0))
             if value < least
         ]
         if not self._n_rows:
-            problems.append("expected at least one list to learn from, found none")
+            problems.append("lists: expected at least one list to train on, found none")
         if problems:
             raise InputError(problems)
         self.lists = lists
@@ -120,16 +120,16 @@ class Batches:
         self._features = scaled_documents(lists.candidates, normaliser, used)
 
     def __len__(self) -> int:
-        """The number of rows of an epoch."""
+        """The number of rows in an epoch."""
         return self._n_rows
 
     @property
     def rows(self) -> IntegerArray:
-        """[number of rows] the lists that an epoch is made of, in their order."""
+        """[number of rows] the lists of an epoch, in their original order."""
         return self._row_numbers(0, self._n_rows)
 
     def at(self, step: int, part: slice = WHOLE) -> SessionBatch:
-        """The batch of a step, counted from 0, or a part of its rows; it may begin in one epoch and end in the next."""
+        """The batch of a step, counted from 0, or some of its rows; a batch may span two epochs."""
         stream = step * self.batch_size + np.arange(self.batch_size)
         epochs, places = np.divmod(stream, self._n_rows)
         parts = [shuffled(places[epochs == e], self._n_rows, self._seed, int(e)) for e in np.unique(epochs)]
@@ -138,14 +138,14 @@ class Batches:
         return self._gather(rows, np.random.default_rng((self._seed, step)), part)
 
     def in_order(self) -> Iterator[SessionBatch]:
-        """All rows once, in their order; the last batch may be smaller."""
+        """All rows once, in their original order; the last batch may be smaller."""
         for start in range(0, self._n_rows, self.batch_size):
             rows = self._row_numbers(start, start + self.batch_size)
             yield self._gather(rows, np.random.default_rng((self._seed, start)))
 
     @torch.no_grad()
     def mean(self, score: Callable[[SessionBatch], Tensor]) -> float:
-        """The mean of a score [B] of lists over all of them, each weighted by its sessions."""
+        """The session-weighted mean of `score`, which returns [B] for a batch, over all lists."""
         total = weight = 0.0
         for batch in self.in_order():
             total += float((score(batch) * batch.weight).sum())
@@ -155,7 +155,7 @@ class Batches:
     def _gather(self, rows: IntegerArray, rng: np.random.Generator, part: slice = WHOLE) -> SessionBatch:
         lists = self.lists
         if self._unshown:
-            # For all rows, so that what is drawn does not depend on the part.
+            # Drawn for all rows, so that the sample does not depend on the part.
             documents, real = self._draw_unshown(lists.query[rows], lists.ranking[rows], rng)
             documents, real = documents[part], real[part]
         rows = rows[part]
@@ -181,10 +181,10 @@ class Batches:
     def _draw_unshown(
         self, query: IntegerArray, ranking: IntegerArray, rng: np.random.Generator
     ) -> tuple[IntegerArray, Bools]:
-        """Candidates of these queries that are not in these lists, at random.
+        """A random sample of the candidates of these queries that are not in these lists.
 
         Returns:
-            documents: [B, M] M as many as were asked for, or fewer where no query of the batch has so many.
+            documents: [B, M] M is `unshown`, or smaller if no query of the batch has that many.
             where: [B, M] true = a real document; these come first.
         """
         documents, available = self.lists.candidates.padded_rows(query)
@@ -196,7 +196,7 @@ class Batches:
         return np.take_along_axis(documents, chosen, axis=1), np.take_along_axis(available, chosen, axis=1)
 
     def _used_documents(self) -> Bools:
-        """[n_documents] true = can occur in a batch."""
+        """[n_documents] true = the document can occur in a batch."""
         candidates = self.lists.candidates
         used = np.zeros(candidates.n_documents, np.bool_)
         for chunk in self._chunks_of_rows():

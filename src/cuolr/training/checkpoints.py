@@ -1,6 +1,6 @@
-"""Saved state of a run: one safetensors file with the tensors, and all else as JSON in its header.
+"""Checkpoints of a run: one safetensors file with the tensors, and everything else as JSON in its header.
 
-Loading one runs no code from it.
+Loading a checkpoint executes no code from it.
 """
 
 import itertools
@@ -22,7 +22,7 @@ FORMAT = "cuolr-checkpoint-2"
 
 
 def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
-    """Write nested dictionaries, lists and tuples of tensors, arrays, numbers and texts. All or nothing."""
+    """Write nested dictionaries, lists and tuples of tensors, arrays, numbers and strings, atomically."""
     tensors: dict[str, Tensor] = {}
     structure = json.dumps(_take_apart(state, "", tensors))
     header = {"format": FORMAT, "structure": structure, "sha256": _digest(structure, tensors)}
@@ -31,25 +31,26 @@ def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read what `save_checkpoint` wrote, arrays as tensors; anything else, or a damaged file, is refused."""
+    """Read a checkpoint, with arrays as tensors; a damaged file raises `InputError`."""
     if not path.is_file():
-        raise InputError(f"{path}: expected a checkpoint, found {'a folder' if path.exists() else 'nothing'}")
+        problem = "expected a checkpoint, found a folder" if path.exists() else "file not found"
+        raise InputError(f"{path}: {problem}")
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{path}: expected a whole checkpoint, found damage: {error}") from None
+        raise InputError(f"{path}: damaged checkpoint: {error}; start the run again") from None
     if header.get("format") != FORMAT:
         raise InputError(f"{path}: expected a checkpoint of format '{FORMAT}', found {header.get('format')!r}")
     if header.get("sha256") != _digest(header.get("structure", ""), tensors):
-        raise InputError(f"{path}: expected a whole checkpoint, found damage: the content is not what was written")
+        raise InputError(f"{path}: damaged checkpoint: the content does not match its hash; start the run again")
     state: dict[str, Any] = _put_together(json.loads(header["structure"]), tensors)
     return state
 
 
 def _take_apart(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """What JSON can hold of `value`; its tensors go to `tensors` by the path that leads to them."""
+    """`value` as JSON values; its tensors are moved to `tensors`, keyed by their path."""
     if isinstance(value, np.ndarray):
         value = torch.from_numpy(np.ascontiguousarray(value))
     if isinstance(value, Tensor):
@@ -57,7 +58,7 @@ def _take_apart(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
         tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
         return {"tensor": name}
     if isinstance(value, Mapping):
-        # As pairs: keys may be numbers, as in an optimiser's state.
+        # Stored as pairs, because keys may be numbers, as in an optimiser's state.
         return {"dict": [[key, _take_apart(item, f"{name}/{key}", tensors)] for key, item in value.items()]}
     if isinstance(value, list | tuple):
         items = [_take_apart(item, f"{name}/{i}", tensors) for i, item in enumerate(value)]

@@ -1,8 +1,8 @@
-"""Several processes that train one policy: `torchrun --nproc-per-node 2 -m cuolr train …`.
+"""Data-parallel training in several processes: `torchrun --nproc-per-node 2 -m cuolr train …`.
 
-All have the same networks and the whole log. Each takes its part of every batch; gradients are added up, so that all
-make the same step: that of one process with the whole batch. The first one validates, writes and speaks. With one
-process, nothing here does anything.
+Every process has the same networks and the whole log, and takes its part of every batch. Gradients are summed, so that
+all processes take the same step: that of one process with the whole batch. The first process validates, writes files
+and prints messages. With one process, these functions have no effect.
 """
 
 import os
@@ -19,18 +19,18 @@ from torch import distributed as dist
 from cuolr.errors import InputError
 
 T = TypeVar("T")
-# How long to wait for the others: the first process may be busy validating. A process that dies is noticed at once.
+# Timeout for other processes: the first one may be busy validating. A process that dies is detected immediately.
 PATIENCE = timedelta(days=1)
 
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Be one of the processes that torchrun started; without torchrun, nothing happens."""
+    """Join the processes that torchrun started; without torchrun, this has no effect."""
     if not dist.is_torchelastic_launched():
         yield
         return
-    # The first step of an optimiser loads it. Loaded after the group is there, it keeps the group for good, and the
-    # group's threads then meet an interpreter that is going down, which may end the process by a signal.
+    # The first step of an optimiser imports it. If it is imported after the group is created, it keeps a reference to
+    # the group, whose threads then outlive the interpreter, and the process may end with a signal.
     import torch._dynamo  # noqa: F401
 
     dist.init_process_group("gloo", timeout=PATIENCE)
@@ -38,26 +38,26 @@ def joined() -> Iterator[None]:
         yield
     except InputError:
         if os.environ["LOCAL_RANK"] != "0":
-            sys.exit(2)  # all meet the same problems; one process of each machine reports them
+            sys.exit(2)  # all have the same problems; one process per machine reports them
         raise
     finally:
         dist.destroy_process_group()
 
 
 def processes() -> int:
-    """How many there are."""
+    """The number of processes."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def is_first() -> bool:
-    """Whether this process is the one that validates, writes and speaks."""
+    """Whether this process validates, writes files and prints messages."""
     return processes() == 1 or dist.get_rank() == 0
 
 
 def part_of(rows: int) -> slice:
-    """The part of a batch that this process takes; they differ by one row at most."""
+    """The part of a batch that this process takes; parts differ by at most one row."""
     if rows < processes():
-        raise InputError(f"expected a batch of at least {processes()} lists, one for each process, found {rows}")
+        raise InputError(f"batch_size: expected at least {processes()}, one list for each process, found {rows}")
     rank = 0 if is_first() else dist.get_rank()
     return slice(rank * rows // processes(), (rank + 1) * rows // processes())
 
@@ -72,7 +72,7 @@ def total(values: Tensor) -> Tensor:
 
 
 def share(weight: Tensor) -> Tensor:
-    """What share of the whole weight this process has; equal shares where there is none."""
+    """This process's share of the total weight; equal shares if the total is 0."""
     whole = total(weight)
     return torch.where(whole > 0, weight / whole.clamp(min=torch.finfo(whole.dtype).tiny), 1 / processes())
 
@@ -89,12 +89,12 @@ def add_gradients(parameters: Iterable[Tensor]) -> None:
 
 
 def in_any(value: bool) -> bool:
-    """Whether it is so in any process."""
+    """Whether `value` is true in any process."""
     return bool(total(torch.tensor(int(value))))
 
 
 def from_first(make: Callable[[], T]) -> T:
-    """What the first process makes, for all; bad input that it finds is raised in all."""
+    """The result of `make` in the first process, sent to all; its `InputError` is raised in all."""
     if processes() == 1:
         return make()
     made: list[Any] = [None, None]

@@ -1,4 +1,4 @@
-"""From a click log to a trained policy: the one orchestration behind the command, `Ranker` and every experiment."""
+"""From a click log to a trained policy: the function behind `cuolr train`, `Ranker` and every experiment."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -26,11 +26,11 @@ from cuolr.types import Ints
 
 @dataclass(frozen=True)
 class Validation:
-    """By what the best policy is chosen, where that is not the log.
+    """How to choose the best policy, if not by the log.
 
     Attributes:
-        score: How good a policy is, higher = better, such as its nDCG on labelled queries.
-        described: What it measures, as JSON can hold it; a run is not resumed with another.
+        score: The validation score of a policy, higher = better, such as its nDCG on labelled queries.
+        described: A description of the score as JSON values; a run cannot be resumed with another.
     """
 
     score: Validate
@@ -39,12 +39,12 @@ class Validation:
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """Where the model, checkpoints and metrics go.
+    """Where the model, checkpoints and metrics are written.
 
     Attributes:
         path: The folder.
-        resume: Continue from its checkpoint.
-        overwrite: Start again where it holds a run already.
+        resume: Whether to continue from its checkpoint.
+        overwrite: Whether to replace a run that it already holds.
     """
 
     path: Path
@@ -54,15 +54,15 @@ class ModelFolder:
 
 @dataclass(frozen=True)
 class FitRequest:
-    """A log, and what to make of it.
+    """A log, and how to train on it.
 
     Attributes:
-        log: In memory, or in a folder.
+        log: The log, in memory or in a folder.
         config: All settings.
-        validation: None = by how well the clicks on held-out queries of the log are explained.
+        validation: How to choose the best policy; None = by the clicks on held-out queries of the log.
         aggregation: Whether to aggregate, see `TrainingLog.read_for`.
-        folder: None = nothing is written.
-        provenance: Where the log comes from, to be kept with the model.
+        folder: Where to write the run; None = write nothing.
+        provenance: Where the log comes from, saved with the model.
     """
 
     log: TrainingLog
@@ -76,19 +76,19 @@ class FitRequest:
 def fit(
     request: FitRequest, progress: Progress | None = None, on_read: Callable[[ClickLog], None] | None = None
 ) -> TrainingResult:
-    """Train a policy from a log.
+    """Train a policy on a log.
 
-    What is decided once is decided here: the form of the log, what is held out, and the propensities.
+    This function decides the form of the log, which queries are held out, and the propensities.
 
     Args:
-        request: What to learn from, and how.
+        request: The log and the settings.
         progress: Called after each step.
-        on_read: Called with the log as the learner reads it, before training starts.
+        on_read: Called before training with the log, in the form that the learner reads.
     """
     config, training = request.config, request.config.training
     learner_class = config.learner_class
     if distributed.processes() > 1 and not learner_class.data_parallel:
-        raise InputError(f"{config.learner} cannot share its work between processes; run it without torchrun")
+        raise InputError(f"{config.learner} cannot be trained by several processes; run it without torchrun")
     log = request.log.read_for(learner_class, config.learner, request.aggregation)
     if on_read is not None:
         on_read(log)
@@ -115,7 +115,7 @@ def fit(
 
 
 def _run_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> RunFolder | None:
-    """The folder of the run; the loop makes it once the learner is ready."""
+    """The folder of the run; the loop creates it when training starts."""
     if request.folder is None:
         return None
     fixed = {**settings, "training": {k: v for k, v in settings["training"].items() if k != "steps"}}
@@ -132,7 +132,7 @@ def _provenance(request: FitRequest, settings: Mapping[str, Any], log: ClickLog)
 
 
 def _without_steps(policy: RankingPolicy, loop: Loop) -> TrainingResult:
-    """The result of a learner that has no steps for the loop to drive."""
+    """The result of a learner that does not train step by step."""
     score = None if loop.validate is None else loop.validate(policy)
     best = Best(policy, score, step=0)
     trained = {"step": 0, "validation": score, "steps": 0, "finished": True}

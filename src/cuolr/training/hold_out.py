@@ -1,4 +1,4 @@
-"""Validation without labels: a share of the queries is held out, and nothing is learned from their clicks."""
+"""Validation without labels: some queries are held out, and their clicks are not used in training."""
 
 import numpy as np
 
@@ -7,32 +7,32 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.training.batches import WeightedLists
 from cuolr.types import Ints
 
-# Rows of the log that are read together, so that memory does not grow with the log.
+# Number of rows read at a time, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
 
 
 def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
-    """A random part of the queries with at least one shown document; at least one query.
+    """A random sample of the queries with shown documents; at least one query.
 
     Args:
-        log: With two such queries or more.
-        share: Of these queries, above 0 and below 1.
-        seed: Decides which ones.
+        log: A log with at least two such queries.
+        share: Share of these queries to hold out, above 0 and below 1.
+        seed: Seed of the sample.
     """
     if not 0 < share < 1:
-        raise InputError(f"share of the queries to hold out: expected above 0 and below 1, found {share}")
+        raise InputError(f"share: expected a share of the queries above 0 and below 1, found {share}")
     queries = _queries_shown(log)
     if len(queries) < 2:
         raise InputError(
-            f"expected documents shown for at least 2 queries, to hold one out for validation, found {len(queries)}; "
-            "validate on labelled queries"
+            f"log: expected at least 2 queries with shown documents, to hold one out, found {len(queries)}; "
+            "validate on labelled queries instead"
         )
     n_held_out = min(max(1, round(share * len(queries))), len(queries) - 1)
     return np.random.default_rng(seed).permutation(queries)[:n_held_out]
 
 
 def split_by_query(log: ClickLog | WeightedLists, held_out: Ints) -> tuple[Ints, Ints]:
-    """The rows of all queries but the held-out ones, and the rows of these."""
+    """The rows of the training queries, and the rows of the held-out queries."""
     is_held_out = np.zeros(log.candidates.n_queries, np.bool_)
     is_held_out[held_out] = True
     of_row = is_held_out[log.query]
@@ -40,14 +40,14 @@ def split_by_query(log: ClickLog | WeightedLists, held_out: Ints) -> tuple[Ints,
 
 
 def sample_rows(rows: Ints, at_most: int, seed: int) -> Ints:
-    """All rows, or a random sample of as many as are allowed, in order."""
+    """All rows, or a sorted random sample of `at_most` rows."""
     if len(rows) <= at_most:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, at_most, replace=False))
 
 
 def _queries_shown(log: ClickLog) -> Ints:
-    """Queries with a document in the log, in order: a learner that pools sessions has no others."""
+    """Queries with a shown document, ascending: a learner that pools sessions has no others."""
     shown = np.zeros(log.candidates.n_queries, np.bool_)
     for start in range(0, len(log), ROWS_AT_A_TIME):
         part = log.select(slice(start, start + ROWS_AT_A_TIME))

@@ -1,4 +1,4 @@
-"""A log in the form that a learner reads. Whether to aggregate is decided here, and nowhere else."""
+"""A log in the form that a learner reads. Whether to aggregate is decided only here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,20 +12,19 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import load_click_log, read_click_log, require_sessions
 from cuolr.training.base_learner import Learner
 
-# Whether sessions that were shown the same list become one row; `auto` = where nothing is lost and it saves time.
+# Whether to combine sessions with the same list into one row; `auto` = if this loses nothing and saves time.
 Aggregation = Literal["auto", "yes", "no"]
 
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """A log that can be had by session or aggregated.
+    """A log that can be read by session or aggregated.
 
     Attributes:
-        example: Some rows of it, to see what columns it has.
-        sessions: Gives the log as it is.
-        lists: Gives the aggregated log.
-        propensities: Gives the examination by position, where it is known of these users; asked for only by learners
-            that take it.
+        example: A few rows of the log, which show its columns.
+        sessions: Returns the log as it is.
+        lists: Returns the aggregated log.
+        propensities: Returns the propensities of these users, if known; called only for learners that take them.
     """
 
     example: ClickLog
@@ -40,9 +39,9 @@ class TrainingLog:
 
     @classmethod
     def of_folder(cls, folder: Path) -> Self:
-        """A saved log, with the propensities that lie beside it.
+        """A saved log, with the propensities in its folder.
 
-        It is aggregated part by part, so that only the distinct lists need to fit into memory.
+        It is aggregated block by block, so that only the distinct lists need to fit into memory.
         """
         example = next(read_click_log(folder, rows_at_a_time=1))
         beside = folder / PROPENSITY_FILE
@@ -56,25 +55,25 @@ class TrainingLog:
     def read_for(self, learner: type[Learner], name: str, aggregation: Aggregation = "auto") -> ClickLog:
         """The log in the form that a learner reads.
 
-        A learner that reads either gets aggregated rows, unless the logging policy drew each list at random: then
-        hardly two lists are the same.
+        A learner that reads either form gets aggregated rows, unless the logging policy is stochastic: then hardly any
+        two lists are the same.
 
         Args:
-            learner: Its `log_form` decides.
-            name: Of the learner, for messages.
-            aggregation: What the user asks for.
+            learner: The learner, whose `log_form` is used.
+            name: The learner's name, for error messages.
+            aggregation: The user's choice.
         """
         if learner.log_form == "sessions":
             require_sessions(self.example, name)
             if aggregation == "yes":
-                raise InputError(f"aggregate: {name} needs the clicks of each session; expected auto or no, found yes")
+                raise InputError(f"aggregate: {name} needs the clicks of each session; use auto or no instead of yes")
             return self.sessions()
         if self.example.aggregated:
             return self.sessions()
         if learner.log_form == "lists":
             if aggregation == "no":
                 raise InputError(
-                    f"aggregate: {name} always learns from aggregated lists; expected auto or yes, found no"
+                    f"aggregate: {name} always learns from aggregated lists; use auto or yes instead of no"
                 )
             return self.lists()
         drawn_at_random = self.example.logging_propensity is not None

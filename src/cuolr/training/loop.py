@@ -1,4 +1,4 @@
-"""The one loop for every learner: step, validate, keep the best, checkpoint, resume."""
+"""The training loop of all learners: step, validate, keep the best policy, checkpoint, resume."""
 
 import math
 import signal
@@ -16,9 +16,9 @@ from cuolr.training.run_folder import RunFolder
 from cuolr.training.steps import NonFiniteLossError, Steps
 from cuolr.training.training_config import TrainingConfig
 
-# How good a policy is, higher = better. What it is measured on is none of the loop's business.
+# The validation score of a policy, higher = better.
 Validate: TypeAlias = Callable[[RankingPolicy], float]
-# Called after each step with its number, from 1, and what was measured.
+# Called after each step with its number, from 1, and the logged values.
 Progress: TypeAlias = Callable[[int, Mapping[str, float]], None]
 Outcome = Literal["finished", "patience", "interrupted"]
 
@@ -29,8 +29,8 @@ class Best:
 
     Attributes:
         policy: The policy.
-        score: Its validation score; None where nothing validates it.
-        step: The step that it was taken after; 0 for a learner without steps.
+        score: Its validation score; None if it was not validated.
+        step: The step at which it was validated; 0 for a learner without steps.
     """
 
     policy: RankingPolicy
@@ -40,14 +40,14 @@ class Best:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a run gave.
+    """The result of a run.
 
     Attributes:
-        best: None where training was interrupted before the first validation.
-        steps: Number of steps made.
+        best: The best policy; None if training was interrupted before the first validation.
+        steps: Number of steps taken.
         outcome: Why training ended.
-        validations: The score at each step that was validated.
-        provenance: Where the best policy comes from, to be kept with it.
+        validations: Validation scores, by step.
+        provenance: Where the best policy comes from, saved with it.
     """
 
     best: Best | None
@@ -61,16 +61,16 @@ class TrainingResult:
 class Loop:
     """Trains step by step.
 
-    Ctrl-C ends the run after the step under way, with a checkpoint; a second one ends it at once.
+    Ctrl-C ends the run after the current step and writes a checkpoint; a second Ctrl-C ends it immediately.
 
     Attributes:
-        config: How long, and how often to validate.
-        validate: Called every so many steps, and at the end; None = by how well held-out clicks are explained.
-        folder: Where checkpoints, metrics and the best model go.
-        resume: Continue from the folder's checkpoint.
+        config: Settings such as the number of steps and how often to validate.
+        validate: Returns the validation score of a policy; None = validate on held-out clicks.
+        folder: Where checkpoints, metrics and the best model are written.
+        resume: Whether to continue from the folder's checkpoint.
         progress: Called after each step.
-        provenance: Where the policy comes from, to be kept with the model.
-        result: What the run gave, once it has ended.
+        provenance: Where the policy comes from, saved with the model.
+        result: The result of the run, once it has ended.
     """
 
     config: TrainingConfig
@@ -82,10 +82,10 @@ class Loop:
     result: TrainingResult | None = None
 
     def run(self, steps: Steps) -> RankingPolicy:
-        """Train, and give the policy to keep.
+        """Train, and return the policy to keep.
 
         Args:
-            steps: New; with `resume` it is brought to where the run was.
+            steps: The steps to run, newly created; with `resume`, the state of the checkpoint is loaded into it.
         """
         run = _Run(self, steps, self.folder if distributed.is_first() else None)
         if self.resume:
@@ -93,11 +93,12 @@ class Loop:
             run.load_state(distributed.from_first(self.folder.resume))
             if run.step > self.config.steps:
                 raise InputError(
-                    f"{self.folder.path}: {run.step} steps have been made already; steps must be at least {run.step}"
+                    f"{self.folder.path}: has been trained for {run.step} steps already; "
+                    f"steps must be at least {run.step}"
                 )
         elif self.folder is not None:
             distributed.from_first(self.folder.start)
-        run.save()  # so that a run can be resumed from its first moment on
+        run.save()  # so that a run can be resumed from the very start
         with _interrupt_noticed() as interrupted:
             outcome = run.train(interrupted)
         self.result = run.end(outcome)
@@ -106,7 +107,7 @@ class Loop:
 
 @dataclass
 class _Run:
-    """A run under way."""
+    """The state of a run."""
 
     loop: Loop
     steps: Steps
@@ -123,7 +124,7 @@ class _Run:
             values = self._step()
             scheduled = self.step % config.validate_every == 0
             if self.step == config.steps and not scheduled:
-                self.save()  # before the last validation: with more steps, a run that is resumed must not know of it
+                self.save()  # without the last validation, which a run resumed with more steps would not have
             if scheduled or self.step == config.steps:
                 values |= self._validate()
             self._log(values)
@@ -131,7 +132,7 @@ class _Run:
                 self.save()
         self.save()
         if outcome == "finished" and self.step not in self.validations:
-            self._validate()  # resumed at its end
+            self._validate()  # resumed at its last step
         return outcome
 
     def end(self, outcome: Outcome) -> TrainingResult:
@@ -140,7 +141,7 @@ class _Run:
         return TrainingResult(self.best, self.step, outcome, self.validations, self._description(finished))
 
     def _outcome(self, interrupted: threading.Event) -> Outcome | None:
-        """Why to end now; None = continue."""
+        """The reason to end now; None = continue."""
         config = self.loop.config
         if self.step >= config.steps:
             return "finished"
@@ -183,7 +184,7 @@ class _Run:
             self.loop.progress(self.step, values)
 
     def save(self) -> None:
-        """Write a checkpoint, unless there is one of this step."""
+        """Write a checkpoint, unless there is one for this step."""
         if self.folder is None or self.saved_at == self.step:
             return
         self.folder.save(self._state())
@@ -233,13 +234,13 @@ class _Run:
 
 @contextmanager
 def _interrupt_noticed() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets, so that no step is cut in two; after it, Ctrl-C does what it always does."""
+    """An event that the first Ctrl-C sets, so that no step is interrupted; a second one works as usual."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield interrupted  # signals go to the main thread only
+        yield interrupted  # only the main thread receives signals
         return
     before = signal.getsignal(signal.SIGINT)
-    # A terminal sends it to all processes, and torchrun does so again; that is no second Ctrl-C.
+    # The terminal signals all processes, and torchrun signals them again; that is not a second Ctrl-C.
     afterwards = before if distributed.processes() == 1 else signal.SIG_IGN
 
     def notice(*_: object) -> None:

@@ -1,9 +1,9 @@
-"""The folder that a run of training fills: a model at any time after the first validation, and all it takes to resume.
+"""The folder of a training run: the model, from the first validation on, and everything needed to resume.
 
 model.json, model-….safetensors   the best policy so far, see `policies.store`
 checkpoint.safetensors            the state of the run, see `checkpoints`
-metrics.jsonl                     what was measured, a line for each step
-assessment.json                   at the end, the off-policy evaluation of the model, see `off_policy`
+metrics.jsonl                     the logged values, one line per step
+assessment.json                   the off-policy evaluation of the final model, see `off_policy`
 """
 
 import json
@@ -24,13 +24,13 @@ FILES = (SETTINGS_FILE, ARRAYS_PATTERN, CHECKPOINT_FILE, METRICS_FILE, ASSESSMEN
 
 
 class RunFolder:
-    """Where a run writes to.
+    """The folder that a run writes to.
 
     Attributes:
         path: The folder.
-        settings: All that decides the run but its number of steps, as JSON can hold it. A checkpoint of other settings
-            is not resumed.
-        overwrite: Whether a run that is there already may be replaced.
+        settings: Everything that determines the run except its number of steps, as JSON values. A checkpoint with other
+            settings is not resumed.
+        overwrite: Whether an existing run may be replaced.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], overwrite: bool = False) -> None:
@@ -39,9 +39,9 @@ class RunFolder:
         self.settings = json.loads(json.dumps(settings))
 
     def start(self) -> None:
-        """Make the folder; one that is there already is taken if asked for, and if it is of a run.
+        """Create the folder; an existing run is replaced only with `overwrite`.
 
-        The model of that run stays until there is a new one.
+        Its model stays until the new run has one.
         """
         check_place(self.path, self.overwrite)
         self.path.mkdir(parents=True, exist_ok=True)
@@ -50,11 +50,11 @@ class RunFolder:
         self._remove_unfinished()
 
     def resume(self) -> dict[str, Any]:
-        """The state that was saved last; later lines of the metrics are cut off."""
+        """The last saved state; later lines of the metrics are removed."""
         checkpoint = check_to_resume(self.path)
         saved = load_checkpoint(checkpoint)
         if saved["settings"].get("log") != self.settings.get("log"):
-            raise InputError(f"{checkpoint}: belongs to another log; allow overwriting (--overwrite) to start again")
+            raise InputError(f"{checkpoint}: belongs to another log; use overwrite (--overwrite) to start again")
         problems = list(_differences(saved["settings"], self.settings))
         if problems:
             raise InputError(
@@ -66,7 +66,7 @@ class RunFolder:
         return state
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """Write a checkpoint, all or nothing."""
+        """Write a checkpoint, atomically."""
         save_checkpoint(self.path / CHECKPOINT_FILE, {"settings": self.settings, "state": state})
 
     def log(self, values: Mapping[str, Any]) -> None:
@@ -79,12 +79,12 @@ class RunFolder:
         put_policy(policy, self.path, provenance)
 
     def _remove_unfinished(self) -> None:
-        """Remove what a kill in the middle of writing has left."""
+        """Remove files left unfinished by a killed process."""
         for file in self.path.glob(UNFINISHED):
             file.unlink()
 
     def _cut_metrics(self, step: int) -> None:
-        """Leave the lines up to `step`; a crash may have left later ones, or half a line."""
+        """Keep the lines up to `step`; a crash may have left later ones, or half a line."""
         path = self.path / METRICS_FILE
         lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
         kept = [line for number, line in enumerate(lines, start=1) if _step_of(line, f"{path}:{number}") <= step]
@@ -93,7 +93,7 @@ class RunFolder:
 
 
 def _step_of(line: str, where: str) -> int:
-    """The step that a line of the metrics is of."""
+    """The step of a line of the metrics."""
     try:
         return int(json.loads(line)["step"])
     except (ValueError, TypeError, LookupError):
@@ -101,18 +101,18 @@ def _step_of(line: str, where: str) -> int:
 
 
 def check_place(path: Path, overwrite: bool) -> None:
-    """Refuse a place where no run can be started."""
+    """Raise `InputError` if no run can be started in this folder."""
     if not path.exists():
         return
     names = [file.name for file in path.iterdir() if not file.match(UNFINISHED)] if path.is_dir() else [""]
     if not all(any(fnmatch(name, pattern) for pattern in FILES) for name in names):
-        raise InputError(f"{path}: exists and is not a model; choose another place or remove it")
+        raise InputError(f"{path}: exists and is not a model; choose another folder or remove it")
     if names and not overwrite:
-        raise InputError(f"{path}: exists already; resume it (--resume), or allow overwriting (--overwrite)")
+        raise InputError(f"{path}: exists already; resume it (--resume) or overwrite it (--overwrite)")
 
 
 def check_to_resume(path: Path) -> Path:
-    """The checkpoint of a run; one without cannot be resumed."""
+    """The checkpoint file of a run; raises `InputError` if there is none."""
     checkpoint = path / CHECKPOINT_FILE
     if not checkpoint.exists():
         raise InputError(f"{checkpoint}: not found, so there is nothing to resume; start without --resume")
@@ -120,7 +120,7 @@ def check_to_resume(path: Path) -> Path:
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """A line for each setting that is not the same."""
+    """A message for each setting that differs."""
     for name in sorted({*old, *new}):
         was, now = old.get(name), new.get(name)
         if isinstance(was, Mapping) and isinstance(now, Mapping):

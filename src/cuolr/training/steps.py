@@ -1,4 +1,4 @@
-"""What the training loop drives: something that improves step by step, and gives a ranking policy at any time."""
+"""The interface of what the training loop trains step by step."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -8,7 +8,7 @@ from cuolr.policies.policy import RankingPolicy
 
 
 class NonFiniteLossError(InputError):
-    """A loss became infinite or not a number; the step that met it changed nothing.
+    """A loss is infinite or NaN; the step changed nothing.
 
     Attributes:
         term: The name of the loss.
@@ -20,11 +20,11 @@ class NonFiniteLossError(InputError):
 
 
 class Steps(ABC):
-    """Learns step by step, from data that it holds."""
+    """Trains step by step, on data that it holds, and returns a ranking policy at any time."""
 
     @abstractmethod
     def step(self) -> dict[str, float]:
-        """Make one step; returns the values to log, by name.
+        """Take one step; returns the values to log, by name.
 
         Raises:
             NonFiniteLossError: Before anything is changed.
@@ -32,7 +32,7 @@ class Steps(ABC):
 
     @abstractmethod
     def held_out_score(self) -> float:
-        """How well the clicks on held-out queries are explained, higher = better, without labels."""
+        """How well the clicks on held-out queries are explained, higher = better; uses no labels."""
 
     @abstractmethod
     def policy(self) -> RankingPolicy:
@@ -40,7 +40,7 @@ class Steps(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """A copy of all that it takes to continue, as nested dictionaries of tensors and plain values."""
+        """A copy of everything needed to continue, as nested dictionaries of tensors and plain values."""
 
     @abstractmethod
     def load_state(self, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""How long to train, and on how much at a time."""
+"""Settings of training that all learners share."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -12,18 +12,18 @@ MAX_SEED = 2**31 - 1
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How long to train, and on how much at a time.
+    """Settings of training that all learners share.
 
     Attributes:
-        steps: Number of updates.
-        batch_size: Lists in a batch.
-        validate_every: Steps from one validation, and checkpoint, to the next.
-        patience: Validations in a row without a better score after which training stops; 0 = never.
-        keep: The policy to keep: the best by validation, or the last, whatever validation says (it never stops early).
-        seed: Of the batches and of all that is random in the learner.
+        steps: Number of training steps.
+        batch_size: Number of lists in a batch.
+        validate_every: Number of steps between validations, each followed by a checkpoint.
+        patience: Number of validations without improvement after which training stops; 0 = never stop early.
+        keep: Policy to keep: the best by validation, or the last; with `last`, training never stops early.
+        seed: Seed of the batches and of the learner.
         normalising: How features are scaled, see `Normaliser`.
-        held_out: Share of the log's queries that validation is on, where there is nothing else to validate by.
-        max_held_out: At most this many rows of the log are validated on then.
+        held_out: Share of the log's queries to hold out for validation, if there are no labelled queries.
+        max_held_out: Maximum number of rows of the held-out queries to validate on.
     """
 
     steps: Annotated[int, Range(1)] = 2_000

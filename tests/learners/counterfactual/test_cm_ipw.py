@@ -132,7 +132,7 @@ def test_the_estimate_is_chosen_by_name_and_a_given_one_is_taken_as_it_is() -> N
     [
         (Propensities(Estimate((1, 0.5))), "expected 'continuation' by 'mle', found none"),
         (continuing(paper=(0.5, 0.5, 0.5)), "expected 'continuation' by 'mle', found paper"),
-        (continuing(given=(0.5,)), "continuation is needed for 3 positions, but not known for position 2, 3"),
+        (continuing(given=(0.5,)), "continuation is needed for 3 positions, but unknown for position 2, 3"),
         (None, "cm-ipw needs the probability of continuing after a click: give propensities. `cuolr propensity`"),
     ],
 )

@@ -110,9 +110,9 @@ def test_without_a_file_and_without_examination_it_says_how_to_get_one() -> None
     ("propensities", "problem"),
     [
         (Propensities(continuation={"given": Estimate((0.5, 0.5))}), "ipw needs 'examination', found none"),
-        (examined(1, 0.5), "examination is needed for 4 positions, but not known for position 3, 4"),
-        (examined(1, 0.5, None, 0.1), "not known for position 3"),
-        (examined(None, 0.5, 0.2, 0.1), "not known for position 1"),
+        (examined(1, 0.5), "examination is needed for 4 positions, but unknown for position 3, 4"),
+        (examined(1, 0.5, None, 0.1), "unknown for position 3"),
+        (examined(None, 0.5, 0.2, 0.1), "unknown for position 1"),
         (examined(0, 0.5, 0.2, 0.1), "examination of position 1 is 0; it must be above 0"),
     ],
 )

@@ -27,8 +27,8 @@ class LoggingPolicyConfig:
         include: Whether a model of the logging policy is a member of the ensemble.
         min_weight_steps: Floor on the weight of the logging policy. The floor is this divided by the steps taken,
             relative to the weight of the click-fitted rankers together.
-        min_weight_clicks: Floor on the weight of the logging policy, likewise: this divided by the clicks per query.
-            The larger floor applies.
+        min_weight_clicks: Second floor on the weight of the logging policy: this divided by the clicks per query. The
+            larger floor applies.
     """
 
     include: bool = True

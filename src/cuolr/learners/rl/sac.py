@@ -1,4 +1,4 @@
-"""`sac`: soft actor-critic for discrete actions, the documents that are not placed yet."""
+"""`sac`: discrete soft actor-critic; the actions are the documents that are not placed yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ class SacConfig(CriticConfig):
     Attributes:
         actor_learning_rate: Learning rate of the actor, η_π of Algorithm 1.
         entropy_weight: Weight of the policy's entropy, in clicks per nat; `automatic` = adapted to `target_entropy`.
-        target_entropy: Target entropy with `automatic`, as a fraction of the entropy of a uniform policy.
-        entropy_learning_rate: Learning rate of the entropy weight with `automatic`.
+        target_entropy: Target of an `automatic` entropy weight, as a fraction of the entropy of a uniform policy.
+        entropy_learning_rate: Learning rate of an `automatic` entropy weight.
         encoder_learns_from: Networks whose losses train the encoder.
     """
 

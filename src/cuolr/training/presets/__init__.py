@@ -1,1 +1,1 @@
-"""Named settings of a whole run, a TOML file each."""
+"""Presets: named settings of a whole run, one TOML file each."""

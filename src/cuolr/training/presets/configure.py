@@ -1,7 +1,7 @@
-"""Named settings of a whole run, a TOML file each, and how they are changed one by one.
+"""Presets, named settings of a whole run, and how to override single settings.
 
-A file has the tables `training`, `learners` (for every learner that has such a setting) and `learner.<name>` (for that
-learner alone); its comments say what it is for. What it does not name has the default of the learner.
+A preset is a TOML file with the tables `training`, `learners` (for every learner with such a setting) and
+`learner.<name>` (for that learner only). Settings that it does not name have the learner's defaults.
 """
 
 import dataclasses
@@ -25,9 +25,9 @@ class RunConfig:
     """All settings of a run.
 
     Attributes:
-        learner: Its name.
-        learner_config: An instance of its `Config`.
-        training: How long to train, and on how much at a time.
+        learner: The name of the learner.
+        learner_config: An instance of the learner's `Config`.
+        training: Settings of training.
     """
 
     learner: str
@@ -36,28 +36,28 @@ class RunConfig:
 
     @property
     def learner_class(self) -> type[Learner]:
-        """The learner of that name."""
+        """The class of the learner."""
         return LEARNERS.get(self.learner)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The settings as JSON values."""
         learner = {"name": self.learner, **to_dict(self.learner_config)}
         return {"learner": learner, "training": to_dict(self.training)}
 
 
 def usual_learner(preset: str) -> str:
-    """The learner of a preset, where none is named."""
+    """The default learner of a preset."""
     return "cql" if preset == "paper" else "factored"
 
 
 def configure(learner: Any, preset: str = "default", settings: Mapping[str, Any] | None = None) -> RunConfig:
-    """The settings of a run: those of a preset, changed one by one.
+    """The settings of a run: those of a preset, with single settings overridden.
 
     Args:
-        learner: A registered name, or an instance of a learner's `Config`, which is taken as it is.
+        learner: A registered name, or an instance of a learner's `Config`, which no preset changes.
         preset: A name in `PRESETS`.
         settings: By name, such as `learner.conservative_weight`, `learner.encoder_settings.heads` or
-            `training.steps`; an unknown name raises with the known ones listed.
+            `training.steps`; an unknown name raises an error that lists the known ones.
     """
     if preset not in PRESETS:
         raise unknown_name("preset", preset, PRESETS)
@@ -69,7 +69,7 @@ def configure(learner: Any, preset: str = "default", settings: Mapping[str, Any]
     for name, value in settings.items():
         section, *path = name.split(".")
         if section == "learner" and path and section not in sections:
-            raise InputError(f"setting '{name}': the learner is given as a config; set it there")
+            raise InputError(f"setting '{name}': learner is given as a Config; set it there")
         if section not in sections or not path:
             raise InputError(f"setting '{name}': expected a name that starts with 'learner.' or 'training.'")
         _put(sections[section], path, value)
@@ -80,12 +80,12 @@ def configure(learner: Any, preset: str = "default", settings: Mapping[str, Any]
 
 
 def _of_learner(learner: str, table: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What a preset sets of a learner."""
+    """The settings of a learner in a preset."""
     known = {field.name for field in dataclasses.fields(LEARNERS.get(learner).Config)}
     for_all = {name: value for name, value in table.get("learners", {}).items() if name in known}
     of_learner: dict[str, Any] = for_all | table.get("learner", {}).get(learner, {})
     if settings.get("learner.encoder", of_learner.get("encoder")) != of_learner.get("encoder"):
-        # What the preset sets is for its own encoder.
+        # The encoder settings of the preset are for its own encoder.
         of_learner.pop("encoder_settings", None)
     return of_learner
 
@@ -99,7 +99,7 @@ def _name_of_config(config: Any) -> str:
 
 
 def parse_settings(assignments: Iterable[str]) -> dict[str, Any]:
-    """Settings as they are written on the command line; values as in TOML, and texts without quotes too.
+    """Parse settings from the command line; values as in TOML, with optional quotes around strings.
 
     >>> parse_settings(["learner.conservative_weight=0.5", "learner.hidden=[64, 64]", "learner.encoder=position"])
     {'learner.conservative_weight': 0.5, 'learner.hidden': [64, 64], 'learner.encoder': 'position'}
@@ -121,7 +121,7 @@ def _parse_value(text: str) -> Any:
 
 
 def _put(table: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Set the value at the end of a path of tables."""
+    """Set a value in nested tables."""
     for key in path[:-1]:
         if not isinstance(table.get(key), dict):
             table[key] = {}
