@@ -85,7 +85,7 @@ def test_an_interrupt_of_one_process_stops_all_and_the_run_can_be_resumed(two: P
 
 def test_what_cannot_be_done_together_is_refused_in_one_line(two: Path) -> None:
     assert results(two, 1)["refusals"] == [
-        "lightgbm needs all sessions at once, so one process must do; leave torchrun away",
+        "lightgbm cannot be trained by several processes; run it without torchrun",
         "batch_size: expected at least 2, one list for each process, found 1",
         f"{two / 'naive'}: exists already; resume it (--resume) or overwrite it (--overwrite)",
     ]
