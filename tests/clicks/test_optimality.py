@@ -120,7 +120,7 @@ def test_all_bad_arguments_are_reported_at_once() -> None:
     assert error.value.problems == [
         "k: expected 1 to 5, found 6",
         "discount: expected 0 to 1, found 1.5",
-        "instances: expected a whole number from 1 up, found 0",
+        "instances: expected a whole number >= 1, found 0",
     ]
 
 

@@ -71,7 +71,7 @@ def a_method(learner: str, **table: Any) -> dict[str, Any]:
         ({"click_model": {"not used": {"name": "pbm", "etta": 1}}}, "click_model 'not used': .*'etta'"),
         ({"logging": {"not used": {"fraction": 1.5}}}, "'logging.not used.fraction': .*found 1.5"),
         ({"training": {"seed": 3}}, "is set by first_seed"),
-        ({"seeds": 0}, "'seeds': expected a whole number from 1 up, found 0"),
+        ({"seeds": 0}, "'seeds': expected a whole number >= 1, found 0"),
         ({"k": 0}, "'k'"),
         ({"measures": []}, "'measures': expected at least one"),
         ({"measures": ["err@5", "err@5"]}, "'measures': expected each once"),

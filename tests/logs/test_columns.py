@@ -48,10 +48,10 @@ def save_array(name: str, array: npt.NDArray[Any], allow_pickle: bool = False) -
 
 ROW = pl.int_range(pl.len())
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "no sessions": (remove("sessions.parquet"), "sessions.parquet: missing"),
-    "no meta": (remove("meta.json"), "meta.json: missing"),
-    "no features": (remove("features.npy"), "features.npy: missing"),
-    "no offsets": (remove("offsets.npy"), "offsets.npy: missing"),
+    "no sessions": (remove("sessions.parquet"), "not a click log: it has no sessions.parquet"),
+    "no meta": (remove("meta.json"), "not a click log: it has no meta.json"),
+    "no features": (remove("features.npy"), "not a click log: it has no features.npy"),
+    "no offsets": (remove("offsets.npy"), "not a click log: it has no offsets.npy"),
     "sessions are no Parquet": (write("sessions.parquet", b"PAR1 and no more"), "sessions.parquet: cannot be read"),
     "features are no array": (write("features.npy", b"no"), "features.npy: expected features"),
     "features end early": (
@@ -74,8 +74,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "too many offsets": (save_array("offsets.npy", np.arange(9)), "expected 4 offsets, found 9"),
     "falling offsets": (save_array("offsets.npy", np.array([0, 9, 2, 16])), "offsets that rise from 0 to 16"),
     "meta is no JSON": (write("meta.json", b"{"), "meta.json: not valid JSON"),
-    "meta of something else": (write("meta.json", b"{}"), "expected the description of a click log"),
-    "a newer format": (edit_meta(format=2), "format 2 is of a newer cuolr; this one reads up to 1: update"),
+    "meta of something else": (write("meta.json", b"{}"), "not the description of a click log"),
+    "a newer format": (edit_meta(format=2), "format 2 needs a newer cuolr; this version reads up to 1"),
     "aggregated or not": (edit_meta(aggregated="maybe"), "expected 'aggregated' to be true or false, found 'maybe'"),
     "no K": (edit_meta(k=None), "expected 'k' to be the number of positions of a list, found None"),
     "another K": (edit_meta(k=3), r"column 'ranking': expected Array\(Int16, shape=\(3,\)\)"),
@@ -113,7 +113,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         r"row 7: timestamp: expected finite numbers \(1 such rows",
     ),
     "a column of text": (edit_sessions(query=pl.lit("q1")), "column 'query': expected Int32, found String"),
-    "a label": (edit_sessions(relevance=pl.lit(1)), "unexpected column 'relevance'; a log has query, ranking, clicks"),
+    "a label": (edit_sessions(relevance=pl.lit(1)), "unexpected column 'relevance'; known: query, ranking, clicks"),
     "lists of another length": (
         edit_sessions(clicks=pl.lit([0, 0], pl.List(pl.UInt8))),
         "sessions.parquet: cannot be read",
