@@ -76,9 +76,7 @@ def test_validation_queries_of_other_features_are_refused_before_training(
 ) -> None:
     narrow = replace(splits[1].candidates, features=splits[1].candidates.features[:, 1:])
     found = log.candidates.n_features - 1
-    with pytest.raises(
-        InputError, match=rf"validation: expected documents with {found + 1} features, .* found {found}"
-    ):
+    with pytest.raises(InputError, match=rf"validation: expected documents of {found + 1} features, .* found {found}"):
         cuolr.Ranker("sac", steps=2, settings=QUICK).fit(log, replace(splits[1], candidates=narrow))
 
 

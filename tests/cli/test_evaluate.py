@@ -155,7 +155,7 @@ def test_nothing_is_written_where_one_of_the_outputs_cannot_be(run: Run, model: 
     for given in (options, options[:4]):
         result = run("evaluate", model, "--data", tmp_path / "twice.txt", *given)
         assert result.status == 2
-        assert "a TREC file holds each document of a query once" in result.err
+        assert "a TREC file lists each document of a query once" in result.err
         assert not any(file.exists() for file in files)
 
 

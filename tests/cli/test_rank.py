@@ -116,7 +116,7 @@ def test_bad_input_is_one_line_and_leaves_no_file(run: Run, model: Path, letor: 
         (letor, "out.txt", (), "expected a name that ends in .parquet, .pq, .csv, .trec, .run, found '.txt'"),
         (letor, "out.csv", ("--k", 0), "--k: expected a whole number >= 1, found 0"),
         (wide, "out.csv", (), "has 2 features, but the model has 1"),
-        (spaced, "out.trec", (), "a TREC file cannot hold spaces, found query_id 'my query'"),
+        (spaced, "out.trec", (), "ids in a TREC file cannot contain spaces, found query_id 'my query'"),
         (twice, "out.trec", (), "each document of a query once, found '2' of '1' again"),
         (tmp_path / "nothing.txt", "out.csv", (), "nothing.txt: file not found"),
     ):

@@ -144,7 +144,9 @@ def test_log_info_of_something_else_is_one_line(run: Run, tmp_path: Path) -> Non
 
 
 def test_optimality_says_whether_sorting_was_best(run: Run) -> None:
-    assert "best in all of them" in run("optimality", "--click-model", "dcm", "--documents", 4, "--instances", 20).out
+    assert (
+        "optimal in all instances" in run("optimality", "--click-model", "dcm", "--documents", 4, "--instances", 20).out
+    )
     report = json.loads(run("optimality", "--click-model", "ubm", "--documents", 4, "--instances", 20, "--json").out)
     assert report["holds"] is False
     assert report["largest"]["best_value"] > report["largest"]["sorted_value"]

@@ -398,7 +398,7 @@ def test_propensities_are_the_same_however_their_path_is_spelt(
 def test_what_is_no_log_is_refused(run: Run, tmp_path: Path) -> None:
     result = train(run, tmp_path, tmp_path / "model")
     assert result.status == 2
-    assert "a click log has sessions.parquet" in result.err
+    assert "not a click log: it has no sessions.parquet" in result.err
 
 
 def test_the_default_model_is_assessed_and_its_examination_kept(run: Run, log: Path, tmp_path: Path) -> None:

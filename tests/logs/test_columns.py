@@ -203,14 +203,14 @@ def test_a_raw_log_that_claims_to_be_aggregated_lacks_the_count(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["nowhere", "a file"])
 def test_a_path_that_is_no_folder_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
-    with pytest.raises(InputError, match=r"expected the folder of a click log, found (nothing|a file)"):
+    with pytest.raises(InputError, match=r"folder not found|expected a folder, found a file"):
         load_click_log(tmp_path / name)
 
 
 def test_all_missing_files_are_told_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as raised:
+    files = "sessions.parquet, meta.json, features.npy, offsets.npy, query_ids.npy"
+    with pytest.raises(InputError, match=f"not a click log: it has no {files}$"):
         load_click_log(tmp_path)
-    assert len(raised.value.problems) == 5
 
 
 def test_lists_and_truth_values_as_other_programs_write_them_are_read(tmp_path: Path) -> None:

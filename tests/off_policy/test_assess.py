@@ -147,7 +147,7 @@ def test_a_log_without_clicks_supports_nothing() -> None:
 def test_a_log_that_shows_nothing_is_refused() -> None:
     log = log_of(LOGGER, sessions=100)
     nothing = replace(log, ranking=np.full_like(log.ranking, -1), clicks=np.zeros_like(log.clicks), examination=None)
-    with pytest.raises(InputError, match="the log shows no documents, found none"):
+    with pytest.raises(InputError, match="expected a log that shows documents, found none"):
         assess(BETTER, nothing)
 
 

@@ -91,7 +91,7 @@ def test_a_missing_split_says_what_is_missing_and_where_it_is_to_be_had(tmp_path
         find_source(tmp_path / "MQ2008")
     train, test = caught.value.problems
     assert "Fold1: expected train.txt (or trainingset.txt, or one of these gzipped), found none" in train
-    assert "LETOR 4.0 MQ2008 is to be had at https://" in train
+    assert "get LETOR 4.0 MQ2008 from https://" in train
     assert "expected test.txt" in test
 
 

@@ -17,6 +17,8 @@ from cuolr.data.letor.rows import RowLayout, parse_lines
 from cuolr.errors import InputError, InputWarning
 from cuolr.types import Candidates, RankingDataset
 
+HINT = "if indices start at 0, use --zero-based (zero_based=True in Python)"
+
 
 def write(folder: Path, text: str | bytes, name: str = "train.txt") -> Path:
     path = folder / name
@@ -79,9 +81,7 @@ def test_gzip_is_known_by_its_content_not_its_name(tmp_path: Path) -> None:
 def test_zero_based_features_are_an_option(tmp_path: Path) -> None:
     path = write(tmp_path, "1 qid:1 0:5 1:6\n")
     assert read_letor(path, LetorOptions(zero_based=True)).candidates.features.tolist() == [[5, 6]]
-    assert problems_of(path) == [
-        ":1: expected a feature index from 1 to 1000000, found 0; if indices start at 0, use --zero-based (zero_based=True in Python)"
-    ]
+    assert problems_of(path) == [f":1: expected a feature index from 1 to 1000000, found 0; {HINT}"]
 
 
 @pytest.mark.parametrize("mark", ["NULL", "1.7976931348623157e+308", "-1.79769e308"])
@@ -197,7 +197,7 @@ def test_an_index_that_would_fill_memory_is_refused(
     monkeypatch.setattr(letor, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr("cuolr.data.letor.rows.FREE_BYTES", 50_000)
     path = write(tmp_path, "0 qid:1 1:1\n" * 30 + "0 qid:1 900000:1\n" + "0 qid:1 1:1\n" * 30)
-    assert problems_of(path) == [":31: expected fewer features than memory can hold, found 900000"]
+    assert problems_of(path) == [":31: feature index 900000 is too large for memory"]
 
 
 def test_many_rows_of_a_wide_file_are_refused_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,7 +161,7 @@ def parse_lines(text: bytes, layout: RowLayout) -> tuple[Block, list[tuple[int, 
             rows.append(row)
     widest = max((row.indices[-1] for row in rows if row.indices), default=0)
     if not fits_memory(len(rows), widest, len(text)):
-        problems.append((_line_of_index(text, widest), f"too large for memory: {widest} features in {len(rows)} rows"))
+        problems.append((_line_of_index(text, widest), f"feature index {widest} is too large for memory"))
         rows = []
     row_of_value = np.repeat(np.arange(len(rows)), [len(row.indices) for row in rows])
     indices = np.array([index for row in rows for index in row.indices], np.int64)
