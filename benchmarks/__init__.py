@@ -1,1 +1,1 @@
-"""Benchmarks: each prints ratios measured in one run, so that a noisy machine can run them."""
+"""Benchmarks; each prints ratios measured in one run, which are robust on a noisy machine."""

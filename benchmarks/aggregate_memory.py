@@ -1,4 +1,4 @@
-"""The memory that large logs take: aggregating 20 million sessions, and importing a table of 20 million rows."""
+"""Memory of large logs: aggregating 20 million sessions, and importing a table of 20 million rows."""
 
 import multiprocessing
 import tempfile
@@ -23,7 +23,7 @@ ROWS = 20_000_000
 
 
 def run() -> list[Row]:
-    """Measure each job in a process of its own."""
+    """Measure each job in its own process."""
     with tempfile.TemporaryDirectory() as name:
         log, stochastic, table = (Path(name) / what for what in ("log", "stochastic", "table.parquet"))
         model, moved = PositionBasedModel(), StochasticLogger(RandomPolicy(), temperature=0.01)

@@ -1,4 +1,4 @@
-"""Reading LETOR text: against scikit-learn's reader, to the bit, and from the cache."""
+"""Reading LETOR text, compared with scikit-learn's reader, bit for bit, and with the cache."""
 
 import gc
 import multiprocessing
@@ -60,7 +60,7 @@ def _measure(folder: Path, name: str) -> list[Row]:
 
 
 def _write(path: Path, comment: str, end: str) -> None:
-    """Raw features of many sizes, as MSLR has them: whole numbers, fractions and negative numbers."""
+    """Raw features of many scales, as in MSLR: whole numbers, fractions and negative numbers."""
     rng = np.random.default_rng(1)
     with path.open("w", newline="") as file:
         for start in range(0, ROWS, 10_000):
@@ -74,7 +74,7 @@ def _write(path: Path, comment: str, end: str) -> None:
 
 
 def _timed(call: Callable[[], Any], repeat: int = 1) -> tuple[Any, float]:
-    """The result, and the least time of several."""
+    """The result, and the shortest time of several runs."""
     seconds = []
     for _ in range(repeat):
         gc.collect()
@@ -85,7 +85,7 @@ def _timed(call: Callable[[], Any], repeat: int = 1) -> tuple[Any, float]:
 
 
 def _peak_memory_of_reading(path: Path) -> int:
-    """Bytes that reading adds to a fresh process at its peak."""
+    """Peak memory in bytes that reading adds to a fresh process."""
     before = peak_memory()
     read_letor(path)
     return peak_memory() - before

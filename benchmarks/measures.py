@@ -1,4 +1,4 @@
-"""Measuring ranked lists: all measures on a large data set, and nDCG against scikit-learn query by query."""
+"""Evaluating ranked lists: all measures on a large data set, and nDCG compared with scikit-learn, query by query."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ REPEATS = 3
 
 
 def run() -> list[Row]:
-    """Measure from scores to a value per query and measure, and then a part of it against its peer."""
+    """Time all measures from scores to values per query, and some of them against scikit-learn."""
     dataset, scores = _random_queries()
     seconds = min(_measured(dataset, scores, ALL)[1] for _ in range(REPEATS))
     few = dataset.select(np.arange(PEER_QUERIES))

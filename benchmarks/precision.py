@@ -1,4 +1,4 @@
-"""What bfloat16 products in training do to the ranking that is learned."""
+"""The effect of bfloat16 products in training on the learned ranking."""
 
 from tests.end_to_end.learning import learn
 

@@ -1,4 +1,4 @@
-"""Estimating propensities from lists in random order: time, memory, and how far off the estimates are."""
+"""Estimating propensities from randomised lists: time, memory and error."""
 
 import multiprocessing
 import time
@@ -17,8 +17,8 @@ LISTS, QUERIES, K = 10_000_000, 2_000, 10
 
 
 def run() -> list[Row]:
-    """Measure under the two models whose parameters are to be recovered."""
-    # A process each, so that the peak of one is not that of the other.
+    """Measure under the two click models whose parameters can be recovered."""
+    # One process each, so that peaks do not mix.
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         pbm = pool.apply(_position_based)
         dcm = pool.apply(_dependent)

@@ -1,4 +1,4 @@
-"""Ranking with a sequential policy: against its own matrix products alone."""
+"""Ranking with a sequential policy, compared with its matrix products alone."""
 
 import time
 
@@ -49,7 +49,7 @@ def _measure() -> list[Row]:
 
 
 def _products() -> list[tuple[Tensor, Tensor]]:
-    """Each document is projected once, each token once, and at each position what is left is scored."""
+    """Each document and each token is projected once; at each position the remaining documents are scored."""
     tokens = QUERIES * TOP
     shapes = [
         (QUERIES * DOCUMENTS, FEATURES, HIDDEN),
@@ -60,7 +60,7 @@ def _products() -> list[tuple[Tensor, Tensor]]:
     for position in range(TOP):
         pairs = QUERIES * (DOCUMENTS - position)
         shapes += [(pairs, HIDDEN, HIDDEN), (pairs, HIDDEN, 1)]
-    # Products of one shape share their memory; 4 GB would go to no purpose.
+    # Products of one shape share their memory, which saves 4 GB.
     rows = {inputs: max(shape[0] for shape in shapes if shape[1] == inputs) for _, inputs, _ in shapes}
     left = {inputs: torch.randn(count, inputs) for inputs, count in rows.items()}
     return [(left[inputs][:count], torch.randn(inputs, outputs)) for count, inputs, outputs in shapes]

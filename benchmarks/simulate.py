@@ -1,4 +1,4 @@
-"""Simulating click logs: sessions a second, written to disk, against loops over sessions, and the memory it takes."""
+"""Simulating click logs to disk: sessions per second, compared with loops over sessions, and memory."""
 
 import multiprocessing
 import random
@@ -21,12 +21,12 @@ from cuolr.types import Bools, Candidates, Floats, Ints, RankingDataset
 MODELS = ("pbm", "cascade", "dcm", "ccm", "ubm")
 QUERIES, DOCUMENTS, K = 2_000, 120, 10
 SESSIONS, LOOP_SESSIONS, MANY_SESSIONS = 2_000_000, 20_000, 10_000_000
-# The machine may be busy with other things now and then: the best of several runs counts.
+# The best of several runs counts, because the machine may be busy.
 REPEAT = 3
 
 
 def run() -> list[Row]:
-    """Measure every model of the paper."""
+    """Measure every click model of the paper."""
     dataset = _dataset()
     with tempfile.TemporaryDirectory() as folder:
         rows = [row for name in MODELS for row in _speed(name, dataset, Path(folder))]
@@ -87,7 +87,7 @@ def _write(queries: list[int], rankings: list[Any], clicks: list[Any], file: Pat
 
 
 def _best(call: Callable[[], None]) -> float:
-    """The least seconds of several runs."""
+    """The shortest time of several runs, in seconds."""
     seconds = []
     for _ in range(REPEAT):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A line of the benchmark table, and what several benchmarks measure."""
+"""A row of the benchmark table, and measurements shared by benchmarks."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Row:
 
 
 def peak_memory() -> int:
-    """The most memory that this process has held so far, in bytes (Linux).
+    """The peak memory of this process so far, in bytes (Linux).
 
     Not `getrusage`: its maximum is inherited from the process that started this one.
     """
@@ -38,7 +38,7 @@ def peak_memory() -> int:
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Let torch use so many threads inside."""
+    """Let torch use this many threads within the block."""
     import torch  # not every benchmark needs it
 
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""One step of SAC and CQL: against its own matrix products alone, and against the plain version."""
+"""One step of SAC and CQL, compared with its matrix products alone and with the plain version."""
 
 import time
 from collections.abc import Callable
@@ -78,7 +78,7 @@ def _plain_update(learner: SAC, batch: SessionBatch) -> None:
 
 
 def _thrifty_update(learner: SAC, batch: SessionBatch) -> None:
-    """The plain step, but that a state is encoded once and not by each loss anew."""
+    """The plain step, but with each state encoded once instead of by each loss."""
     encoder = learner.encoder
     learner.encoder = Remembering(encoder)
     _plain_update(learner, batch)
@@ -86,7 +86,7 @@ def _thrifty_update(learner: SAC, batch: SessionBatch) -> None:
 
 
 class Remembering(StateEncoder):
-    """An encoder that gives the states of a list it has seen from memory; lists of one length are the same list."""
+    """An encoder that caches the states of a list; lists of the same length are the same list."""
 
     def __init__(self, encoder: StateEncoder) -> None:
         super().__init__(encoder.config, encoder.n_features, encoder.k)
@@ -121,13 +121,13 @@ class Products:
         ]
 
     def run(self) -> None:
-        """All of them once."""
+        """All products once."""
         for left, right in self._runs:
             torch.matmul(left, right)
 
 
 def _network(states: int, pairs: int, back: tuple[int, int] | None) -> list[tuple[Tensor, Tensor]]:
-    """A network over so many states, as many documents, and so many pairs of these."""
+    """A network over a number of states, documents and pairs of them."""
     back_states, back_pairs = back or (0, 0)
     return [
         *_layer(states, STATE, HIDDEN, back=back_states),
@@ -138,7 +138,7 @@ def _network(states: int, pairs: int, back: tuple[int, int] | None) -> list[tupl
 
 
 def _layer(rows: int, inputs: int, outputs: int, back: int, input_gradient: bool = True) -> list[tuple[Tensor, Tensor]]:
-    """Forward, and for `back` of the rows the gradient of the weights, and of the inputs where it is needed."""
+    """Forward, and for `back` of the rows the gradient of the weights and, if needed, of the inputs."""
     x, weight, gradient = torch.randn(rows, inputs), torch.randn(outputs, inputs), torch.randn(back, outputs)
     products = [(x, weight.T)]
     if back:
@@ -155,7 +155,7 @@ def _attention() -> list[tuple[Tensor, Tensor]]:
 
 
 def _least_times(calls: list[Callable[[], object]]) -> list[float]:
-    """The least seconds of each call, in turns, so that a busy moment does not fall on one of them alone."""
+    """The shortest time of each call in seconds, in turns, so that a busy moment affects all of them."""
     least = [float("inf")] * len(calls)
     for _ in range(REPEATS):
         for i, call in enumerate(calls):

@@ -1,1 +1,1 @@
-"""Measurements behind what the docs say; each is run by hand."""
+"""Studies behind statements in the docs; each is run by hand."""

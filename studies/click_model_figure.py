@@ -104,12 +104,12 @@ CLICK = (Link("E", "C"), Link("A", "C"))
 
 
 def onward(label: str) -> Link:
-    """Looking at the next document when this one was looked at and not clicked."""
+    """Examination of the next document after this one was examined and not clicked."""
     return Link("E", "E", down=1, label=label, offset=(-12, 7))
 
 
 def onward_after_click(label: str, offset: Point = (20, 11)) -> Link:
-    """Looking at the next document after a click on this one."""
+    """Examination of the next document after a click on this one."""
     return Link("C", "E", down=1, label=label, offset=offset, after_click=True)
 
 
@@ -191,7 +191,7 @@ DESCRIPTION = (
 
 
 def text(at: Point, content: str, css: str = "words", anchor: str = "start") -> str:
-    """A line of text; what stands in _[…] is a subscript."""
+    """A line of text; text in _[…] is a subscript."""
     spans = ""
     baseline = 0
     for number, piece in enumerate(re.split(r"_\[(.*?)\]", content)):

@@ -1,4 +1,4 @@
-"""How well examination is found, by logger and whether documents move; the numbers are in docs/learners/factored.md.
+"""Error of estimated examination, by logging policy and by randomisation; the numbers are in docs/learners/factored.md.
 
 Mean absolute error of log χ over positions 1 to 8, without a click above and right below a click.
 
@@ -51,7 +51,7 @@ class Error:
 
 
 def error_of(log: ClickLog, users: str) -> Error:
-    """Of the table that is learned from a log of such users."""
+    """The error of the examination estimated from a log of such users."""
     normaliser = Normaliser.fit("log-min-max", log.candidates)
     counts = ClickCounts.of(log)
     shown = ScaledDocuments.of(counts.lists, normaliser)
@@ -62,14 +62,14 @@ def error_of(log: ClickLog, users: str) -> Error:
 
 
 def with_odd_lists(log: ClickLog, drawn: ClickLog, queries: int) -> ClickLog:
-    """The log, and of another one the sessions of some queries."""
+    """The log, with the sessions of some queries of another log added."""
     odd = drawn.select(np.flatnonzero(drawn.query < queries))
     columns: dict[str, Any] = {n: np.concatenate([values, odd.columns[n]]) for n, values in log.columns.items()}
     return replace(log, **columns)
 
 
 def rows_of(train: RankingDataset, loggers: Mapping[str, ScoringPolicy]) -> Iterator[list[str]]:
-    """Of the table: one list for each query, lists drawn in each session, and ten of these for five queries alone."""
+    """The rows of the table: one list per query, lists drawn in each session, and ten of these for five queries."""
     queries = train.candidates.n_queries
     for name, sessions in CASES:
         row = [f"{name}, {sessions}"]
@@ -88,8 +88,8 @@ def main(queries: int = 1_000, seed: int = 5) -> None:
     """Measure the error of χ for several loggers.
 
     Args:
-        queries: Of `web10k-like`.
-        seed: Of the data.
+        queries: Number of queries of `web10k-like`.
+        seed: Seed of the data.
     """
     torch.set_num_threads(1)
     train, validation, _ = generate_splits("web10k-like", queries, 200, 10, seed=seed)

@@ -32,7 +32,7 @@ from cuolr.training.loop import Loop
 from cuolr.training.presets.configure import RunConfig, configure
 from cuolr.types import RankingDataset
 
-# Smaller than the default, so that all of it takes minutes, and without an early end.
+# Smaller than the default, so that the study takes minutes, and without early stopping.
 SMALL: Mapping[str, Any] = {
     "learner.hidden": [64, 64],
     "learner.encoder_settings.document_size": 32,
@@ -43,14 +43,14 @@ SMALL: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """What was measured at each of T checkpoints of a run, [T] each."""
+    """Measurements at the T checkpoints of a run, [T] each."""
 
     held_out: list[float]
     validation: list[float]
     test: list[float]
 
     def correlation(self) -> float:
-        """Spearman's, of the held-out score with nDCG@10 on validation."""
+        """Spearman's correlation of the held-out score with nDCG@10 on validation queries."""
         return float(spearmanr(self.held_out, self.validation).statistic)
 
 
@@ -86,13 +86,13 @@ def main(
     """Measure how well the held-out score picks the best checkpoint.
 
     Args:
-        steps: Of each run.
-        every: Steps from one checkpoint to the next.
-        seeds: Runs for each learner and click model, each with data of its own.
-        queries: To train on.
-        learners: Which.
-        click_models: Which.
-        threads: Of torch.
+        steps: Steps of each run.
+        every: Steps between checkpoints.
+        seeds: Runs for each learner and click model, each on its own data.
+        queries: Number of training queries.
+        learners: Names of learners.
+        click_models: Names of click models.
+        threads: Number of threads of torch.
     """
     torch.set_num_threads(threads)
     rows = []
@@ -112,7 +112,7 @@ def main(
 
 
 def _summary(runs: list[Checkpoints]) -> list[str]:
-    """One row of the table: the correlation of each run, and the mean over runs of what each way of picking gives."""
+    """One row of the table: the correlation of each run, and the mean nDCG@10 of each way to pick a checkpoint."""
     picked = {
         "held_out": np.mean([run.test[int(np.argmax(run.held_out))] for run in runs]),
         "labels": np.mean([run.test[int(np.argmax(run.validation))] for run in runs]),

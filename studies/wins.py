@@ -44,7 +44,7 @@ class Column:
 
 
 def columns(results: Results) -> Iterator[Column]:
-    """Of each grid in turn."""
+    """The columns of each grid in turn."""
     for grid in results.experiment.grid:
         for click_model in grid.click_model:
             runs: dict[str, dict[tuple[int, int], CellResult]] = {}
@@ -55,7 +55,7 @@ def columns(results: Results) -> Iterator[Column]:
 
 
 def _belongs(cell: Cell, grid: Grid, click_model: str) -> bool:
-    """Whether a cell's log is that of a column; fields that do not matter to a reference ranker are empty."""
+    """Whether a cell's log is that of a column; fields that do not apply to a reference ranker are empty."""
     return (
         cell.logging in ("", *grid.logging)
         and cell.click_model in ("", click_model)
@@ -107,11 +107,11 @@ class Duel:
     """Ours against another method in a column.
 
     Attributes:
-        column: The click model, of a grid.
-        other: The method.
-        measure: What is compared.
-        comparison: Paired by query.
-        p_value: Of the t-test, after Holm's correction over all that is compared with it.
+        column: The click model of a grid.
+        other: The other method.
+        measure: The measure.
+        comparison: The comparison, paired by query.
+        p_value: p of the t-test, with Holm's correction over the family.
     """
 
     column: Column
@@ -122,7 +122,7 @@ class Duel:
 
 
 def duels(of_grid: Sequence[Column], others: Sequence[str]) -> list[Duel]:
-    """Of each column with its other method, by each measure: the family of Holm's correction."""
+    """Ours against the other method of each column, by each measure: one family of Holm's correction."""
     pairs = [(column, other, m) for column, other in zip(of_grid, others, strict=True) for m in MEASURES]
     found = [against(*pair) for pair in pairs]
     corrected = holm([comparison.t_test for comparison in found])
@@ -130,7 +130,7 @@ def duels(of_grid: Sequence[Column], others: Sequence[str]) -> list[Duel]:
 
 
 def tally(family: Sequence[Duel]) -> str:
-    """How often ours is ahead; what is behind is counted before the correction, too, which would hide it."""
+    """How often ours is ahead or behind; losses are also counted without the correction, which could hide them."""
     ahead = sum(duel.comparison.difference > 0 for duel in family)
     surely = sum(duel.comparison.difference > 0 and duel.p_value < 0.05 for duel in family)
     behind = [duel for duel in family if duel.comparison.difference < 0]
@@ -143,7 +143,7 @@ def tally(family: Sequence[Duel]) -> str:
 
 
 def in_words(p_value: float) -> str:
-    """As a table has it.
+    """A p value as shown in tables.
 
     >>> in_words(0.0123), in_words(1e-9)
     ('0.012', '< 0.001')
@@ -152,7 +152,7 @@ def in_words(p_value: float) -> str:
 
 
 def shares_of_skyline(of_grid: Sequence[Column]) -> list[float]:
-    """Ours above LOGGING, of SKYLINE above LOGGING, by nDCG@10."""
+    """The share of SKYLINE's gain over LOGGING that ours reaches, by nDCG@10."""
     means = [[mean(column.runs[m], MEASURES[0]) for m in (OURS, "SKYLINE", "LOGGING")] for column in of_grid]
     return [(ours - logging) / (skyline - logging) for ours, skyline, logging in means]
 
@@ -202,11 +202,9 @@ def print_grid(results: Results, of_grid: Sequence[Column]) -> None:
 
 
 def main() -> None:
-    """Print what is there."""
+    """Print the tables of all results so far."""
     results, *others = (read_results(Path(folder)) for folder in sys.argv[1:3])
-    print(
-        f"{results.data['name']}: {len(results.cells)} cells, and {len(results.missing) + len(results.failed)} to come"
-    )
+    print(f"{results.data['name']}: {len(results.cells)} cells, {len(results.missing) + len(results.failed)} to go")
     shown = [with_others(column, *others) if others else column for column in columns(results)]
     for grid in results.experiment.grid:
         print_grid(results, [column for column in shown if column.grid is grid])

@@ -39,7 +39,7 @@ def test_a_folder_is_replaced_only_when_told(tmp_path: Path) -> None:
     target.mkdir()
     (target / "old").write_text("")
     with (
-        pytest.raises(InputError, match=r"exists already; choose another path"),
+        pytest.raises(InputError, match=r"already exists; choose another path"),
         atomic_folder(target),
     ):
         pass
@@ -69,7 +69,7 @@ def test_several_files_are_checked_before_any_is_written(tmp_path: Path) -> None
     check_files((tmp_path / "a", None, tmp_path / "new" / "b"), overwrite=False)
     for files, overwrite, problem in (
         ((tmp_path / "a", tmp_path / "folder" / ".." / "a"), True, "a: given for two outputs"),
-        ((tmp_path / "a", there), False, "there: exists already"),
+        ((tmp_path / "a", there), False, "there: already exists"),
         ((tmp_path / "a", folder), True, "folder: is a folder; choose the name of a file"),
         ((tmp_path / "a", there / "new" / "b"), True, "cannot be written, because .*there is a file"),
     ):

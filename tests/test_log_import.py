@@ -108,7 +108,7 @@ def test_documents_without_ids_are_named_by_their_candidate_index() -> None:
 @pytest.mark.parametrize(
     ("table", "features", "problem"),
     [
-        (TABLE.drop("click"), FEATURES, "the table: column 'click' is missing; found: query_id"),
+        (TABLE.drop("click"), FEATURES, "the table: column 'click' is missing; rename your column; found: query_id"),
         (TABLE.with_columns(doc_id=pl.lit("z")), FEATURES, "the table: row 1: doc_id: expected a document"),
         (TABLE.with_columns(reward=pl.lit(np.nan)), FEATURES, "the table: row 1: reward: expected a finite number"),
         (TABLE, FEATURES.drop("doc_id"), "the features: column 'doc_id' is missing"),

@@ -6,7 +6,7 @@ from cuolr.registry import Registry
 def test_a_name_can_be_taken_only_once() -> None:
     things: Registry[type] = Registry("thing", package=None)
     things.register("a")(int)
-    with pytest.raises(ValueError, match="thing 'a' is registered already, as int"):
+    with pytest.raises(ValueError, match="thing 'a' is already registered, as int"):
         things.register("a")(float)
 
 

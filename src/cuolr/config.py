@@ -1,6 +1,6 @@
-"""Settings: frozen dataclasses whose types say what a value may be, to and from dictionaries and TOML.
+"""Settings: frozen dataclasses with types and ranges, converted to and from dictionaries and TOML.
 
-A misspelt name, a value of the wrong type or one out of range is an error that names the setting.
+A misspelt name, a value of the wrong type or a value out of range is an error that names the setting.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 import tomli_w
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, unreadable
 from cuolr.registry import unknown_name
 
 C = TypeVar("C")
@@ -22,7 +22,7 @@ C = TypeVar("C")
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The values that a number may have, as an annotation of its type. NaN and the infinities are in no range.
+    """The range of a number, as an annotation of its type. NaN and infinities are outside every range.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Config:
@@ -40,10 +40,10 @@ class Range:
     'a finite number above 0 or none'
 
     Attributes:
-        at_least: The lowest value.
-        at_most: The highest value.
-        above: All values are above it.
-        below: All values are below it.
+        at_least: Inclusive lower bound.
+        at_most: Inclusive upper bound.
+        above: Exclusive lower bound.
+        below: Exclusive upper bound.
     """
 
     at_least: float = -math.inf
@@ -58,23 +58,23 @@ class Range:
         """The range in words, for numbers of the type `kind`.
 
         >>> Range(0, 1).describe(), Range(1).describe(int), Range(above=0, at_most=1).describe()
-        ('0 to 1', 'a whole number from 1 up', 'above 0 and at most 1')
+        ('0 to 1', 'a whole number >= 1', 'above 0 and at most 1')
         """
         number = "a whole number" if kind is int else "a finite number"
         if math.isfinite(self.at_least) and math.isfinite(self.at_most):
             return f"{self.at_least:.12g} to {self.at_most:.12g}"
         if math.isfinite(self.at_least) and self.below == math.inf:
-            return f"{number} from {self.at_least:.12g} up"
+            return f"{number} >= {self.at_least:.12g}"
         limits = {"above": self.above, "at least": self.at_least, "below": self.below, "at most": self.at_most}
         words = [f"{word} {limit:.12g}" for word, limit in limits.items() if math.isfinite(limit)]
         return " and ".join(words) if len(words) > 1 else " ".join([number, *words])
 
 
 class SettingError(InputError):
-    """Settings with values that they cannot have; raised by a config's `__post_init__`.
+    """Invalid values of settings; raised by a config's `__post_init__`.
 
     Attributes:
-        of_settings: What is wrong, by name within the config. `from_dict` adds the table that the config is in.
+        of_settings: The problem of each setting, by name within the config. `from_dict` adds the config's table.
     """
 
     def __init__(self, of_settings: Mapping[str, str]) -> None:
@@ -86,21 +86,21 @@ class SettingError(InputError):
 
 
 def check_ranges(config: Any) -> None:
-    """Refuse a config that has numbers outside of their `Range`, also in lists and in nested configs."""
+    """Raise if a number of a config is outside its `Range`, including in lists and nested configs."""
     if problems := dict(_out_of_range(type(config), config, "")):
         raise SettingError(problems)
 
 
 def check_arguments(**arguments: tuple[float, Range]) -> None:
-    """Refuse arguments of a function that are outside of their range.
+    """Raise if an argument of a function is outside its range.
 
     >>> check_arguments(k=(0, Range(1)), discount=(0.5, Range(0, 1)))
     Traceback (most recent call last):
         ...
-    cuolr.errors.InputError: k: expected a whole number from 1 up, found 0
+    cuolr.errors.InputError: k: expected a whole number >= 1, found 0
 
     Args:
-        arguments: By name, the value and its range.
+        arguments: The value and its range, by name.
     """
     problems = [
         f"{name}: expected {limits.describe(type(value))}, found {value}"
@@ -112,7 +112,7 @@ def check_arguments(**arguments: tuple[float, Range]) -> None:
 
 
 def ranges_of(config_class: type) -> dict[str, str]:
-    """What each setting may be, in words; the settings of nested configs as `outer.inner`."""
+    """The range of each setting in words; settings of nested configs are named `outer.inner`."""
     ranges: dict[str, str] = {}
     for name, hint in _annotated_hints(config_class).items():
         if dataclasses.is_dataclass(hint):
@@ -125,7 +125,7 @@ def ranges_of(config_class: type) -> dict[str, str]:
 def to_dict(config: Any) -> dict[str, Any]:
     """A config as a plain dictionary that TOML and JSON can hold.
 
-    They have no None: it is left out where it is the default, and "none" elsewhere.
+    TOML has no null: None is omitted where it is the default, and written as "none" elsewhere.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Pair:
@@ -192,7 +192,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             return tomllib.load(file)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        raise unreadable(path, error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
 
@@ -203,7 +203,7 @@ def to_toml(config: Any) -> str:
 
 
 def _convert(hint: Any, value: Any, name: str) -> Any:
-    """`value` as the type that `hint` asks for, or an error that names the setting."""
+    """`value` converted to the type `hint`, or an error that names the setting."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return value
@@ -243,7 +243,7 @@ def _annotated_hints(config_class: type) -> dict[str, Any]:
 
 
 def _out_of_range(hint: Any, value: Any, name: str) -> Iterator[tuple[str, str]]:
-    """The name of each number in `value` that is outside of its range, with the problem."""
+    """The name and the problem of each number in `value` that is outside its range."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         yield from _out_of_range(arguments[0], value, name)
@@ -267,7 +267,7 @@ def _out_of_range(hint: Any, value: Any, name: str) -> Iterator[tuple[str, str]]
 
 def _describe(hint: Any) -> str:
     """A type, and the range of its values, in words."""
-    words = {float: "a number", int: "a whole number", str: "a text", bool: "true or false", type(None): "none"}
+    words = {float: "a number", int: "a whole number", str: "a string", bool: "true or false", type(None): "none"}
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         ranges = [extra.describe(arguments[0]) for extra in arguments[1:] if isinstance(extra, Range)]

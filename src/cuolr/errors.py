@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -31,5 +32,11 @@ def problems_in(place: object) -> Iterator[None]:
         raise InputError([f"{place}: {problem}" for problem in error.problems]) from None
 
 
+def unreadable(path: Path, error: OSError) -> InputError:
+    """The error for a file that cannot be read."""
+    missing = isinstance(error, FileNotFoundError)
+    return InputError(f"{path}: file not found" if missing else f"{path}: cannot be read ({error.strerror or error})")
+
+
 class InputWarning(UserWarning):
-    """An oddity in input that was read nevertheless; the command line prints it on stderr."""
+    """A problem with the input that does not stop the work; the command line prints it on stderr."""

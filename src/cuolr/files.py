@@ -1,4 +1,4 @@
-"""Files and folders that are either complete or absent, and what is recorded with them: hashes and versions."""
+"""Atomic writing of files and folders, content hashes, and the versions recorded with results."""
 
 import hashlib
 import json
@@ -19,9 +19,9 @@ from cuolr.errors import InputError
 
 # The names of files that are being written, or that a killed process left unfinished.
 UNFINISHED = ".*.unfinished"
-# Packages that numbers depend on.
+# Packages that affect results.
 DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "polars")
-# Rows of an array, and bytes of a file, that are hashed at a time: memory is bounded however large they are.
+# Rows of an array and bytes of a file that are hashed at a time, to bound memory.
 ROWS_AT_A_TIME, BYTES_AT_A_TIME = 1 << 16, 1 << 20
 
 
@@ -54,7 +54,7 @@ def atomic_folder(path: Path, overwrite: bool = False, ours: str | None = None) 
         ours: See `refuse_existing`.
     """
     refuse_existing(path, overwrite, ours)
-    path = Path(os.path.abspath(path))  # "." has no name to put another beside
+    path = Path(os.path.abspath(path))  # "." has no name to derive a temporary one from
     unfinished = _beside(path)
     unfinished.mkdir(parents=True)
     try:
@@ -65,7 +65,7 @@ def atomic_folder(path: Path, overwrite: bool = False, ours: str | None = None) 
 
 
 def refuse_existing(path: Path, overwrite: bool, ours: str | None = None) -> None:
-    """Raise before any work if the output path is taken.
+    """Raise, before any work, if the output path exists.
 
     Args:
         path: The output path.
@@ -76,14 +76,14 @@ def refuse_existing(path: Path, overwrite: bool, ours: str | None = None) -> Non
         return
     if not overwrite:
         raise InputError(
-            f"{path}: exists already; choose another path or allow overwriting (overwrite=True, --overwrite)"
+            f"{path}: already exists; choose another path, or replace it with --overwrite (overwrite=True in Python)"
         )
     if ours is not None and not (path / ours).is_file():
         raise InputError(f"{path}: has no {ours}, so it is not replaced; choose another path or remove it first")
 
 
 def check_files(paths: Iterable[Path | None], overwrite: bool) -> None:
-    """Raise before any work if one of several output files could not be written, or if two are the same.
+    """Raise, before any work, if an output file cannot be written, or if two are the same.
 
     Args:
         paths: The output paths; None = not requested.
@@ -92,7 +92,7 @@ def check_files(paths: Iterable[Path | None], overwrite: bool) -> None:
     files = [path for path in paths if path is not None]
     for number, file in enumerate(files):
         if file.resolve() in [other.resolve() for other in files[:number]]:
-            raise InputError(f"{file}: given for two outputs; choose a file of its own for each")
+            raise InputError(f"{file}: given for two outputs; choose a different file for each")
         refuse_existing(file, overwrite)
         if file.is_dir():
             raise InputError(f"{file}: is a folder; choose the name of a file")
@@ -102,7 +102,7 @@ def check_files(paths: Iterable[Path | None], overwrite: bool) -> None:
 
 
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    """Raise if the name of a file does not say its format."""
+    """Raise if the suffix of a file is not one of `suffixes`."""
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{path}: expected a name that ends in {', '.join(suffixes)}, found '{path.suffix}'")
 
@@ -149,7 +149,7 @@ def content_hash(*parts: Any) -> str:
 
 
 def versions() -> dict[str, str]:
-    """What numbers depend on, to be recorded with them: the versions of cuolr, packages and Python, and the machine."""
+    """What results depend on: the versions of cuolr, other packages and Python, and the type of machine."""
     return {
         "cuolr": cuolr.__version__,
         **{name: version for name in DECIDING if (version := _version(name)) is not None},
@@ -172,7 +172,7 @@ def _bytes_of(part: Any) -> Iterator[Any]:
     elif isinstance(part, str):
         yield part.encode()
     else:
-        # Read back once: JSON has lists where Python may have tuples, and texts as keys.
+        # Read back once, so that tuples become lists and all keys strings.
         yield json.dumps(json.loads(json.dumps(part)), sort_keys=True).encode()
 
 

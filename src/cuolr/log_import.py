@@ -1,4 +1,4 @@
-"""Your own log: a table of what was shown and clicked, and the features of the documents."""
+"""Import of your own click log: a table of shown and clicked documents, and the documents' features."""
 
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.data.frames import Table
@@ -19,14 +19,14 @@ def import_log(
             of a Parquet, CSV or JSON lines file.
         features: The documents of each query: query_id, doc_id and a column per feature. A DataFrame, or the path of
             a Parquet or LETOR file.
-        k: Length of the lists; longer ones are cut. None = the longest.
+        k: Length of the lists; longer ones are truncated. None = the longest.
         options: How to read LETOR.
 
     Returns:
         A row per session, sorted by session id.
 
     Raises:
-        InputError: With all problems, the first 20 of each kind.
+        InputError: All problems, up to 20 of each kind.
     """
     candidates = features if isinstance(features, Candidates) else read_candidates(features, options)
     return read_log_table(table, candidates, k)

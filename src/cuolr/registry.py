@@ -1,4 +1,4 @@
-"""Registries: click models, learners, encoders, policies and measures by name, also those of other packages."""
+"""Registries: click models, learners, encoders, policies and measures by name, including those of plug-ins."""
 
 import difflib
 import importlib
@@ -13,19 +13,23 @@ from cuolr.errors import InputError, InputWarning
 T = TypeVar("T")
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The closest known name, as part of an error message; "" if none is close."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     """The error for an unknown name: lists the known ones and suggests the closest."""
     known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    guess = f" (did you mean '{close[0]}'?)" if close else ""
-    return InputError(f"unknown {kind} '{name}'{guess}; known: {', '.join(known)}")
+    return InputError(f"unknown {kind} '{name}'{did_you_mean(name, known)}; known: {', '.join(known)}")
 
 
 class Registry(Generic[T]):
     """The classes of one kind by name.
 
-    At the first look-up every module of `package` and its sub-packages is imported, so a new class is one new file and
-    no list to edit. So is every entry point of the group `entry_points`, by which other installed packages add theirs.
+    The first look-up imports every module of `package` and its sub-packages, so a new class needs one new file and no
+    list to edit. It also loads the entry points of the group `entry_points`, by which other packages add classes.
 
     >>> animals: Registry[type] = Registry("animal", package=None)
     >>> @animals.register("cat")
@@ -46,19 +50,19 @@ class Registry(Generic[T]):
         self._loaded = False
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Decorator that files a class under `name`; a name can be taken only once."""
+        """Decorator that registers a class as `name`; each name can be registered once."""
 
-        def file_under_name(entry: T) -> T:
+        def add(entry: T) -> T:
             taken: Any = self._entries.get(name)
             if taken is not None:
-                raise ValueError(f"{self.kind} '{name}' is registered already, as {taken.__qualname__}")
+                raise ValueError(f"{self.kind} '{name}' is already registered, as {taken.__qualname__}")
             self._entries[name] = entry
             return entry
 
-        return file_under_name
+        return add
 
     def get(self, name: str) -> T:
-        """The class of that name; an unknown one raises with the known ones listed."""
+        """The class registered as `name`; the error for an unknown name lists the known ones."""
         self._load()
         if name not in self._entries:
             raise unknown_name(self.kind, name, self._entries)
@@ -78,7 +82,7 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._loaded:
             return
-        self._loaded = True  # before the imports: a module may look up a name while it is imported
+        self._loaded = True  # set first, because a module may look up a name while it is imported
         if self._package is not None:
             package = importlib.import_module(self._package)
             for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
@@ -88,7 +92,7 @@ class Registry(Generic[T]):
                 self._load_plug_in(entry_point)
 
     def _load_plug_in(self, entry_point: metadata.EntryPoint) -> None:
-        """Import what another package adds; one that is broken is reported, and takes nothing else down."""
+        """Load what another package adds; a broken plug-in gives a warning and affects nothing else."""
         try:
             entry = entry_point.load()
             if entry not in self._entries.values():

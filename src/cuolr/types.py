@@ -1,4 +1,4 @@
-"""The data that flows through the pipe: what a ranker may see, and what only the simulator and the evaluator may.
+"""The core data types: what a ranker may see, and what only the simulator and the evaluator may see.
 
 Arrays are NumPy (they may be memory-mapped files); only what a network computes with is a torch tensor.
 Axes: B batch, K list, N candidates, F features.
@@ -26,8 +26,8 @@ class Candidates:
         features: [n_documents, F] float32, the documents of a query in consecutive rows.
         offsets: [n_queries + 1] where each query's rows begin; the last entry is n_documents.
         query_ids: [n_queries] as in the file.
-        document_ids: [n_documents] where the source gives them, else None.
-        feature_names: [F] where the source gives them, else None.
+        document_ids: [n_documents]; None if the source has none.
+        feature_names: [F]; None if the source has none.
     """
 
     features: Floats
@@ -46,12 +46,12 @@ class Candidates:
 
     @property
     def n_queries(self) -> int:
-        """How many queries there are."""
+        """Number of queries."""
         return len(self.query_ids)
 
     @property
     def n_documents(self) -> int:
-        """How many documents there are, over all queries."""
+        """Number of documents, over all queries."""
         return len(self.features)
 
     @property
@@ -70,13 +70,13 @@ class Candidates:
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
     def rows_of(self, queries: IntegerArray) -> Ints:
-        """The row numbers of the documents of these queries, query after query."""
+        """The rows of these queries' documents, query by query."""
         sizes = self.sizes[queries]
         starts = np.repeat(self.offsets[queries] - (np.cumsum(sizes) - sizes), sizes)
         return starts + np.arange(sizes.sum())
 
     def padded_rows(self, queries: IntegerArray) -> tuple[Ints, Bools]:
-        """Row numbers as a rectangle.
+        """The rows of each query's documents, padded to a rectangle.
 
         Returns:
             rows: [B, N] the row of each document, N the longest of these queries; 0 where there is none.
@@ -88,7 +88,7 @@ class Candidates:
         return np.where(where, self.offsets[queries, None] + indices, 0), where
 
     def select(self, queries: IntegerArray) -> "Candidates":
-        """Just these queries, in this order."""
+        """These queries only, in this order."""
         rows = self.rows_of(queries)
         return Candidates(
             features=self.features[rows],
@@ -117,6 +117,6 @@ class RankingDataset:
         assert self.relevance.shape == (self.candidates.n_documents,), self.relevance.shape
 
     def select(self, queries: IntegerArray) -> "RankingDataset":
-        """Just these queries, in this order."""
+        """These queries only, in this order."""
         rows = self.candidates.rows_of(queries)
         return RankingDataset(self.candidates.select(queries), self.relevance[rows], self.max_grade)

@@ -49,7 +49,7 @@ def test_the_table_says_what_queries_without_a_relevant_document_count(
     for option, words, mean in (("skip", "skipped", "1.0000"), ("zero", "counted as 0", "0.5000")):
         result = run("evaluate", model, "--data", some_queries, "--without-relevant", option)
         assert result.status == 0, result.err
-        assert f"2 queries; 1 without a relevant document {words}" in result.out
+        assert f"2 queries; 1 without a relevant document, {words}" in result.out
         assert mean in result.out
 
 
@@ -109,7 +109,7 @@ def test_the_scale_of_a_file_is_that_of_the_data_set_or_the_one_given_or_told(
     result = run("evaluate", model, "--data", some_queries, "--measures", "ndcg@1,err@1", *options, "--json")
     assert result.status == 0, result.err
     assert json.loads(result.out)["measures"]["err@1"] == (2**2 - 1) / 2**scale
-    note = "the scale of grades is not known; for err@1 its maximum is taken to be 2, the highest grade that occurs"
+    note = "the highest possible grade is not known; err@1 uses 2, the highest that occurs"
     assert (note in result.err) == (not options)
     assert json.loads(result.out)["fold"] is None
 
@@ -131,7 +131,7 @@ def test_grades_beyond_the_scale_are_refused(run: Run, tiny: Path, model: Path, 
     for data in (some_queries, tiny):
         result = run("evaluate", model, "--data", data, "--max-grade", 1)
         assert result.status == 2
-        assert "expected grades from 0 to 1, found 2; set the highest with --max-grade" in result.err
+        assert "expected grades from 0 to 1, found 2; set the maximum with --max-grade" in result.err
     for grade in (0, -1, 31):
         result = run("evaluate", model, "--data", tiny, "--max-grade", grade)
         assert result.status == 2
@@ -144,7 +144,7 @@ def test_one_file_cannot_hold_two_outputs(run: Run, tmp_path: Path) -> None:
     for first, second in (("--trec-run", "--qrels"), ("--per-query", "--qrels"), ("--trec-run", "--per-query")):
         result = run("evaluate", tmp_path / "model", "--data", tmp_path, first, out, second, out)
         assert (result.status, len(result.err.splitlines())) == (2, 1)
-        assert "out.csv: given for two outputs; choose a file of its own for each" in result.err
+        assert "out.csv: given for two outputs; choose a different file for each" in result.err
 
 
 def test_nothing_is_written_where_one_of_the_outputs_cannot_be(run: Run, model: Path, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_nothing_is_written_where_one_of_the_outputs_cannot_be(run: Run, model: 
     for given in (options, options[:4]):
         result = run("evaluate", model, "--data", tmp_path / "twice.txt", *given)
         assert result.status == 2
-        assert "a TREC file holds each document of a query once" in result.err
+        assert "a TREC file lists each document of a query once" in result.err
         assert not any(file.exists() for file in files)
 
 

@@ -37,13 +37,13 @@ def test_an_experiment_from_a_file_and_only_what_is_left_of_it(run: Run, file: P
     out = tmp_path / "results"
     first = run("experiment", file, "--out", out, *DATA, "--only", "click_model=pbm", "--jobs", 1)
     assert first.status == 0, first.err
-    assert "5 cells, 0 of them finished" in first.err
+    assert "5 cells, 0 already finished" in first.err
     assert len(read_results(out).missing) == 4
     second = run("experiment", file, "--out", out, *DATA, "--jobs", 2, "--json")
     assert second.status == 0, second.err
     told = json.loads(second.out)
     assert (told["cells"], told["finished_before"], told["finished"], told["failed"]) == (9, 5, 4, {})
-    assert "9 cells, 5 of them finished" in second.err
+    assert "9 cells, 5 already finished" in second.err
     assert f"cuolr report {out}" in second.err
     assert not read_results(out).missing
 

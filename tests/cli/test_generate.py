@@ -21,7 +21,7 @@ def test_a_folder_that_is_there_is_not_touched(run: Run, tiny: Path) -> None:
     before = (tiny / "Fold1" / "train.txt").read_bytes()
     result = run("generate", "tiny", "--out", tiny)
     assert result.status == 2
-    assert "exists already" in result.err
+    assert "already exists" in result.err
     assert (tiny / "Fold1" / "train.txt").read_bytes() == before
 
 

@@ -48,7 +48,7 @@ def test_problems_are_told_one_by_one_and_nothing_is_written(run: Run, features:
     result = run("import-log", table, "--features", features, "--out", tmp_path / "out")
     assert (result.status, result.out) == (2, "")
     assert result.err.splitlines() == [
-        f"error: {table}: row 2: doc_id: expected a document that the features have for query 'q', found 'x'",
+        f"error: {table}: row 2: doc_id: 'x' is not among the documents of query 'q' in the features",
         f"error: {table}: row 2: click: expected 0 or 1, found '2'",
     ]
     assert not (tmp_path / "out").exists()
@@ -58,7 +58,7 @@ def test_lists_are_cut_and_an_existing_log_is_replaced_when_told(run: Run, featu
     (tmp_path / "log.csv").write_text(TABLE)
     command = ("import-log", tmp_path / "log.csv", "--features", features, "--out", tmp_path / "out")
     assert run(*command).status == 0
-    assert "exists already" in run(*command, "--k", 1).err
+    assert "already exists" in run(*command, "--k", 1).err
     assert load_click_log(tmp_path / "out").k == 2
     assert run(*command, "--k", 1, "--overwrite").status == 0
     assert load_click_log(tmp_path / "out").ranking.tolist() == [[1]]

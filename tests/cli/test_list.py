@@ -49,7 +49,7 @@ def test_the_default_of_a_setting_is_that_of_the_default_preset(run: Run) -> Non
     assert defaults["conservative_weight"] == "0.01"
     assert defaults["hidden"] == "[256, 256]"
     ranges = {setting["name"]: setting["range"] for setting in settings}
-    assert ranges["conservative_weight"] == "a finite number from 0 up"
+    assert ranges["conservative_weight"] == "a finite number >= 0"
     assert ranges["conservative_term"] == "one of 'logged', 'mean'"
     text = run("list", "cql").out
     assert "Settings of the learner" in text

@@ -43,5 +43,5 @@ def test_a_file_is_replaced_only_if_asked(run: Run, results: Path) -> None:
 def test_a_folder_without_results_is_refused(run: Run, tmp_path: Path) -> None:
     refused = run("pack", tmp_path, tmp_path / "all.parquet")
     assert refused.status == 2
-    assert "expected the results of an experiment" in refused.err
+    assert "give the results of an experiment" in refused.err
     assert not (tmp_path / "all.parquet").exists()

@@ -57,7 +57,7 @@ def test_results_of_a_learner_and_a_click_model_that_are_not_installed_are_rende
 def test_a_folder_without_results_is_told_apart(run: Run, tmp_path: Path) -> None:
     result = run("report", tmp_path)
     assert result.status == 2
-    assert "expected the results of an experiment" in result.err
+    assert "give the results of an experiment" in result.err
 
 
 def test_a_folder_that_is_no_report_is_not_replaced(run: Run, results: Path, tmp_path: Path) -> None:

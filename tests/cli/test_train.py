@@ -107,18 +107,18 @@ def test_what_a_preset_cannot_make_as_in_the_paper_is_told(run: Run, log: Path, 
     def notes(*more: object) -> list[str]:
         result = train(run, log, tmp_path / "model", "--learner", "ipw", "--overwrite", *more)
         assert result.status == 0, result.err
-        return [line for line in result.err.splitlines() if line.startswith("note: not as in the paper")]
+        return [line for line in result.err.splitlines() if line.startswith("note: unlike the paper")]
 
     paper, few, enough, given = ("--preset", "paper"), *(tmp_path / f"{n}.json" for n in (9_999_999, 10_000_000, 0))
     labels = ("--validate", tiny)
     assert notes("--propensities", few) == []
     assert notes(*paper, *labels, "--propensities", enough) == notes(*paper, *labels, "--propensities", given) == []
     (of_lists,) = notes(*paper, *labels, "--propensities", few)
-    assert of_lists.endswith("the propensities are from 9,999,999 random lists, there from 10,000,000")
+    assert of_lists.endswith("which uses 10,000,000 random lists, propensities are from 9,999,999")
     (of_choice,) = notes(*paper, "--propensities", enough)
-    assert of_choice.endswith("the model is chosen by held-out clicks, without --validate, there by ndcg@10")
+    assert of_choice.endswith("the model is chosen by held-out clicks, for lack of --validate")
     (of_measure,) = notes(*paper, *labels, "--measure", "err@10", "--propensities", enough)
-    assert of_measure.endswith("the model is chosen by err@10, there by ndcg@10")
+    assert of_measure.endswith("which uses ndcg@10, the model is chosen by err@10")
 
 
 def test_the_model_says_where_it_comes_from(run: Run, log: Path, tmp_path: Path) -> None:
@@ -228,24 +228,24 @@ def test_labels_of_other_features_are_filled_up_or_refused_before_anything_start
     wide = sparse_file(tmp_path / "wide.txt", 2, found + 1)
     refused = train(run, log, tmp_path / "model", "--validate", wide)
     assert refused.status == 2
-    assert f"wide.txt: expected at most the {found} features of the model, found {found + 1}" in refused.err
+    assert f"wide.txt: has {found + 1} features, but the model has {found}" in refused.err
     assert not (tmp_path / "model").exists()
     narrow = sparse_file(tmp_path / "narrow.txt", 2, found - 1)
     filled = train(run, log, tmp_path / "model", "--validate", narrow)
     assert filled.status == 0, filled.err
-    assert f"narrow.txt: has {found - 1} features, the model {found}" in filled.err.replace("\n", " ")
+    assert f"narrow.txt: has {found - 1} features, but the model has {found}" in filled.err.replace("\n", " ")
     evaluated = run("evaluate", tmp_path / "model", "--data", narrow, "--json")
     assert evaluated.status == 0, evaluated.err
     compared = run("compare", tmp_path / "model", tmp_path / "model", "--data", wide)
     assert compared.status == 2
-    assert f"expected at most the {found} features of the model" in compared.err.replace("\n", " ")
+    assert f"but the model has {found}" in compared.err.replace("\n", " ")
 
 
 def test_a_measure_without_anything_to_measure_on_is_refused(run: Run, log: Path, tmp_path: Path) -> None:
     for measure in ("foo", "ndcg@10"):
         refused = train(run, log, tmp_path / "model", "--measure", measure)
         assert refused.status == 2
-        assert f"--measure {measure}: nothing is measured without --validate" in refused.err
+        assert f"--measure {measure}: needs --validate" in refused.err
 
 
 def test_a_seed_beyond_all_generators_is_refused(run: Run, log: Path, tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_a_learner_that_needs_sessions_gets_them(
         (["--set", "learner.conservative_weight=much"], "expected a number, found 'much'"),
         (["--set", "learner.hidden=[8]"], "setting 'learner.hidden'"),
         (["--set", "learner.encoder_settings.haeds=2"], "haeds"),
-        (["--steps", "0"], "setting 'training.steps': expected a whole number from 1 up, found 0"),
+        (["--steps", "0"], "setting 'training.steps': expected a whole number >= 1, found 0"),
         (["--set", "training.normalising=minmax"], "setting 'training.normalising': expected one of 'min-max'"),
         (["--set", "training.held_out=1.0"], "setting 'training.held_out': expected above 0 and below 1"),
         (["--validate", "nowhere"], "nowhere: not found; expected the folder of a data set or a LETOR file"),
@@ -369,7 +369,7 @@ def test_bad_settings_are_one_line_and_leave_nothing(
 def test_a_batch_size_that_would_change_nothing_is_refused(run: Run, log: Path, tmp_path: Path, learner: str) -> None:
     result = run("train", log, "--learner", learner, "--batch-size", 8, "--out", tmp_path / "model")
     assert result.status == 2
-    assert f"--batch-size 8: {learner} takes none" in result.err
+    assert f"--batch-size 8: {learner} does not use it" in result.err
 
 
 @pytest.mark.parametrize(("flag", "value"), [("--encoder", "attention"), ("--propensities", "p.json")])
@@ -378,7 +378,9 @@ def test_a_flag_that_the_learner_does_not_take_is_refused_by_its_name(
 ) -> None:
     result = run("train", log, flag, value, "--out", tmp_path / "model")
     assert result.status == 2
-    assert f"{flag} {value}: factored takes none; remove it, or give --learner" in result.err.replace("\n", " ")
+    assert f"{flag} {value}: factored does not use it; remove it, or choose another --learner" in result.err.replace(
+        "\n", " "
+    )
 
 
 def test_propensities_are_the_same_however_their_path_is_spelt(
@@ -396,7 +398,7 @@ def test_propensities_are_the_same_however_their_path_is_spelt(
 def test_what_is_no_log_is_refused(run: Run, tmp_path: Path) -> None:
     result = train(run, tmp_path, tmp_path / "model")
     assert result.status == 2
-    assert "a click log has sessions.parquet" in result.err
+    assert "not a click log: it has no sessions.parquet" in result.err
 
 
 def test_the_default_model_is_assessed_and_its_examination_kept(run: Run, log: Path, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_all_problems_of_a_file_are_reported_with_its_name(tmp_path: Path) -> No
         read_click_model(path)
     assert error.value.problems == [
         f"{path}: setting 'noise': expected 0 to 1, found 2.0",
-        f"{path}: setting 'eta': expected a finite number from 0 up, found -1.0",
+        f"{path}: setting 'eta': expected a finite number >= 0, found -1.0",
         f"{path}: setting 'examination[1]': expected 0 to 1, found 1.5",
         f"{path}: setting 'examination[3]': expected 0 to 1, found -0.5",
     ]

@@ -189,5 +189,5 @@ def test_empty_parameters_are_refused_by_name(name: str) -> None:
 def test_a_severity_that_is_no_power_is_refused_by_name(name: str, eta: float) -> None:
     model: Any = default(name)
     if hasattr(model, "eta"):
-        with pytest.raises(InputError, match=f"setting 'eta': expected a finite number from 0 up, found {eta}"):
+        with pytest.raises(InputError, match=f"setting 'eta': expected a finite number >= 0, found {eta}"):
             replace(model, eta=eta)

@@ -216,9 +216,9 @@ def test_bad_arguments_are_all_named() -> None:
     with pytest.raises(InputError) as raised:
         Simulation(DATASET, FirstFeature(), PositionBasedModel(), sessions=0, k=0, seed=-1)
     assert raised.value.problems == [
-        "sessions: expected a whole number from 1 up, found 0",
-        "k: expected a whole number from 1 up, found 0",
-        "seed: expected a whole number from 0 up, found -1",
+        "sessions: expected a whole number >= 1, found 0",
+        "k: expected a whole number >= 1, found 0",
+        "seed: expected a whole number >= 0, found -1",
     ]
 
 

@@ -48,11 +48,11 @@ def test_columns_have_names_and_lists_have_none(tmp_path: Path) -> None:
 
 def test_letor_is_filled_up_to_the_features_of_a_model(tmp_path: Path) -> None:
     (tmp_path / "f.txt").write_text("1 qid:1 1:5 #a\n0 qid:1 2:3 #b\n")
-    with pytest.warns(InputWarning, match=r"f.txt: has 2 features, the model 4; the missing ones are set to 0"):
+    with pytest.warns(InputWarning, match=r"f.txt: has 2 features, but the model has 4; the missing ones are set to 0"):
         candidates = read_candidates(str(tmp_path / "f.txt"), n_features=4)
     assert candidates.features.tolist() == [[5, 0, 0, 0], [0, 3, 0, 0]]
     assert read_candidates(tmp_path / "f.txt", n_features=2).features.tolist() == [[5, 0], [0, 3]]
-    with pytest.raises(InputError, match=r"f.txt: expected at most the 1 features of the model, found 2"):
+    with pytest.raises(InputError, match=r"f.txt: has 2 features, but the model has 1"):
         read_candidates(tmp_path / "f.txt", n_features=1)
 
 
@@ -99,12 +99,12 @@ def test_lists_of_fixed_length_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        ({"doc_id": None}, "column 'doc_id' is missing; found: query_id, a"),
+        ({"doc_id": None}, "column 'doc_id' is missing; rename your column; found: query_id, a"),
         ({"doc_id": [1.5, 2.5]}, "column 'doc_id': expected text or whole numbers, found Float64"),
         ({"doc_id": ["d", None]}, "column 'doc_id': expected a value, found 1 nulls, the first in row 2"),
         ({"doc_id": ["d", "d"]}, "expected each document of a query once, found 'd' of query 'q' again"),
         ({"a": None}, "expected a column 'features' with lists, or a column per feature, found none"),
-        ({"a": ["x", "y"]}, "column 'a': expected numbers, found String; remove it if it is no feature"),
+        ({"a": ["x", "y"]}, "column 'a': expected numbers, found String; remove it if it is not a feature"),
         ({"a": [1.0, None]}, "features: expected finite numbers, .* in 1 rows, the first in row 2"),
         ({"a": [np.nan, 1.0]}, "features: expected finite numbers, .* in 1 rows, the first in row 1"),
         ({"a": [1e39, 1e40]}, "features: expected finite numbers, .* in 2 rows, the first in row 1"),

@@ -74,7 +74,7 @@ def test_a_feature_that_was_constant_in_training_gives_zero_for_any_value(kind: 
 
 @pytest.mark.parametrize("kind", ["min-max", "log-min-max"])
 def test_another_number_of_features_is_refused(kind: str) -> None:
-    with pytest.raises(InputError, match="expected documents of 1 features, found 2"):
+    with pytest.raises(InputError, match="expected documents with 1 features, found 2"):
         scaled(kind, candidates_of([[5], [6]]), candidates_of([[7, 8]]))
 
 
@@ -124,9 +124,7 @@ def test_raw_mslr_features_use_the_range_after_the_logarithm(shared_data: Path) 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_features_that_are_not_finite_are_named(kind: str, value: float) -> None:
-    with pytest.raises(
-        InputError, match="features: expected finite numbers, found NaN or an infinite one as feature 2"
-    ):
+    with pytest.raises(InputError, match="features: expected finite numbers, found NaN or infinity in feature 2"):
         Normaliser.fit(kind, candidates_of([[0, 1], [1, value]]))
 
 
@@ -150,7 +148,7 @@ def test_every_feature_that_is_missing_or_unknown_is_named() -> None:
         "feature 'c' is missing",
         "feature 'd' was not in the training data",
     ]
-    with pytest.raises(InputError, match="expected documents of 3 features, as in training, found 2"):
+    with pytest.raises(InputError, match="expected documents with 3 features, as in training, found 2"):
         normaliser.as_fitted(candidates_of([[1, 2]]), 3)
 
 

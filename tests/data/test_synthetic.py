@@ -153,5 +153,5 @@ def test_an_unknown_preset_is_refused() -> None:
 
 @pytest.mark.parametrize(("queries", "seed"), [(0, 1), (-3, 1), (1, -1)])
 def test_impossible_numbers_are_refused(queries: int, seed: int) -> None:
-    with pytest.raises(InputError, match=r"(queries|seed): expected a whole number from [01] up"):
+    with pytest.raises(InputError, match=r"(queries|seed): expected a whole number >= [01]"):
         generate("tiny", queries, seed)

@@ -67,10 +67,10 @@ def problem_of(path: Path) -> str:
         ("t.csv", b"id,n\na,1\nb,2,3\n", "cannot be read: line 3: expected 2 values as in the header, found 3"),
         ("t.tsv", b"id\tn\na\t1\nb\t2\t3\n", "cannot be read: line 3: expected 2 values as in the header, found 3"),
         ("t.csv", b"id,n\na,1\n\"b\"x,2\n",
-         "cannot be read: line 3: expected quotes to be closed, and doubled within a value, found others "
+         "cannot be read: line 3: unbalanced quotes; close them, and double quotes within a value "
          "(',' expected after '\"')"),
         ("t.csv", b"id,n\na,1\n\"b,2\nc,3\n",
-         "cannot be read: line 3: expected quotes to be closed, and doubled within a value, found others "
+         "cannot be read: line 3: unbalanced quotes; close them, and double quotes within a value "
          "(unexpected end of data)"),
         ("t.csv", b"id,n\na,1\n\xe4,2\n", "cannot be read: line 3: expected text in UTF-8, found other bytes"),
         ("t.csv.gz", gzip.compress(b"id,n\na,1\nb,2,3\n", mtime=0),
@@ -83,7 +83,7 @@ def problem_of(path: Path) -> str:
         ("t.jsonl", JSON_LINES.encode("utf-16"), "expected text in UTF-8, found UTF-16; save it as UTF-8"),
         ("t.csv", b"", "expected a table, found an empty file"),
         ("t.jsonl", b"\n", "expected a table, found an empty file"),
-        ("t.csv", b"\xef\xbb\xbfid,click,id\n1,0,1\n", "expected each column once, found 'id' again; keep one"),
+        ("t.csv", b"\xef\xbb\xbfid,click,id\n1,0,1\n", "column 'id' occurs twice; keep one"),
         ("t.jsonl", b'\xef\xbb\xbf{"id": 1}\n',
          "expected a JSON object, found a byte order mark; save it as UTF-8 without one"),
         ("t.jsonl", b'{"id": 1}\n\n{"id": 1,}\n',

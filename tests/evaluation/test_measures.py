@@ -137,7 +137,7 @@ def test_a_list_shorter_than_the_cutoff_is_refused() -> None:
     ("text", "message"),
     [
         ("ndgc@10", r"unknown measure 'ndgc' \(did you mean 'ndcg'\?\)"),
-        ("ndcg", r"expected '@' and a whole number from 1 to 10\^18 − 1 after 'ndcg', found nothing"),
+        ("ndcg", r"expected a cutoff from 1 to 10\^18 − 1, as in ndcg@10, found none"),
         ("ndcg@", "found ''"),
         ("ndcg@0", "found '0'"),
         ("ndcg@-1", "found '-1'"),
@@ -146,7 +146,7 @@ def test_a_list_shorter_than_the_cutoff_is_refused() -> None:
         ("ndcg@" + "9" * 19, "found '9999999999999999999'"),
         ("ndcg@" + "9" * 5_000, "from 1 to"),
         ("", "unknown measure ''"),
-        ("ndcg:pbm@10", "measure 'ndcg:pbm': expected 'ndcg' without a parameter, found ':pbm'"),
+        ("ndcg:pbm@10", "measure 'ndcg:pbm': 'ndcg' has no parameter, found ':pbm'"),
         ("clicks@10", "measure 'clicks': expected 'clicks:<click model>', found no click model"),
     ],
 )

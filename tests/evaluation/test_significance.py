@@ -76,7 +76,7 @@ def test_the_same_seed_gives_the_same_result() -> None:
 
 
 def test_different_queries_are_refused() -> None:
-    with pytest.raises(InputError, match="expected values of the same queries to compare, found 3 and 2"):
+    with pytest.raises(InputError, match="expected values on the same queries, found 3 and 2"):
         compare(np.zeros(3), np.zeros(2))
     with pytest.raises(InputError, match="expected at least 2 queries to compare, found 1"):
         compare(np.array([0.5, np.nan]), np.zeros(2))

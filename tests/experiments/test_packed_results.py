@@ -106,7 +106,7 @@ def test_another_file_is_told_apart(tmp_path: Path, content: bytes) -> None:
 
 def test_a_table_of_something_else_is_told_apart(tmp_path: Path) -> None:
     pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "other.parquet")
-    with pytest.raises(InputError, match=r"other\.parquet: expected results in the format"):
+    with pytest.raises(InputError, match=r"other\.parquet: not a file of results of this version"):
         read_results(tmp_path / "other.parquet")
 
 

@@ -247,7 +247,7 @@ def test_a_setting_out_of_range_is_refused(name: str) -> None:
         expected = f"setting 'learner.max_gradient_norm': expected a finite number .*, found {norm}"
         with pytest.raises(InputError, match=expected):
             build(name, max_gradient_norm=norm)
-    with pytest.raises(InputError, match=r"setting 'learner.hidden\[1\]': expected a whole number from 1 up, found 0"):
+    with pytest.raises(InputError, match=r"setting 'learner.hidden\[1\]': expected a whole number >= 1, found 0"):
         build(name, hidden=[4, 0])
 
 

@@ -142,7 +142,9 @@ def test_an_empty_log_stays_empty() -> None:
 
 
 def test_weights_of_sessions_that_are_known_no_more_are_refused() -> None:
-    with pytest.raises(InputError, match="needs the clicks of each session, but this log is aggregated"):
+    with pytest.raises(
+        InputError, match="needs the clicks of each session, but the rows of this log are means over several sessions"
+    ):
         aggregate(aggregate(full_log()), history_weights)
 
 

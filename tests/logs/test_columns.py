@@ -48,10 +48,10 @@ def save_array(name: str, array: npt.NDArray[Any], allow_pickle: bool = False) -
 
 ROW = pl.int_range(pl.len())
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "no sessions": (remove("sessions.parquet"), "sessions.parquet: missing"),
-    "no meta": (remove("meta.json"), "meta.json: missing"),
-    "no features": (remove("features.npy"), "features.npy: missing"),
-    "no offsets": (remove("offsets.npy"), "offsets.npy: missing"),
+    "no sessions": (remove("sessions.parquet"), "not a click log: it has no sessions.parquet"),
+    "no meta": (remove("meta.json"), "not a click log: it has no meta.json"),
+    "no features": (remove("features.npy"), "not a click log: it has no features.npy"),
+    "no offsets": (remove("offsets.npy"), "not a click log: it has no offsets.npy"),
     "sessions are no Parquet": (write("sessions.parquet", b"PAR1 and no more"), "sessions.parquet: cannot be read"),
     "features are no array": (write("features.npy", b"no"), "features.npy: expected features"),
     "features end early": (
@@ -74,8 +74,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "too many offsets": (save_array("offsets.npy", np.arange(9)), "expected 4 offsets, found 9"),
     "falling offsets": (save_array("offsets.npy", np.array([0, 9, 2, 16])), "offsets that rise from 0 to 16"),
     "meta is no JSON": (write("meta.json", b"{"), "meta.json: not valid JSON"),
-    "meta of something else": (write("meta.json", b"{}"), "expected the description of a click log"),
-    "a newer format": (edit_meta(format=2), "format 2 is of a newer cuolr; this one reads up to 1: update"),
+    "meta of something else": (write("meta.json", b"{}"), "not the description of a click log"),
+    "a newer format": (edit_meta(format=2), "format 2 needs a newer cuolr; this version reads up to 1"),
     "aggregated or not": (edit_meta(aggregated="maybe"), "expected 'aggregated' to be true or false, found 'maybe'"),
     "no K": (edit_meta(k=None), "expected 'k' to be the number of positions of a list, found None"),
     "another K": (edit_meta(k=3), r"column 'ranking': expected Array\(Int16, shape=\(3,\)\)"),
@@ -113,7 +113,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         r"row 7: timestamp: expected finite numbers \(1 such rows",
     ),
     "a column of text": (edit_sessions(query=pl.lit("q1")), "column 'query': expected Int32, found String"),
-    "a label": (edit_sessions(relevance=pl.lit(1)), "unexpected column 'relevance'; a log has query, ranking, clicks"),
+    "a label": (edit_sessions(relevance=pl.lit(1)), "unexpected column 'relevance'; known: query, ranking, clicks"),
     "lists of another length": (
         edit_sessions(clicks=pl.lit([0, 0], pl.List(pl.UInt8))),
         "sessions.parquet: cannot be read",
@@ -203,14 +203,14 @@ def test_a_raw_log_that_claims_to_be_aggregated_lacks_the_count(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["nowhere", "a file"])
 def test_a_path_that_is_no_folder_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
-    with pytest.raises(InputError, match=r"expected the folder of a click log, found (nothing|a file)"):
+    with pytest.raises(InputError, match=r"folder not found|expected a folder, found a file"):
         load_click_log(tmp_path / name)
 
 
 def test_all_missing_files_are_told_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as raised:
+    files = "sessions.parquet, meta.json, features.npy, offsets.npy, query_ids.npy"
+    with pytest.raises(InputError, match=f"not a click log: it has no {files}$"):
         load_click_log(tmp_path)
-    assert len(raised.value.problems) == 5
 
 
 def test_lists_and_truth_values_as_other_programs_write_them_are_read(tmp_path: Path) -> None:

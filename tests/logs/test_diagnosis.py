@@ -69,7 +69,7 @@ def test_a_logger_that_never_moves_a_document_leaves_it_to_the_features() -> Non
     info = diagnose([simulate(dataset_of(12, 30, 7), RandomPolicy(), PositionBasedModel(), 500)])
     assert info.share_at_several_positions == 0
     assert info.groups_of_positions == 10
-    assert info.identifiable.startswith("no: each document was always shown at the same position")
+    assert info.identifiable.startswith("no, each document was always shown at the same position")
     assert not info.position_bias_identifiable
 
 
@@ -78,7 +78,7 @@ def test_a_logger_that_moves_documents_everywhere_tells_examination_and_relevanc
     info = diagnose([simulate(dataset_of(12, 30, 7), logger, PositionBasedModel(), 500)])
     assert info.share_at_several_positions > 0.5
     assert info.groups_of_positions == 1
-    assert info.identifiable.startswith("yes: ")
+    assert info.identifiable.startswith("yes, ")
     assert info.position_bias_identifiable
     assert "of the documents were shown at more than one position" in info.identifiable
 
@@ -88,7 +88,7 @@ def test_documents_that_move_within_the_top_only_join_only_the_top() -> None:
     info = diagnose([log])
     assert info.share_at_several_positions == 2 / 4
     assert info.groups_of_positions == 3
-    assert info.identifiable.startswith("in part: 50.0% of the documents were shown at more than one position, but ")
+    assert info.identifiable.startswith("in part, 50.0% of the documents were shown at more than one position, but ")
     assert "3 groups" in info.identifiable
     assert not info.position_bias_identifiable
 

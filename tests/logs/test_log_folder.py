@@ -113,7 +113,7 @@ def test_what_the_meta_says_of_the_click_model_changes_nothing_that_is_loaded(tm
 def test_an_existing_log_is_replaced_only_when_asked(tmp_path: Path) -> None:
     first, second = random_log(candidates_of(3), 5, 2), random_log(candidates_of(4), 6, 3)
     save_click_log(first, tmp_path / "log")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         save_click_log(second, tmp_path / "log")
     assert_same_log(load_click_log(tmp_path / "log"), first)
     save_click_log(second, tmp_path / "log", overwrite=True)
@@ -216,7 +216,10 @@ def test_the_search_would_find_a_label(dtype: type[np.generic], tmp_path: Path) 
 def test_a_learner_that_needs_sessions_refuses_an_aggregated_log() -> None:
     log = full_log()
     require_sessions(log, "cm-ipw")
-    with pytest.raises(InputError, match=r"^cm-ipw needs the clicks of each session, but this log is aggregated"):
+    with pytest.raises(
+        InputError,
+        match=r"^cm-ipw needs the clicks of each session, but the rows of this log are means over several sessions",
+    ):
         require_sessions(aggregate(log), "cm-ipw")
 
 

@@ -37,5 +37,5 @@ def test_padding_points_to_a_row_of_zeros() -> None:
 def test_a_log_that_shows_nothing_is_refused() -> None:
     log = small_log(rows=3)
     nothing = replace(log, ranking=np.full_like(log.ranking, -1), clicks=np.zeros_like(log.clicks))
-    with pytest.raises(InputError, match="expected a log that shows documents"):
+    with pytest.raises(InputError, match="the log shows no documents"):
         ScaledDocuments.of(nothing, Normaliser.fit("min-max", log.candidates))

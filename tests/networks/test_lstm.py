@@ -22,7 +22,5 @@ def test_states_are_those_of_a_cell_that_reads_zeros_and_then_one_document_after
 
 
 def test_a_memory_of_no_size_is_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"setting 'learner\.encoder_settings\.size': expected a whole number from 1 up"
-    ):
+    with pytest.raises(InputError, match=r"setting 'learner\.encoder_settings\.size': expected a whole number >= 1"):
         build_encoder("lstm", {"size": 0}, n_features=3, k=4)

@@ -131,7 +131,7 @@ def test_other_features_are_refused(name: str) -> None:
 
 @every_policy
 def test_a_length_below_one_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="k: expected a whole number from 1 up, found 0"):
+    with pytest.raises(InputError, match="k: expected a whole number >= 1, found 0"):
         EXAMPLES[name]().rank(CANDIDATES, 0)
 
 

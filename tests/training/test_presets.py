@@ -153,7 +153,7 @@ def test_values_are_written_as_in_toml_or_as_plain_text() -> None:
         ),
         (
             {"learner.encoder_settings.heads": 0},
-            "setting 'learner.encoder_settings.heads': expected a whole number from 1 up, found 0",
+            "setting 'learner.encoder_settings.heads': expected a whole number >= 1, found 0",
         ),
         (
             {"learner.encoder": "lstm", "learner.encoder_settings.size": 2.5},

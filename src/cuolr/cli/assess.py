@@ -50,13 +50,13 @@ def assess(
         json: Print JSON instead of a table.
     """
     with spinner("evaluating"):
-        found = _off_policy_evaluation(model, log, k)
+        result = _off_policy_evaluation(model, log, k)
     if json:
-        show_json(found.as_dict())
+        show_json(result.as_dict())
     else:
-        show_table(f"{model} on {log}", ["", ""], _rows(found))
-        show_text(f"{found.recommendation}: {found.reason}")
-    return EXIT_STATUS[found.recommendation]
+        show_table(f"{model} on {log}", ["", ""], _rows(result))
+        show_text(f"{result.recommendation}: {result.reason}")
+    return EXIT_STATUS[result.recommendation]
 
 
 def _off_policy_evaluation(model: Path, log: Path, k: int | None) -> "OffPolicyEvaluation":
@@ -93,14 +93,14 @@ def _yes_or_no(value: bool) -> str:
 
 
 def show_recommendation(found: "OffPolicyEvaluation", file: Path) -> None:
-    """Say, and write to a file, how a model does on the log that it was trained on."""
+    """Print the off-policy evaluation of a model on its training log, and write it to a file."""
     with atomic_file(file) as unfinished:
         unfinished.write_text(json_format.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
     kind = "query" if found.queries == 1 else "queries"
     on = f"{kind} that it was trained on" if found.trained_on_these_queries else f"held-out {kind}"
     say(
-        f"on {found.queries:,} {on}: the log shows {found.overlap:.0%} of its top {found.k} in a session on "
-        f"average, and never shows {found.never_shown:.0%}"
+        f"on {found.queries:,} {on}: a session shows {found.overlap:.0%} of the model's top {found.k} on average; "
+        f"{found.never_shown:.0%} is never shown"
     )
     if found.logging_policy_share is not None:
         say(
@@ -109,4 +109,4 @@ def show_recommendation(found: "OffPolicyEvaluation", file: Path) -> None:
         )
     say(f"{found.recommendation}: {found.reason}")
     if found.recommendation == "keep" and found.interval[1] > 0:
-        say("note: evaluate it on a later log, which uses all queries: cuolr assess MODEL LOG")
+        say("note: on a later log all queries can be used: cuolr assess MODEL LATER_LOG")

@@ -1,4 +1,4 @@
-"""All that has a name, with a line of description, and the settings of learners, encoders and click models."""
+"""All registered names with a one-line description, and the settings of learners, encoders and click models."""
 
 import dataclasses
 import re
@@ -23,9 +23,9 @@ class Setting:
     """One setting of a learner, an encoder or a click model.
 
     Attributes:
-        name: With those of the configs that it is in, as in `rankers.folds`.
-        default: As TOML writes it; of a learner, with the default preset.
-        range: Its type and the values that it may have, in words.
+        name: Prefixed by its nested configs, as in `rankers.folds`.
+        default: In TOML; for a learner, with the default preset.
+        range: Its type and range, in words.
         meaning: From the docstring of its config.
     """
 
@@ -35,12 +35,12 @@ class Setting:
     meaning: str
 
 
-# What is said of a name, such as its description.
+# The description of a name, and other facts about it.
 Entry: TypeAlias = dict[str, str]
 
 
 def catalogue() -> dict[str, dict[str, Entry]]:
-    """What has a name, by kind; the kinds are named as `cuolr list` takes them."""
+    """All names by kind; the kinds are spelled as `cuolr list` takes them."""
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.experiments.spec_file import BUILT_IN
     from cuolr.networks.encoder import ENCODERS
@@ -69,7 +69,7 @@ def catalogue() -> dict[str, dict[str, Entry]]:
 
 
 def settings(name: str) -> dict[str, list[Setting]]:
-    """The settings of what has that name, by kind: learner, encoder or click model."""
+    """The settings of the learner, encoder or click model of that name, by kind."""
     from cuolr.networks.encoder import ENCODERS, encoder_config
     from cuolr.training.base_learner import LEARNERS
     from cuolr.training.presets.configure import configure
@@ -85,7 +85,7 @@ def settings(name: str) -> dict[str, list[Setting]]:
 
 
 def _settings(config: Any, prefix: str = "") -> Iterator[Setting]:
-    """The fields of a dataclass with its values, and those of the dataclasses in it."""
+    """The fields of a dataclass and of its nested dataclasses, with their values."""
     meanings, ranges = meanings_of_fields(type(config)), ranges_of(type(config))
     for field in dataclasses.fields(config):
         value, meaning = getattr(config, field.name), meanings.get(field.name, "")
@@ -114,13 +114,13 @@ def _registered(registry: Registry[Any]) -> dict[str, str]:
 
 
 def _describe(entry: type[Any]) -> str:
-    """The first sentence on a registered class; its module's, where it has one: its own is about equations."""
+    """The first sentence of a class's module, or else of the class, whose docstring is about equations."""
     text = sys.modules[entry.__module__].__doc__ or entry.__doc__
     return _first_sentence(re.sub("^`.*`: ", "", Docstring.parse(text).summary))
 
 
 def _first_comment(path: Path) -> str:
-    """What the file says of itself at its top, up to the end of the sentence."""
+    """The first sentence of the comment at the top of a file."""
     comments = [line.removeprefix("#").strip() for line in path.read_text(encoding="utf-8").splitlines()]
     return _first_sentence(" ".join(comments[: comments.index("")]))
 

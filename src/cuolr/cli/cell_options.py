@@ -1,4 +1,4 @@
-"""What the commands that run the cells of an experiment share: their options, and what they show meanwhile."""
+"""Options and progress displays shared by the commands that run the cells of an experiment."""
 
 import os
 import shlex
@@ -35,7 +35,7 @@ class CellOptions:
         only: Condition on the cells to run, such as click_model=pbm,learner=cql. A name given twice accepts either
             value.
         jobs: Number of cells that run at once, each on one core.
-        ray: Address of a Ray cluster to run the cells on instead. Needs `pip install 'cuolr[ray]'`.
+        ray: Address of a Ray cluster to run the cells on. Needs `pip install 'cuolr[ray]'`.
     """
 
     out: Path
@@ -50,7 +50,7 @@ class CellOptions:
         from cuolr.experiments.run_cells import RunRequest
 
         if data_options.fold is not None:
-            raise InputError(f"--fold {data_options.fold}: all folds are run; use --only fold={data_options.fold}")
+            raise InputError(f"--fold {data_options.fold}: not supported here; use --only fold={data_options.fold}")
         return RunRequest(
             experiment,
             lambda: self._data(data_options),

@@ -76,7 +76,7 @@ def compare(
     columns = ["model", "measure", "mean", "difference", "95 % interval", "p (t)", "p (permutation)", "win/tie/loss"]
     counted = what_counts(measured.without_relevant, first.per_query)
     caption = (
-        f"{len(first.query_ids):,} queries; {first.n_without_relevant:,} without a relevant document {counted}; "
+        f"{len(first.query_ids):,} queries; {first.n_without_relevant:,} without a relevant document, {counted}; "
         "p values corrected by Holm's method over the table; * p < 0.05, ** p < 0.01 (t)"
     )
     show_table(f"against {models[0]} ({means_of_first})", columns, lines, caption, left=(0, 1))

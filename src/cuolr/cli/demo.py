@@ -1,4 +1,4 @@
-"""`cuolr demo`: all of it on generated data, in a few minutes."""
+"""`cuolr demo`: a small experiment on generated data, in a few minutes."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Docstrings taken apart: help texts and the meaning of settings are written once, where the code is."""
+"""Docstring parser: help texts and the meaning of settings are written once, in the code."""
 
 import ast
 import dataclasses
@@ -9,7 +9,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import Any
 
-# What stands in a docstring only for readers of the code.
+# Sections of a docstring that the help does not show.
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises|Deviation|Example|Examples|Note):", re.MULTILINE)
 NAMED = ("Args", "Attributes")
 ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
@@ -17,12 +17,12 @@ ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Docstring:
-    """What a docstring in Google's style says.
+    """A parsed docstring in Google's style.
 
     Attributes:
         summary: The first paragraph, as one line.
         paragraphs: Those that follow, up to the first section; each as one line, unless it is indented.
-        entries: What is said of each argument or attribute, as one line.
+        entries: The description of each argument or attribute, as one line.
     """
 
     summary: str = ""
@@ -31,10 +31,10 @@ class Docstring:
 
     @classmethod
     def parse(cls, text: str | None) -> "Docstring":
-        """Take a docstring apart.
+        """Parse a docstring.
 
         >>> Docstring.parse(Docstring.__doc__).summary
-        "What a docstring in Google's style says."
+        "A parsed docstring in Google's style."
         >>> Docstring.parse(Docstring.__doc__).entries["summary"]
         'The first paragraph, as one line.'
         """
@@ -51,7 +51,7 @@ class Docstring:
 
 
 def meanings_of_fields(config: type[Any]) -> dict[str, str]:
-    """What a dataclass and those that it inherits from say of their fields: in `Attributes`, or below each field."""
+    """The descriptions of a dataclass's fields, inherited ones included: from `Attributes`, or below each field."""
     meanings: dict[str, str] = {}
     for base in reversed(config.__mro__):
         if dataclasses.is_dataclass(base):
@@ -62,7 +62,7 @@ def meanings_of_fields(config: type[Any]) -> dict[str, str]:
 def _below_fields(config: type[Any]) -> dict[str, str]:
     try:
         (found,) = ast.parse(textwrap.dedent(inspect.getsource(config))).body
-    except OSError:  # made without a source file
+    except OSError:  # it has no source file
         return {}
     assert isinstance(found, ast.ClassDef)
     return {

@@ -1,4 +1,4 @@
-"""`cuolr evaluate`: how well a model ranks labelled queries."""
+"""`cuolr evaluate`: measure how well a model ranks labelled queries."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,14 +33,14 @@ class FileOptions:
     overwrite: bool = False
 
     def check(self) -> None:
-        """Stop before any work where a file could not be written."""
+        """Raise, before any work, if a file cannot be written."""
         if self.per_query is not None:
             check_suffix(self.per_query, PER_QUERY_SUFFIXES)
         check_files((self.per_query, self.trec_run, self.qrels), self.overwrite)
 
     def write(self, queries: RankingDataset, evaluation: Evaluation) -> None:
-        """Write what is asked for."""
-        # Ids that a TREC file cannot hold are refused: the qrels have all of them, so they come first.
+        """Write the requested files."""
+        # Ids that a TREC file cannot hold are an error. The qrels come first, because they have all ids.
         if self.qrels is not None:
             write_qrels(self.qrels, queries)
             say(f"wrote {self.qrels}")
@@ -96,4 +96,4 @@ def evaluate(
     show_text(f"{model} on {data}" if data.is_file() else f"{model} on {data}, {measured.split}")
     show_table("", ["measure", "mean"], [[name, f"{value:.4f}"] for name, value in means.items()])
     counted = what_counts(measured.without_relevant, means)
-    show_text(f"{n_queries:,} queries; {n_without:,} without a relevant document {counted}")
+    show_text(f"{n_queries:,} queries; {n_without:,} without a relevant document, {counted}")

@@ -1,4 +1,4 @@
-"""`cuolr generate`: a data set that looks like a real one, as LETOR files."""
+"""`cuolr generate`: a synthetic data set that resembles a public one, as LETOR files."""
 
 import json as json_format
 from dataclasses import asdict, dataclass
@@ -59,7 +59,7 @@ def generate_folder(
         progress(1)
         (folder / "Fold1").mkdir()
         described = {"preset": preset, **asdict(sizes), "seed": seed}
-        # Not every split has a document of the highest grade, so the scale is written down.
+        # Not every split has a document of the highest grade, so the scale is recorded.
         described["max_grade"] = splits["train"].max_grade
         (folder / DESCRIPTION_FILE).write_text(json_format.dumps(described, indent=2) + "\n")
         for split, dataset in splits.items():

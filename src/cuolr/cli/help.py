@@ -1,4 +1,4 @@
-"""What `cuolr --help` and `cuolr COMMAND --help` print: plain text that fits the terminal."""
+"""The text of `cuolr --help` and `cuolr COMMAND --help`: plain text that fits the terminal."""
 
 import dataclasses
 import inspect
@@ -17,11 +17,11 @@ import tyro
 from cuolr.cli.docstrings import Docstring, meanings_of_fields
 
 MAX_WIDTH = 100
-# Flags longer than this stand on a line of their own.
+# Longer flags are on a line of their own.
 MAX_COLUMN = 26
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
 HELP = ("-h, --help", "Show this help.")
-# What a line is not broken in, and the blank that stands there meanwhile.
+# Text in which a line is not broken, and the placeholder for its spaces while lines are wrapped.
 KEPT_TOGETHER = re.compile(r"`[^`]*`|\(default: [^)]*\)")
 UNBROKEN = "\0"
 # Headings. The first two come first, the others as in the signature.
@@ -33,9 +33,9 @@ class Command:
     """A verb of the command line.
 
     Attributes:
-        run: What it does; may return an exit status. Its signature and docstring give the options and their help.
-        summary: What it does, in a line of `cuolr --help`.
-        example: How it is called.
+        run: Runs it; may return an exit status. Its signature and docstring give the options and their help.
+        summary: Its line in `cuolr --help`.
+        example: An example call.
     """
 
     run: Callable[..., int | None]
@@ -48,11 +48,11 @@ class _Option:
     """One parameter of a command.
 
     Attributes:
-        flag: As it is written, such as `--k`; the name in capitals for a positional argument.
-        metavar: What its value is called; "" where it takes none.
-        text: What it does, with its default.
+        flag: As written, such as `--k`; the name in capitals for a positional argument.
+        metavar: Placeholder of its value; "" for a switch.
+        text: Its description, with its default.
         required: Whether it has no default.
-        group: The heading of the options that it belongs to.
+        group: Heading that it is listed under.
     """
 
     flag: str
@@ -91,9 +91,9 @@ def command_help(name: str, command: Command, width: int | None = None) -> str:
     """The text of `cuolr NAME --help`.
 
     Args:
-        name: Of the command.
-        command: What it runs.
-        width: Of the text, in characters; None = the terminal's.
+        name: Name of the command.
+        command: The command.
+        width: Width in characters; None = that of the terminal.
     """
     width = min(width or shutil.get_terminal_size().columns, MAX_WIDTH)
     described = Docstring.parse(command.run.__doc__)
@@ -113,7 +113,7 @@ def command_help(name: str, command: Command, width: int | None = None) -> str:
 def _usage(name: str, options: Iterable[_Option], width: int) -> str:
     needed = [option.invocation for option in options if option.required]
     optional = [f"[{option.flag}]" for option in options if option.group == ARGUMENTS and not option.required]
-    # A flag and its value stay on a line.
+    # A flag and its value stay on one line.
     words = [word.replace(" ", UNBROKEN) for word in (name, *needed, *optional, "[options]")]
     return "\n".join(_lines(" ".join(["usage: cuolr", *words]), width, indent=" " * 8))
 
@@ -121,7 +121,7 @@ def _usage(name: str, options: Iterable[_Option], width: int) -> str:
 def _options(run: Callable[..., Any]) -> Iterator[_Option]:
     meanings, hints = Docstring.parse(run.__doc__).entries, typing.get_type_hints(run, include_extras=True)
     parameters = inspect.signature(run).parameters.values()
-    # What must be given comes first.
+    # Required parameters come first.
     for parameter in sorted(parameters, key=lambda parameter: parameter.default is not inspect.Parameter.empty):
         yield from _one_or_group(
             parameter.name, hints[parameter.name], parameter.default, meanings.get(parameter.name, ""), OPTIONS
@@ -129,7 +129,7 @@ def _options(run: Callable[..., Any]) -> Iterator[_Option]:
 
 
 def _one_or_group(name: str, hint: Any, default: Any, meaning: str, group: str) -> Iterator[_Option]:
-    """An option; of a dataclass those of its fields, under its own heading."""
+    """The option of a parameter; for a dataclass, the options of its fields, under a heading."""
     if not dataclasses.is_dataclass(hint):
         yield _option(name, hint, default, meaning, group)
         return
@@ -177,7 +177,7 @@ def _metavar(kind: Any) -> str:
 
 
 def _said(meaning: str, default: Any) -> str:
-    """The meaning of an option, with its default where that says something."""
+    """The description of an option, with its default if that is informative."""
     says_nothing = default in (inspect.Parameter.empty, dataclasses.MISSING, "", ())
     if says_nothing or default is None or default is False:
         return meaning
@@ -190,14 +190,14 @@ def _wrapped(paragraph: str, width: int) -> str:
 
 
 def _lines(text: str, width: int, indent: str = "") -> list[str]:
-    """A text in lines; what is in backquotes, and a default, stays on one."""
+    """A text in lines; text in backquotes, and a default, stay on one line."""
     kept = KEPT_TOGETHER.sub(lambda match: match[0].replace(" ", UNBROKEN), text)
     wrapped = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
     return [line.replace(UNBROKEN, " ") for line in wrapped]
 
 
 def _aligned(rows: Iterable[tuple[str, str]], column: int, width: int) -> str:
-    """Two columns, the second from `column` on and wrapped."""
+    """Two columns; the second starts at `column` and is wrapped."""
     lines = []
     for left, right in rows:
         first, *others = _lines(right, width - column) or [""]

@@ -1,4 +1,4 @@
-"""`cuolr import-log`: your own log, checked and made ready to train from."""
+"""`cuolr import-log`: check a click log of your own and convert it for training."""
 
 from pathlib import Path
 

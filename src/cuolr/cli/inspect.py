@@ -1,4 +1,4 @@
-"""`cuolr inspect`: what is in a data set."""
+"""`cuolr inspect`: describe a labelled data set."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -27,7 +27,7 @@ def inspect(
         data_options: How to read the data set.
     """
     if not data:
-        raise InputError("expected the folder of a data set or a LETOR file, found no argument")
+        raise InputError("DATA is missing; give the folder of a data set or a LETOR file")
     if missing := [path for path in data if not path.exists()]:
         raise InputError([f"{path}: not found; expected the folder of a data set or a LETOR file" for path in missing])
     statistics = {

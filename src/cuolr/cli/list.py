@@ -1,4 +1,4 @@
-"""`cuolr list`: everything that has a name."""
+"""`cuolr list`: registered names, and the settings of each."""
 
 import shutil
 import textwrap
@@ -10,9 +10,10 @@ from cuolr.cli.catalogue import Entry, Setting, catalogue, settings
 from cuolr.cli.help import MAX_WIDTH
 from cuolr.cli.options import Name
 from cuolr.cli.terminal import show_json, show_table, show_text
-from cuolr.registry import unknown_name
+from cuolr.errors import InputError
+from cuolr.registry import did_you_mean
 
-# Longer defaults, such as tables of probabilities, are cut.
+# Longer defaults, such as tables of probabilities, are truncated.
 MAX_DEFAULT = 40
 
 
@@ -43,7 +44,8 @@ def list_names(what: tyro.conf.Positional[Name | None] = None, json: bool = Fals
     else:
         found = {kind: entries[what] for kind, entries in known.items() if what in entries}
         if not found:
-            raise unknown_name("name", what, [*known, *(name for entries in known.values() for name in entries)])
+            guess = did_you_mean(what, [*known, *(name for entries in known.values() for name in entries)])
+            raise InputError(f"unknown name '{what}'{guess}; `cuolr list` shows all names")
         if json:
             described = {kind: [asdict(setting) for setting in of_kind] for kind, of_kind in settings(what).items()}
             show_json({"name": what, "is": found, "settings": described})

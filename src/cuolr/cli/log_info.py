@@ -1,4 +1,4 @@
-"""`cuolr log-info`: what is in a click log."""
+"""`cuolr log-info`: describe a click log."""
 
 from dataclasses import asdict
 from pathlib import Path

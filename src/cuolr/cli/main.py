@@ -1,6 +1,5 @@
 """The command line: commands in groups. Bad input gives one line per problem on stderr and exit status 2."""
 
-import difflib
 import io
 import os
 import signal
@@ -34,6 +33,7 @@ from cuolr.cli.terminal import say
 from cuolr.cli.train import train
 from cuolr.cli.tune import tune
 from cuolr.errors import InputError, InputWarning
+from cuolr.registry import did_you_mean
 
 DESCRIPTION = "Learn to rank documents from click logs, whatever the click model."
 GROUPS: Mapping[str, Mapping[str, Command]] = {
@@ -144,7 +144,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
 COMMANDS: dict[str, Callable[..., int | None]] = {
     name: command.run for group in GROUPS.values() for name, command in group.items()
 }
-# Flags are --x, without --no-x; options of a dataclass have no prefix; "None" is no value to give.
+# Flags are --x, without --no-x; options of a dataclass have no prefix; "None" is not accepted as a value.
 PARSING = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
 SHELLS = ("bash", "zsh", "fish")
 
@@ -153,8 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the arguments name."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a character shows another
-    # As with Ctrl-C, what is unfinished is cleaned up.
+            stream.reconfigure(errors="replace")  # for terminals that lack a character
+    # Unfinished files are removed, as after Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         with warnings.catch_warnings():
@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int | None:
-    """Run a command and return its exit status, or print what is asked about the program."""
+    """Run a command and return its exit status, or print help, version or completion script."""
     match arguments:
         case [] | ["-h" | "--help", *_]:
             print(overview(DESCRIPTION, GROUPS))
@@ -195,9 +195,7 @@ def _run(arguments: list[str]) -> int | None:
             found = f"'{shell[0]}'" if shell else "none"
             raise InputError(f"--completion: expected a shell, {', '.join(SHELLS)}, found {found}")
         case [name, *_] if name not in COMMANDS:
-            close = difflib.get_close_matches(name, COMMANDS, n=1)
-            guess = f" (did you mean '{close[0]}'?)" if close else ""
-            raise InputError(f"unknown command '{name}'{guess}; `cuolr --help` lists all")
+            raise InputError(f"unknown command '{name}'{did_you_mean(name, COMMANDS)}; `cuolr --help` lists all")
         case [name, *rest] if {"-h", "--help"} & set(rest):
             (command,) = (group[name] for group in GROUPS.values() if name in group)
             print(command_help(name, command))
@@ -207,7 +205,7 @@ def _run(arguments: list[str]) -> int | None:
 
 
 def _forget_output() -> None:
-    """Nobody takes our output any more; Python would complain once more when it flushes at exit."""
+    """Discard further output, so that Python does not report the closed pipe again at exit."""
     output = sys.__stdout__
     if output is not None and sys.stdout is output:
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())

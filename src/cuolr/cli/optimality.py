@@ -1,4 +1,4 @@
-"""`cuolr optimality`: does sorting by attractiveness maximise the expected clicks?"""
+"""`cuolr optimality`: test whether sorting by attractiveness maximises the expected clicks."""
 
 from dataclasses import asdict, dataclass
 

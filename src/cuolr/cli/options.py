@@ -19,7 +19,7 @@ from cuolr.errors import InputError, InputWarning
 from cuolr.evaluation.measures import Measure, WithoutRelevant
 from cuolr.types import RankingDataset
 
-# How an option's value is written in the help; the type says so for numbers and paths.
+# Placeholders of values in the help; those of numbers and paths follow from their type.
 Name = Annotated[str, tyro.conf.arg(metavar="NAME")]
 Measures = Annotated[str, tyro.conf.arg(metavar="NAME@K,...")]
 
@@ -50,17 +50,17 @@ class DataOptions:
         return replace(source, info=replace(source.info, max_grade=self._given_scale() or source.info.max_grade))
 
     def fold_of(self, path: Path) -> int | None:
-        """The fold that is read; None where there are none."""
+        """The fold that is read; None if there are no folds."""
         return self.find(path).fold if path.is_dir() else None
 
     def scale_of(self, path: Path) -> int | None:
-        """The highest grade of the scale of a data set, or of a file; None where it is not known."""
+        """The highest grade of the scale of a data set or a file; None if not known."""
         if path.is_dir():
             return self.find(path).info.max_grade
         return self._given_scale() or (None if self.dataset is None else find_info(path, self.dataset).max_grade)
 
     def _given_scale(self) -> int | None:
-        # Not checked as it is made: tyro would take the error for one of its own.
+        # Not checked in `__post_init__`: tyro would report the error as its own.
         if self.max_grade is not None and not 1 <= self.max_grade <= MAX_GRADE:
             raise InputError(f"--max-grade: expected a whole number from 1 to {MAX_GRADE}, found {self.max_grade}")
         return self.max_grade
@@ -84,7 +84,7 @@ class DataOptions:
         """Read the splits of a data set."""
         source = self.find(folder)
         splits = load_source(source, self.read_file, LetorOptions(self.zero_based, self.missing))
-        # Where there is no file for vali, it was cut from train.
+        # Without a file of its own, vali was split off from train.
         _check_grades([(source.paths.get(split, source.paths["train"]), splits[split]) for split in splits])
         if note := check_counts(source, splits):
             say(f"note: {note}")
@@ -99,20 +99,20 @@ class DataOptions:
         return self.load(path)
 
     def load_labelled(self, path: Path, split: str, measures: Sequence[str]) -> RankingDataset:
-        """Read the queries to evaluate on; notes where the scale of grades, which a measure needs, is a guess.
+        """Read the queries to evaluate on; prints a note if a measure needs the scale of grades and it is not known.
 
         Args:
-            path: The folder of a data set, or a LETOR file, which is taken as a whole.
-            split: Of a data set.
-            measures: What is to be measured, such as `ndcg@10`.
+            path: The folder of a data set, or a LETOR file, all of which is used.
+            split: Split of a data set.
+            measures: Measures to compute, such as `ndcg@10`.
         """
         scaled = [str(measure) for measure in map(Measure.parse, measures) if measure.needs_scale]
         splits = self.load_any(path)
         queries = splits[path.name if path.is_file() else split]
         if scaled and self.scale_of(path) is None:
             say(
-                f"note: {path}: the scale of grades is not known; for {', '.join(scaled)} its maximum is taken to be "
-                f"{queries.max_grade}, the highest grade that occurs; set it with --max-grade"
+                f"note: {path}: the highest possible grade is not known; {', '.join(scaled)} uses {queries.max_grade}, "
+                "the highest that occurs; set it with --max-grade"
             )
         return queries
 
@@ -130,7 +130,7 @@ class LetorFlags:
     missing: Literal["zero", "minimum"] = "zero"
 
     def options(self) -> LetorOptions:
-        """As the reader takes them."""
+        """The options for the reader."""
         return LetorOptions(self.zero_based, self.missing)
 
 
@@ -158,9 +158,9 @@ def as_model_takes(queries: RankingDataset, n_features: int | None, path: Path) 
     """Queries with as many features as the model has; see `filled_up`.
 
     Args:
-        queries: From LETOR.
-        n_features: Of the model; None = any number.
-        path: Where the queries come from.
+        queries: Queries read from LETOR.
+        n_features: Number of features of the model; None = any number.
+        path: The file or folder that they were read from, for messages.
     """
     if n_features is None:
         return queries
@@ -168,9 +168,9 @@ def as_model_takes(queries: RankingDataset, n_features: int | None, path: Path) 
 
 
 def _check_grades(datasets: Sequence[tuple[Path, RankingDataset]]) -> None:
-    """Refuse grades that are not on the scale."""
+    """Raise if a grade is above the scale."""
     problems = [
-        f"{path}: expected grades from 0 to {dataset.max_grade}, found {highest}; set the highest with --max-grade"
+        f"{path}: expected grades from 0 to {dataset.max_grade}, found {highest}; set the maximum with --max-grade"
         for path, dataset in datasets
         if (highest := int(dataset.relevance.max())) > dataset.max_grade
     ]
@@ -193,7 +193,7 @@ class ClickModelOptions:
     noise: float | None = None
 
     def model(self) -> ClickModel:
-        """The click model of that name, or the one that the file describes, with these parameters."""
+        """The click model with these parameters, by its name or from a file."""
         is_file = self.click_model.endswith(".toml")
         model = read_click_model(Path(self.click_model)) if is_file else click_model(self.click_model)
         known = {field.name for field in dataclasses.fields(model)}

@@ -1,4 +1,4 @@
-"""`cuolr oracle`: a ranker trained on the true labels, as a reference for others."""
+"""`cuolr oracle`: train a reference ranker on the true labels."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from cuolr.policies.store import SETTINGS_FILE, save_policy
 from cuolr.random import DEFAULT_SEED
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 
-ON_VALIDATION = "on vali, queries without a relevant document skipped"
+ON_VALIDATION = "on vali (queries without a relevant document skipped)"
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class TrainingOptions:
     """What to train.
 
     Attributes:
-        best: Train several settings of LambdaMART, a 256-256 network and RankSVM, and keep the best on validation. On
-            small data the paper's settings lose to a linear ranker.
+        best: Train several settings of LambdaMART, a 256-256 network and RankSVM, and keep the best on validation
+            queries. On small data the paper's settings lose to a linear ranker.
         seed: The same seed gives the same model.
         threads: Number of threads of LambdaMART.
     """

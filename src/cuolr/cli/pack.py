@@ -1,4 +1,4 @@
-"""`cuolr pack`: the results of an experiment in one file."""
+"""`cuolr pack`: pack the results of an experiment into one file."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ def pack(
 ) -> None:
     """Pack all results of an experiment into one Parquet file, a row per cell.
 
-    `cuolr report` reads the file as it reads a folder. `cuolr experiment --out FOLDER` finds its cells as finished if
-    it is FOLDER/results.parquet. Stale results, of another configuration, are not packed.
+    `cuolr report` reads the file like a folder. As FOLDER/results.parquet, it resumes
+    `cuolr experiment --out FOLDER`. Stale results, of another configuration, are not packed.
 
     Args:
         results: Folder of the results, or a Parquet file of packed results.

@@ -1,4 +1,4 @@
-"""`cuolr propensity`: examination probabilities by position, as a table and a plot."""
+"""`cuolr propensity`: show, estimate and plot examination probabilities by position."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ from cuolr.logs.diagnosis import describe_folder
 from cuolr.logs.log_folder import META_FILE, read_click_log, read_meta
 from cuolr.policies.store import SETTINGS_FILE
 
-# Columns of a model's table: the last click this many positions above, at most.
+# Maximum distance to the last click above that a model's table shows.
 MAX_DISTANCE = 3
 
 
@@ -76,7 +76,7 @@ def _show_model(model: Path, out: Path | None, plot: Path | None, json: bool) ->
 
     table = getattr(load_policy(model), "examination", None)
     if table is None:
-        raise InputError(f"{model}: this model has no estimate of examination; factored models have one")
+        raise InputError(f"{model}: this model does not estimate examination; factored models do")
     if out is not None:
         by_position = tuple(float(value) if value == value else None for value in table[:, 0])
         save_propensities(Propensities(Estimate(by_position)), out)
@@ -101,8 +101,8 @@ def _estimate(log: Path) -> Propensities:
     info = describe_folder(log)
     if not info.position_bias_identifiable:
         raise InputError(
-            f"{log}: --randomised: expected a new random order of the list in each session; position bias "
-            f"identifiable: {info.identifiable}"
+            f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "
+            f"position bias identifiable: {info.identifiable}"
         )
     passes = 2
     with progress_bar("estimating", passes * info.sessions) as progress:
@@ -126,11 +126,11 @@ def _read(source: Path) -> Propensities:
 
 
 def _truth(source: Path, found: Propensities) -> Propensities:
-    """From the description of a simulated log, which learners do not see."""
+    """The true values, from the description of a simulated log, which learners do not see."""
     match read_meta(source) if (source / META_FILE).is_file() else {}:
         case {"source": {"click_model": {"name": _} as described}}:
             model = click_model_from(described)
-        case _:  # a log of one's own
+        case _:  # not a simulated log
             return Propensities()
     estimates = [*found.continuation.values(), *([found.examination] if found.examination else [])]
     return true_propensities(model, k=max(len(estimate.values) for estimate in estimates))

@@ -21,8 +21,8 @@ class ListOptions:
 
     Attributes:
         k: Length of the lists.
-        sample: Sample each document from the policy with this seed instead of taking the best. Only for models that
-            place one document after the other.
+        sample: Seed; samples each document from the policy instead of taking the best. Only for models that place one
+            document after the other.
     """
 
     k: int = 10

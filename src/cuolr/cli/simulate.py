@@ -1,4 +1,4 @@
-"""`cuolr simulate`: a click log from a labelled data set."""
+"""`cuolr simulate`: simulate a click log on a labelled data set."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ class LogOptions:
         k: Length of the lists.
         seed: The same seed gives the same log.
         keep_examination: Add the column examination, which real logs do not have.
-        randomised_lists: Number of lists in random order to estimate propensity.json from, for ipw and cm-ipw; 0 = no
+        randomised_lists: Number of randomised lists to estimate propensity.json from, for ipw and cm-ipw; 0 = no
             estimates.
         overwrite: Replace an existing log and logging policy.
     """
@@ -63,7 +63,7 @@ class LoggingOptions:
     save_logging: Path | None = None
 
     def check(self, log: Path, overwrite: bool) -> None:
-        """Stop before any work where the logging policy could not be saved, or would be in the log."""
+        """Raise, before any work, if the logging policy cannot be saved or would be saved into the log."""
         if self.save_logging is None:
             return
         refuse_existing(self.save_logging, overwrite, ours=SETTINGS_FILE)
@@ -72,7 +72,7 @@ class LoggingOptions:
             raise InputError(f"--save-logging: expected a folder outside the log, found {self.save_logging}")
 
     def policy(self, train: RankingDataset, seed: int) -> tuple[RankingPolicy, dict[str, Any]]:
-        """The policy, and what the log's description says about it."""
+        """The policy, and its entry in the log's description."""
         name = self.logging
         if name == "ranksvm":
             described = {"name": name, "fraction": self.fraction, "seed": seed}
@@ -84,7 +84,7 @@ class LoggingOptions:
         return load_policy(Path(name)), {"name": "model", "folder": name}
 
     def logger(self, policy: RankingPolicy) -> RankingPolicy | StochasticLogger:
-        """What shows the lists: the policy, or rankings sampled from it."""
+        """The policy, or a logger that samples rankings from it."""
         if self.temperature is None:
             return policy
         if not isinstance(policy, ScoringPolicy):
@@ -117,7 +117,7 @@ def simulate(
     train = data_options.load(data)["train"]
     longest = int(train.candidates.sizes.max())
     if log.k > longest:
-        say(f"note: lists have {longest} documents, not {log.k}: no query has more")
+        say(f"note: lists have {longest} documents instead of {log.k}, because no query has more")
     k = min(log.k, longest)
     policy, described = logging_policy.policy(train, log.seed)
     logger = logging_policy.logger(policy)
@@ -146,7 +146,7 @@ def simulate(
 
 
 def _unknown_positions(propensities: Propensities) -> list[str]:
-    """What is not known, a text each; of the last position continuation never is."""
+    """The positions without an estimate, one string per kind; continuation at the last position never has one."""
     assert propensities.examination is not None
     estimates = {
         "examination": propensities.examination.values,

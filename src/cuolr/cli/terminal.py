@@ -1,4 +1,4 @@
-"""What people see: results on stdout, progress and messages on stderr."""
+"""Terminal output: results on stdout, progress and messages on stderr."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-# The console of the bar or table that is shown now: what is said meanwhile goes above it.
+# The console of the bar or table on display: messages are printed above it.
 _showing: list[Console] = []
 
 
@@ -33,7 +33,7 @@ def show_table(
     caption: str | None = None,
     left: Sequence[int] = (0,),
 ) -> None:
-    """Print a table, numbers to the right and the columns `left` to the left; no heads where all are empty."""
+    """Print a table; columns are right-aligned, those in `left` left-aligned; empty heads are not shown."""
     table = Table(
         title=escape(title),
         caption=caption and escape(caption),
@@ -48,13 +48,13 @@ def show_table(
         table.add_row(*map(escape, row))
     console = Console()
     if not console.is_terminal:
-        # A file or a pipe has no width to fit; lines are as long as they need to be.
+        # A file or a pipe has no width to fit.
         console = Console(width=max(200, console.width))
     console.print(table)
 
 
 def show_text(text: str) -> None:
-    """Print a result in words."""
+    """Print a result as text."""
     Console().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -74,13 +74,13 @@ def show_json(value: Any) -> None:
 
 
 def say(message: str) -> None:
-    """A message beside the results."""
+    """Print a message on stderr."""
     (_showing[-1] if _showing else Console(stderr=True)).print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def _console() -> Iterator[Console]:
-    """The console for what is shown until the end of the block."""
+    """The console of a display that lasts until the end of the block."""
     console = _showing[-1] if _showing else Console(stderr=True)
     _showing.append(console)
     try:
@@ -91,7 +91,7 @@ def _console() -> Iterator[Console]:
 
 @contextmanager
 def progress_bar(what: str, total: int, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
-    """A bar with the time left; the function that it gives takes the amount done since the last call."""
+    """A progress bar with the remaining time; yields a function that takes the amount done since the last call."""
     count = DownloadColumn() if in_bytes else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(compact=True))
     with (
@@ -101,7 +101,7 @@ def progress_bar(what: str, total: int, in_bytes: bool = False) -> Iterator[Call
             console=console,
             transient=True,
             disable=not console.is_terminal,
-            speed_estimate_period=float("inf"),  # what is counted may take minutes each
+            speed_estimate_period=float("inf"),  # one item may take minutes
         ) as progress,
     ):
         task = progress.add_task(what, total=total)

@@ -1,4 +1,4 @@
-"""`cuolr train`: a ranking policy from a click log."""
+"""`cuolr train`: train a ranking policy from a click log."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cuolr.training.loop import TrainingResult
     from cuolr.training.presets.configure import RunConfig
 
-# Behind the paper's propensities, appendix A.
+# Number of lists that the paper estimates propensities from, appendix A.
 PAPER_LISTS = 10_000_000
 
 Settings = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="NAME=VALUE"), tyro.conf.UseAppendAction]
@@ -36,10 +36,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class LearnerOptions:
-    """What learns, and how."""
+    """The learner and its settings."""
 
     learner: str | None = None
-    """Name of a learner (`cuolr list learners`); by default factored, and cql with the paper's preset."""
+    """Name of a learner (`cuolr list learners`). By default factored; cql with the paper's preset."""
     preset: str = "default"
     """Preset for settings that are not given: default or paper."""
     encoder: str | None = None
@@ -47,11 +47,11 @@ class LearnerOptions:
     steps: int | None = None
     """Number of training steps."""
     batch_size: int | None = None
-    """Lists in a batch, for learners that learn in batches."""
+    """Number of lists in a batch, for learners that learn in batches."""
     seed: int | None = None
     """The same seed gives the same model."""
     precision: Literal["float32", "bfloat16"] | None = None
-    """Of matrix products in training; bfloat16 is faster where the processor has it."""
+    """Precision of matrix products in training; bfloat16 is faster on processors that support it."""
     settings: Settings = ()
     """Any other setting, such as learner.conservative_weight=0.5."""
 
@@ -78,22 +78,22 @@ class LearnerOptions:
 
 @dataclass(frozen=True)
 class ValidationOptions:
-    """By what the best policy is chosen."""
+    """How the best policy is chosen."""
 
     validate: Path | None = None
     """Validate on labels: the folder of a data set, whose vali split is used, or a LETOR file."""
     measure: str | None = None
-    """Measure to validate by, with --validate; by default ndcg@10."""
+    """Measure to validate by, with --validate. By default ndcg@10."""
     data_options: DataOptions = field(default_factory=DataOptions)
 
     def parse(self) -> str | None:
-        """The measure; None where no labels validate."""
+        """The measure; None for validation without labels."""
         if self.validate is None and self.measure is not None:
-            raise InputError(f"--measure {self.measure}: nothing is measured without --validate; give both, or neither")
+            raise InputError(f"--measure {self.measure}: needs --validate; give both or neither")
         return None if self.validate is None else str(Measure.parse(self.measure or "ndcg@10"))
 
     def load(self, n_features: int, speak: Say) -> "Validation | None":
-        """The labelled queries, and how a policy is scored on them."""
+        """The score of a policy on the labelled queries; None for validation without labels."""
         from cuolr.training.fit import Validation
 
         measure = self.parse()
@@ -109,7 +109,7 @@ class ValidationOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run it."""
+    """How to run the training."""
 
     aggregate: Literal["auto", "yes", "no"] = "auto"
     """Whether sessions that were shown the same list become one row. By default they do, unless the learner needs each
@@ -117,7 +117,7 @@ class RunOptions:
     resume: bool = False
     """Continue from the checkpoint of a run that was stopped."""
     overwrite: bool = False
-    """Start again where the folder holds a model already."""
+    """Replace an existing model and start again."""
 
 
 def train(
@@ -131,18 +131,18 @@ def train(
 ) -> None:
     """Train a ranking policy from a click log.
 
-    The best policy by validation is kept: by a measure on labelled queries with --validate, else by how well the clicks
-    on held-out queries of the log are explained. Ctrl-C stops with a checkpoint. Started by torchrun, as in
+    The policy with the best validation score is kept. With --validate it is a measure on labelled queries; otherwise it
+    is how well the model explains the clicks on held-out queries of the log. Ctrl-C stops with a checkpoint. With
     `torchrun --nproc-per-node 2 -m cuolr train …`, processes share every batch.
 
     Args:
         log: Folder of a click log.
-        out: Folder of the model; also of metrics.jsonl and of the checkpoint.
-        learning: What learns, and how.
-        propensities: File with the examination of positions, for ipw and cm-ipw (see `cuolr propensity`); by default
-            the one in the log's folder, and for ipw, where there is none, the log's column examination.
-        validation: By what the best policy is chosen.
-        running: How to run it.
+        out: Folder of the model, its metrics.jsonl and its checkpoint.
+        learning: The learner and its settings.
+        propensities: File of examination probabilities, for ipw and cm-ipw (see `cuolr propensity`). By default the one
+            in the log's folder or, for ipw without one, the log's column examination.
+        validation: How the best policy is chosen.
+        running: How to run the training.
         json: Print the result as JSON, with the off-policy evaluation of the model.
     """
     # These need torch, which takes a second to load; no other command should wait for it.
@@ -194,17 +194,17 @@ def _has_setting(name: str, learner: Any) -> bool:
 
 
 def _check_taken(name: str, flag: str, takes: Callable[[Any], bool]) -> None:
-    """Refuse a flag that a learner has no use for, and name the learners that do."""
+    """Raise if the learner does not use a flag, and name the learners that do."""
     from cuolr.training.base_learner import LEARNERS
 
     if not takes(LEARNERS.get(name)):
         others = ", ".join(other for other in LEARNERS.names() if takes(LEARNERS.get(other)))
-        raise InputError(f"{flag}: {name} takes none; remove it, or give --learner with one of: {others}")
+        raise InputError(f"{flag}: {name} does not use it; remove it, or choose another --learner: {others}")
 
 
 @contextmanager
 def _stopped_at_once(out: Path, resume: bool, speak: Say) -> Iterator[None]:
-    """A second Ctrl-C ends training at once; say from where it can continue."""
+    """After a second Ctrl-C, which ends training at once, tell how to continue."""
     from cuolr.training.run_folder import CHECKPOINT_FILE
 
     def written() -> int | None:
@@ -216,7 +216,7 @@ def _stopped_at_once(out: Path, resume: bool, speak: Say) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if not resume and written() == earlier:
-            raise  # there is none, or it is of the run that was to be overwritten
+            raise  # there is none, or it belongs to the run that is being overwritten
         speak(f"stopped at once; continue from the last checkpoint in {out} with --resume")
         sys.exit(130)
 
@@ -233,8 +233,8 @@ def _tell_result(result: "TrainingResult", config: "RunConfig", out: Path, measu
     speak(f"wrote {out}{score} at step {best.step} of {result.steps}{early}")
     if measure is None and config.training.keep == "best" and _has_setting("encoder", config.learner_class):
         speak(
-            "note: held-out clicks are a weak guide to the step that ranks best; --set training.keep=last keeps the "
-            "last one (docs/training.md, validation without labels)"
+            "note: held-out clicks predict the best step poorly; --set training.keep=last keeps the last step "
+            "(docs/training.md, validation without labels)"
         )
 
 
@@ -249,14 +249,12 @@ def _assess(result: "TrainingResult", log: "ClickLog", out: Path) -> "OffPolicyE
 
 
 def _tell_differences_from_paper(config: "RunConfig", log: "TrainingLog", measure: str | None, speak: Say) -> None:
-    """What the preset alone cannot set right, a line each."""
+    """Print the differences from the paper that the preset does not cover, one per line."""
     if measure != "ndcg@10":
-        chosen_by = "held-out clicks, without --validate" if measure is None else measure
-        speak(f"note: not as in the paper: the model is chosen by {chosen_by}, there by ndcg@10")
+        chosen_by = "held-out clicks, for lack of --validate" if measure is None else measure
+        speak(f"note: unlike the paper, which uses ndcg@10, the model is chosen by {chosen_by}")
     propensities = log.propensities() if config.learner_class.takes_propensities else None
     lists = 0 if propensities is None else propensities.lists
     # 0 = the values were given, not estimated.
     if 0 < lists < PAPER_LISTS:
-        speak(
-            f"note: not as in the paper: the propensities are from {lists:,} random lists, there from {PAPER_LISTS:,}"
-        )
+        speak(f"note: unlike the paper, which uses {PAPER_LISTS:,} random lists, propensities are from {lists:,}")

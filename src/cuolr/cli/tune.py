@@ -1,4 +1,4 @@
-"""`cuolr tune`: try settings of learners on validation queries, the same number for each."""
+"""`cuolr tune`: search the settings of learners, with the same number of trials for each."""
 
 import tyro
 
@@ -18,8 +18,8 @@ def tune(
 ) -> None:
     """Try settings of learners on simulated logs, and write the best of each to OUT/best.toml.
 
-    Every learner has the same number of trials, the first of which is the default preset. The folder is that of an
-    experiment: run the same command again to resume. best.toml can be pasted into an experiment's file.
+    Every learner has the same number of trials; the first is the default preset. Run the same command again to resume.
+    best.toml can be pasted into an experiment's file.
 
     Args:
         learners: Names of learners (`cuolr list`).

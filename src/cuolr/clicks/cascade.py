@@ -1,4 +1,4 @@
-"""The cascade model: read from the top until the first click."""
+"""The cascade model: users examine from the top until the first click."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from cuolr.clicks.top_down import TopDownModel
 @CLICK_MODELS.register("cascade")
 @dataclass(frozen=True, kw_only=True)
 class CascadeModel(TopDownModel):
-    """A user who reads from the top and leaves with the first click: χ(R, k) = Π_{i<k} (1 − α(d_i)).
+    """A user who examines from the top and stops at the first click: χ(R, k) = Π_{i<k} (1 − α(d_i)).
 
     Appendix C; Craswell et al. 2008. η does not apply.
     """

@@ -1,4 +1,4 @@
-"""The click chain model: after a click, the chance to go on depends on how relevant the document was."""
+"""The click chain model: after a click, the probability of continuing depends on the document's relevance."""
 
 from dataclasses import dataclass
 
@@ -9,17 +9,17 @@ from cuolr.clicks.top_down import TopDownModel
 @CLICK_MODELS.register("ccm")
 @dataclass(frozen=True, kw_only=True)
 class ClickChainModel(TopDownModel):
-    """A user who may give up without a click, and rather stops after a relevant document than after another.
+    """A user who may stop without a click, and is more likely to stop after a click on a relevant document.
 
-    Appendix C: P(go on | no click) = α₁ and P(go on | click on d) = α₂·(1 − R) + α₃·R with R the relevance of d, so
+    Appendix C: P(continue | no click) = α₁ and P(continue | click on d) = α₂·(1 − R) + α₃·R, R the relevance of d, so
     χ(R, k) = Π_{i<k} [α₁·(1 − a_i) + a_i·(α₂·(1 − R_i) + α₃·R_i)], a_i the attractiveness. Guo et al. 2009, "Click
     chain model in web search". η does not apply; nothing depends on the position, so lists may have any length.
 
-    Deviation: the product that the paper prints leaves α₁ out; this follows the transition probabilities in its text.
+    Deviation: the product in the paper omits α₁; this follows the transition probabilities in its text.
 
     Attributes:
         continuation_after_skip: α₁.
-        continuation_after_irrelevant: α₂, after a click on a document that is not relevant at all.
+        continuation_after_irrelevant: α₂, after a click on a document of grade 0.
         continuation_after_relevant: α₃, after a click on a document of the highest grade.
         relevance_is_attractiveness: R is the attractiveness, as in the original model, instead of the relevance
             without click noise.

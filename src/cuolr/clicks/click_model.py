@@ -1,4 +1,4 @@
-"""What every click model does: sample the clicks on a ranked list, and give the probability of each click."""
+"""The interface of click models: sample the clicks on a ranked list, and give the probability of each click."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ Probability: TypeAlias = Annotated[float, Range(0, 1)]
 # η, the severity of position bias: examination probabilities are raised to this power.
 Severity: TypeAlias = Annotated[float, Range(0)]
 
-# The arrays of so many sessions of ten documents stay in a core's cache while a model works on them.
+# The arrays of this many sessions of ten documents fit a core's cache.
 SESSIONS_PER_BLOCK = 16_384
 
 
@@ -61,12 +61,12 @@ class ClickModel(ABC):
         return self.noise + (1 - self.noise) * relevance
 
     def click_if_examined(self, relevance: Reals) -> Reals:
-        """[B, K] the probability that a document is clicked once it is examined: its attractiveness."""
+        """[B, K] the probability that an examined document is clicked: its attractiveness."""
         return self.attractiveness(relevance)
 
     @abstractmethod
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
-        """Which documents the user examines, if an examined document is clicked exactly where `attracted` is true.
+        """Which documents the user examines, if examined documents are clicked exactly where `attracted` is true.
 
         Args:
             relevance: [B, K] between 0 and 1.
@@ -74,7 +74,7 @@ class ClickModel(ABC):
             uniforms: [B, K] from [0, 1).
 
         Returns:
-            [B, K]; position k depends on the positions above it alone, so what follows a list's end does not matter.
+            [B, K]; position k depends only on the positions above it, so padding has no effect.
         """
 
     @abstractmethod
@@ -86,9 +86,9 @@ class ClickModel(ABC):
         return self.respond(relevance, where, rng.random((*relevance.shape, 2), dtype=np.float32))
 
     def respond(self, relevance: Floats, where: Bools, uniforms: Floats) -> tuple[Bools, Bools]:
-        """Clicks and examination as a function of the lists and of the randomness, one session per list.
+        """Clicks and examination given the lists and the random numbers, one session per list.
 
-        A session depends on its own row alone, so a log is the same however it is cut into batches.
+        A session depends only on its own row, so a log does not depend on the batches.
 
         Args:
             relevance: [B, K] between 0 and 1, see `relevance_of`.
@@ -116,7 +116,7 @@ class ClickModel(ABC):
 
 
 def by_position(values: Sequence[float], like: Reals, power: float = 1.0) -> Reals:
-    """[K] a parameter for each position of lists `like` [B, K]; positions after the last one given take the last value.
+    """[K] a parameter for each position of lists `like` [B, K]; the last value applies to further positions.
 
     >>> by_position((0.5, 0.25), np.zeros((1, 4)), power=2)
     array([0.25  , 0.0625, 0.0625, 0.0625])
@@ -126,7 +126,7 @@ def by_position(values: Sequence[float], like: Reals, power: float = 1.0) -> Rea
 
 
 def click_model_from(table: Mapping[str, Any]) -> ClickModel:
-    """The click model that a table describes: its registered `name`, and parameters where they are not the defaults.
+    """The click model that a table describes: its registered `name`, and parameters that differ from the defaults.
 
     >>> click_model_from({"name": "cascade", "noise": 0})
     CascadeModel(noise=0.0)
@@ -140,7 +140,7 @@ def click_model_from(table: Mapping[str, Any]) -> ClickModel:
 
 
 def click_model(name: str, **parameters: Any) -> ClickModel:
-    """The click model of that name, with parameters where they are not the defaults.
+    """The click model of that name; parameters that are not given have their defaults.
 
     >>> click_model("cascade", noise=0.2)
     CascadeModel(noise=0.2)
@@ -149,7 +149,7 @@ def click_model(name: str, **parameters: Any) -> ClickModel:
 
 
 def click_model_table(model: ClickModel) -> dict[str, Any]:
-    """The table that `click_model_from` makes this model from; TOML and JSON can hold it."""
+    """The table that describes a click model, as `click_model_from` reads it, in TOML and JSON types."""
     return {"name": CLICK_MODELS.name_of(type(model)), **to_dict(model)}
 
 

@@ -1,4 +1,4 @@
-"""The dynamic Bayesian model: read on until satisfied, or tired."""
+"""The dynamic Bayesian network model: users continue until they are satisfied or give up."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from cuolr.clicks.sdbn import SimplifiedDynamicBayesianModel
 @CLICK_MODELS.register("dbn")
 @dataclass(frozen=True, kw_only=True)
 class DynamicBayesianModel(SimplifiedDynamicBayesianModel):
-    """A user who leaves when satisfied, and else goes on with the same chance: χ(R, k) = Π_{i<k} γ·[1 − a_i·s_i].
+    """A user who stops when satisfied, and otherwise continues with probability γ: χ(R, k) = Π_{i<k} γ·[1 − a_i·s_i].
 
     Chapelle and Zhang 2009, "A dynamic Bayesian network click model for web search ranking"; not in the paper. Being
-    unsatisfied and persevering are one draw here, which is the same to anyone who sees the clicks.
+    unsatisfied and persevering are drawn together, which does not change the distribution of clicks.
 
     Attributes:
-        perseverance: γ, the chance that an unsatisfied user goes on; 0.9 did best in their experiments.
+        perseverance: γ, the probability that an unsatisfied user continues; 0.9 was best in their experiments.
     """
 
     perseverance: Probability = 0.9

@@ -1,4 +1,4 @@
-"""A mixture: users are not all alike, and each session is one user's."""
+"""A mixture of click models: each session follows one of them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,12 +13,12 @@ from cuolr.types import Bools, Doubles, Floats
 @CLICK_MODELS.register("mixture")
 @dataclass(frozen=True, kw_only=True)
 class MixtureModel(ClickModel):
-    """Each session is of a user drawn at random from several click models, with equal chances: χ = mean_i χ_i.
+    """Each session follows one of several click models, chosen uniformly at random: χ = mean_i χ_i.
 
-    Deviation: the paper has no such users; its claim, whatever the click model, is about them too.
+    Deviation: not in the paper, whose claim covers any click model.
 
     Attributes:
-        models: Names of click models, taken with their own parameters but for the noise.
+        models: Names of click models; they have their default parameters, except for the noise.
     """
 
     models: tuple[str, ...] = ("pbm", "cascade", "ubm", "dcm", "ccm")
@@ -28,7 +28,7 @@ class MixtureModel(ClickModel):
         for model in self.components:
             if isinstance(model, MixtureModel) or type(model).click_if_examined is not ClickModel.click_if_examined:
                 name = self.models[self.components.index(model)]
-                raise SettingError({"models": f"expected models of examination alone, found '{name}'"})
+                raise SettingError({"models": f"expected models that differ in examination only, found '{name}'"})
 
     @cached_property
     def components(self) -> tuple[ClickModel, ...]:
@@ -36,7 +36,7 @@ class MixtureModel(ClickModel):
         return tuple(click_model(name, noise=self.noise) for name in self.models)
 
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
-        """The leading digits of a session's first random number choose the user; the rest is a random number again."""
+        """The leading digits of a session's first random number choose the model; the rest is again uniform."""
         count = len(self.components)
         scaled = uniforms[:, 0] * count
         user = np.minimum(scaled.astype(np.int64), count - 1)
@@ -49,6 +49,6 @@ class MixtureModel(ClickModel):
         return examined
 
     def examination_probability(self, relevance: Doubles) -> Doubles:
-        """The mean over the users."""
+        """The mean over the click models."""
         chances: Doubles = np.mean([model.examination_probability(relevance) for model in self.components], axis=0)
         return chances

@@ -1,4 +1,4 @@
-"""Does sorting by attractiveness maximise the expected clicks? Assumption 3.1 of the paper, by exhaustive search."""
+"""Exhaustive test of whether sorting by attractiveness maximises the expected clicks, assumption 3.1 of the paper."""
 
 import itertools
 import math
@@ -15,14 +15,14 @@ from cuolr.types import Doubles, Floats, Ints
 
 MAX_GRADE = 4
 MAX_ORDERS = 1_000_000
-# Differences up to here are rounding: values are sums of at most ten probabilities in double precision.
+# Smaller differences are rounding errors: values are sums of at most ten probabilities in double precision.
 TOLERANCE = 1e-9
 VALUES_PER_BLOCK = 1_000_000
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Documents for which a list gets more expected clicks than the sorted one.
+    """Documents for which another list has more expected clicks than the sorted one.
 
     Attributes:
         sorted_list: [k] the relevance of the shown documents, sorted.
@@ -38,12 +38,12 @@ class Counterexample:
 
     @property
     def gain(self) -> float:
-        """How many expected discounted clicks sorting misses."""
+        """The expected discounted clicks that sorting loses."""
         return self.best_value - self.sorted_value
 
     @property
     def share_missed(self) -> float:
-        """The part of the best list's expected discounted clicks that sorting misses, between 0 and 1."""
+        """The share of the best list's expected discounted clicks that sorting loses, between 0 and 1."""
         return self.gain / self.best_value
 
 
@@ -53,15 +53,15 @@ class OptimalityReport:
 
     Attributes:
         click_model: Its registered name.
-        documents: How many documents there are to choose from.
-        k: How many of them a list shows.
-        discount: γ, the weight of a click is γ^position.
-        instances: How many random instances were searched: every second one has documents of grade 0 to 4, the others
-            have a relevance between 0 and 1.
-        seed: Of the instances.
+        documents: Number of documents to choose from.
+        k: Length of the lists.
+        discount: γ; the weight of a click is γ^position.
+        instances: Number of random instances; every second one has documents of grade 0 to 4, the others have a
+            continuous relevance between 0 and 1.
+        seed: Seed of the instances.
         graded_violations: Number of graded instances in which a list beats the sorted one.
-        continuous_violations: In how many of the others.
-        largest: The counterexample where sorting misses the largest share of the clicks, None where sorting is best.
+        continuous_violations: Number of continuous instances in which a list beats the sorted one.
+        largest: The counterexample where sorting loses the largest share of the clicks; None if sorting is best.
     """
 
     click_model: str
@@ -85,21 +85,21 @@ class OptimalityReport:
         return self.violations == 0
 
     def describe(self) -> str:
-        """The report as a few lines for people."""
+        """The report as text."""
         graded = self.instances - self.instances // 2
         lines = [
             f"{self.click_model}: {self.documents} documents, {self.k} shown, discount {self.discount:g}, "
             f"{self.instances} random instances (seed {self.seed})"
         ]
         if self.largest is None:
-            return "\n".join([*lines, "sorting by attractiveness was best in all of them"])
+            return "\n".join([*lines, "sorting by attractiveness is optimal in all instances"])
         return "\n".join(
             [
                 *lines,
-                f"sorting by attractiveness was not best in {self.violations}: {self.graded_violations} of {graded} "
+                f"sorting by attractiveness is not optimal in {self.violations}: {self.graded_violations} of {graded} "
                 f"with grades, {self.continuous_violations} of {self.instances // 2} with continuous relevance",
                 f"largest counterexample: {self.largest.best_value:.6f} expected clicks instead of "
-                f"{self.largest.sorted_value:.6f} (+{self.largest.gain:.6f}, sorting misses "
+                f"{self.largest.sorted_value:.6f} (+{self.largest.gain:.6f}; sorting loses "
                 f"{self.largest.share_missed:.2%})",
                 f"  relevance, sorted: {_spaced(self.largest.sorted_list)}",
                 f"  relevance, best:   {_spaced(self.largest.best_list)}",
@@ -117,15 +117,15 @@ def check_optimality(
 ) -> OptimalityReport:
     """Compare the sorted list with all others: is max_R V_R = V_R*, with V_R = Σ_k γ^(k−1)·P(C_k = 1 | R)?
 
-    Section 3.3, assumption 3.1. Every order of every choice of k documents is evaluated with the exact marginals.
+    Section 3.3, assumption 3.1. Every permutation of every k documents is evaluated with the exact marginals.
 
     Args:
         model: The click model.
-        documents: How many documents there are to choose from.
-        k: How many of them a list shows; all where None.
+        documents: Number of documents to choose from.
+        k: Length of the lists; None = all documents.
         discount: γ, between 0 and 1.
-        instances: How many random instances to search.
-        seed: Of the instances.
+        instances: Number of random instances.
+        seed: Seed of the instances.
     """
     k = documents if k is None else k
     _check_arguments(documents, k, discount, instances, seed)
@@ -159,13 +159,13 @@ def check_optimality(
 
 
 def list_values(model: ClickModel, lists: Floats, discount: float) -> Doubles:
-    """[B] expected discounted clicks Σ_k γ^k·P(C_k = 1) on lists of documents of this relevance [B, K]."""
+    """[B] expected discounted clicks Σ_k γ^k·P(C_k = 1) on lists of documents with this relevance [B, K]."""
     clicks = model.click_probability(lists, np.ones(lists.shape, np.bool_))
     return clicks @ discount ** np.arange(lists.shape[1], dtype=np.float64)
 
 
 def random_relevance(instances: int, documents: int, seed: int) -> Floats:
-    """[instances, documents] sorted from the most relevant down; every second row, from the first, is of grades."""
+    """[instances, documents] in descending order; every second row, starting with the first, is graded."""
     rng = np.random.default_rng(seed)
     relevance = rng.random((instances, documents), dtype=np.float32)
     relevance[::2] = relevance_of(rng.integers(0, MAX_GRADE + 1, relevance[::2].shape), MAX_GRADE)
@@ -175,7 +175,7 @@ def random_relevance(instances: int, documents: int, seed: int) -> Floats:
 def _searched(
     model: ClickModel, orders: Ints, documents: int, discount: float, instances: int, seed: int
 ) -> Iterator[tuple[bool, Floats, Doubles]]:
-    """For each instance: whether it is of grades, the relevance of its documents, the value of every order."""
+    """For each instance: whether it is graded, the relevance of its documents, and the value of every order."""
     relevance = random_relevance(instances, documents, seed)
     step = max(VALUES_PER_BLOCK // orders.size, 1)
     for start in range(0, instances, step):
@@ -196,7 +196,8 @@ def _check_arguments(documents: int, k: int, discount: float, instances: int, se
     )
     if (orders := math.perm(documents, k)) > MAX_ORDERS:
         raise InputError(
-            f"{documents} documents, {k} shown, have {orders:,} orders; at most {MAX_ORDERS:,} are searched"
+            f"{documents} documents, {k} shown, have {orders:,} orders; at most {MAX_ORDERS:,} can be searched; use "
+            "fewer documents or a smaller k"
         )
 
 

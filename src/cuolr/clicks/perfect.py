@@ -1,4 +1,4 @@
-"""The user without bias, to test against."""
+"""A user without position bias, as a reference."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from cuolr.types import Bools, Doubles, Floats
 @CLICK_MODELS.register("perfect")
 @dataclass(frozen=True, kw_only=True)
 class PerfectModel(ClickModel):
-    """A user who examines every position, χ(R, k) = 1, so that clicks differ from attractiveness by chance alone."""
+    """A user who examines every position, χ(R, k) = 1, so that click rates estimate attractiveness without bias."""
 
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
         """Everything."""

@@ -1,4 +1,4 @@
-"""Result randomisation, simulated: lists in random order, answered by a click model, for estimates of examination.
+"""Simulated result randomisation: clicks on lists in random order, to estimate examination.
 
 Left of the wall: labels decide the clicks.
 """
@@ -14,7 +14,7 @@ from cuolr.policies.random_policy import UniformLogger
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import RankingDataset
 
-# Keeps the randomness of the experiment apart from that of a log with the same seed.
+# Keeps the random numbers apart from those of a log with the same seed.
 SEED_OFFSET = 1 << 32
 
 
@@ -26,13 +26,13 @@ def randomise(
     seed: int = DEFAULT_SEED,
     progress: Progress | None = None,
 ) -> Propensities:
-    """Show each query's documents in random order, take the clicks of a click model, and keep only the estimates.
+    """Show each query's documents in random order, simulate clicks, and return only the estimates.
 
-    Memory does not grow with the number of lists: they are simulated twice, with the same randomness.
+    Memory does not grow with the number of lists: they are simulated twice, with the same random numbers.
 
     Args:
         dataset: Left of the wall: its labels decide the clicks.
-        click_model: The user.
+        click_model: The click model.
         lists: Number of lists; 10 million in the paper.
         k: Length of the lists.
         seed: 0 or more.
@@ -43,11 +43,11 @@ def randomise(
 
 
 def true_propensities(click_model: ClickModel, k: int) -> Propensities:
-    """What the estimates of `estimate_propensities` are of, where it depends on the position alone.
+    """The true values that `estimate_propensities` estimates, as far as they depend on the position only.
 
-    That is the examination of position-based users, and the continuation, `true`, of users who continue until a click.
-    Where an examined document is clicked more at one position than at another, as under trust bias, the ratio of clicks
-    is not that of examination, and nothing is returned.
+    These are the examination of position-based models, and the continuation, named `true`, of models whose users
+    continue until a click. Under trust bias, where the click probability of an examined document depends on the
+    position, the ratio of clicks is not that of examination, and nothing is returned.
     """
     relevance = np.stack([np.zeros(k), np.ones(k)])
     clicked = click_model.click_if_examined(relevance)

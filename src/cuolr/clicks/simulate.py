@@ -1,7 +1,7 @@
-"""Simulated click logs: queries drawn at random, ranked by a logging policy, answered by a click model.
+"""Simulated click logs: queries drawn at random, ranked by a logging policy, with clicks from a click model.
 
-The randomness of a session depends on the seed and the session's number alone, so the same seed gives the same log,
-byte for byte, however the sessions are cut into blocks and whatever the number of threads.
+The random numbers of a session depend only on the seed and the session's number, so the same seed gives the same log,
+byte for byte, whatever the size of the blocks and the number of threads.
 """
 
 from collections import deque
@@ -30,12 +30,12 @@ from cuolr.types import Floats, IntegerArray, RankingDataset
 # Called with the number of sessions simulated since the last call.
 Progress: TypeAlias = Callable[[int], None]
 
-# Random numbers that a block takes: few enough for a core's cache, enough to make the calls cheap.
+# Random numbers per block: few enough for a core's cache, enough to amortise the calls.
 DRAWS_PER_BLOCK = 1 << 19
 
 
 class Purpose(IntEnum):
-    """What random numbers are for; each purpose has a stream of its own."""
+    """The use of random numbers; each purpose has its own stream."""
 
     QUERY = 0
     RANKING = 1
@@ -50,23 +50,23 @@ class Shown(NamedTuple):
     logging_propensity: Floats | None = None
 
 
-# Gives the lists of the sessions of these numbers, which are of these queries [B].
+# Returns the lists of the sessions with these numbers and queries [B].
 Lists: TypeAlias = Callable[[range, IntegerArray], Shown]
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """All that decides a simulated log.
+    """The parameters of a simulated log.
 
     Attributes:
-        dataset: Queries are drawn from it uniformly; its labels decide the clicks and go no further.
+        dataset: Queries are drawn from it uniformly; its labels decide the clicks, and are not in the log.
         policy: Shows the same list of a query in each session or, if stochastic, a new one; then the log has
             `logging_propensity`.
-        click_model: The user.
+        click_model: The click model.
         sessions: Number of sessions.
         k: Length of the lists.
         seed: 0 or more.
-        keep_examination: Whether the log records examination, which no real log does.
+        keep_examination: Whether the log records examination, which real logs do not have.
     """
 
     dataset: RankingDataset
@@ -85,10 +85,10 @@ class Simulation:
     def blocks(
         self, sessions_per_block: int | None = None, threads: int = 2, progress: Progress | None = None
     ) -> Iterator[ClickLog]:
-        """The log in parts, in order; only a few are in memory at a time.
+        """The log in blocks, in order; only a few are in memory at a time.
 
         Args:
-            sessions_per_block: None = what is fast; the log is the same.
+            sessions_per_block: None = a fast size; the log does not depend on it.
             threads: Number of blocks that are simulated at a time.
             progress: Called after each block.
         """
@@ -105,7 +105,7 @@ class Simulation:
                 yield _next_of(under_way, progress)
 
     def _block(self, numbers: range, lists: Lists) -> ClickLog:
-        """The sessions of these numbers."""
+        """The sessions with these numbers."""
         candidates = self.dataset.candidates
         chance = self._uniforms(Purpose.QUERY, numbers, 1, np.float64)[:, 0]
         query = (chance * candidates.n_queries).astype(np.int32)
@@ -130,9 +130,9 @@ class Simulation:
     def _uniforms(
         self, purpose: Purpose, numbers: range, draws: int, dtype: type[np.float32 | np.float64]
     ) -> npt.NDArray[Any]:
-        """[B, draws] from [0, 1) for the sessions of these numbers.
+        """[B, draws] from [0, 1) for the sessions with these numbers.
 
-        Each session owns a stretch of the purpose's stream, and PCG64 can jump to where it begins.
+        Each session has its own part of the purpose's stream, and PCG64 can jump to its start.
         """
         numbers_per_step = 8 // np.dtype(dtype).itemsize
         steps = -(-draws // numbers_per_step)
@@ -156,10 +156,10 @@ class Simulation:
         return lambda _, query: Shown(ranking.take(query, axis=0), relevance.take(query, axis=0))
 
     def _drawn_lists(self, logger: StochasticLogger) -> Lists:
-        """Each session has a list of its own."""
+        """Each session has its own list."""
         candidates = self.dataset.candidates
         scores = logger.policy.score(candidates).astype(np.float64) / logger.temperature
-        # As wide as the longest query of all, not of the block: sums of another length are rounded differently.
+        # As wide as the longest query of all, not of the block, because sums of another length round differently.
         indices = np.arange(candidates.sizes.max())
 
         def draw(numbers: range, query: IntegerArray) -> Shown:
@@ -173,7 +173,7 @@ class Simulation:
         return draw
 
     def _shuffled_lists(self) -> Lists:
-        """Each session has a list of its own, any of which is as likely as any other."""
+        """Each session has its own list, drawn uniformly."""
         candidates = self.dataset.candidates
 
         def draw(numbers: range, query: IntegerArray) -> Shown:
@@ -212,15 +212,15 @@ def simulate_to(
     progress: Progress | None = None,
     more: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write a simulated log to a folder as it comes: memory does not grow with the number of sessions.
+    """Write a simulated log to a folder block by block: memory does not grow with the number of sessions.
 
     Args:
-        folder: Made anew, all or nothing.
+        folder: The folder to create, all or nothing.
         simulation: What to simulate.
-        source: More about the origin of the log for `meta.json`, such as the name of the data set.
+        source: Provenance to add to `meta.json`, such as the name of the data set.
         overwrite: Whether an existing log is replaced.
-        progress: Called as sessions are done.
-        more: Writes other files to the folder before it is put in place.
+        progress: Called after each block.
+        more: Writes other files to the folder before it is renamed to its final name.
     """
     described = {
         "click_model": click_model_table(simulation.click_model),

@@ -1,4 +1,4 @@
-"""What the cascade model and its descendants share: examination from the top until the user leaves."""
+"""Base of the cascade model and its extensions: users examine from the top until they stop."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from cuolr.types import Bools, Doubles, Floats
 
 @dataclass(frozen=True, kw_only=True)
 class TopDownModel(ClickModel):
-    """A user who examines the first document, and continues from each with a probability that a click may change.
+    """A user who examines the first document, and continues with a probability that may depend on clicks.
 
-    With a the attractiveness: χ(R, k) = Π_{i<k} [(1 − a_i)·P(go on | no click) + a_i·P(go on | click on d_i)].
+    With a the attractiveness: χ(R, k) = Π_{i<k} [(1 − a_i)·P(continue | no click) + a_i·P(continue | click on d_i)].
     """
 
     @abstractmethod
@@ -25,7 +25,7 @@ class TopDownModel(ClickModel):
         return 1.0
 
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
-        """From the top down to where the user leaves."""
+        """From the top until the user stops."""
         chance = np.where(attracted, self.continue_after_click(relevance), self.continue_after_skip())
         goes_on = uniforms < chance
         examination = np.empty(relevance.shape, np.bool_)
@@ -35,7 +35,7 @@ class TopDownModel(ClickModel):
         return examination
 
     def examination_probability(self, relevance: Doubles) -> Doubles:
-        """The product over the documents above of the chance to go on from each."""
+        """The product over the documents above of the probability to continue from each."""
         attractiveness = self.attractiveness(relevance)
         onward = (1 - attractiveness) * self.continue_after_skip()
         onward += attractiveness * self.continue_after_click(relevance)

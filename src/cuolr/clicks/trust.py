@@ -13,14 +13,14 @@ class TrustBiasModel(PositionBasedModel):
 
     Agarwal et al. 2019, "Addressing trust bias for unbiased learning-to-rank". The constants are those that Vardasbi
     et al. 2021 ("Mixture-based correction for position and trust bias in counterfactual learning to rank", equations
-    10 and 11) simulate with, ε⁺_k = 1 − (min(k, 20) + 1)/100 and ε⁻_k = 0.65 / min(k, 10).
+    10 and 11) use in simulation, ε⁺_k = 1 − (min(k, 20) + 1)/100 and ε⁻_k = 0.65 / min(k, 10).
 
-    Deviation: the paper does not have this model, and definition 3.1 does not cover it, since the chance of a click
-    after examination depends on the position as well. ε⁻ is a click noise of its own, so `noise` is 0 by default.
+    Deviation: the paper does not have this model, and definition 3.1 does not cover it, because the click probability
+    of an examined document depends on the position. ε⁻ is click noise, too, so `noise` is 0 by default.
 
     Attributes:
-        click_relevant: ε⁺, the probability that a relevant document is clicked once examined, by position; in longer
-            lists the last value applies.
+        click_relevant: ε⁺, the probability that an examined relevant document is clicked, by position; the last value
+            applies to further positions.
         click_irrelevant: ε⁻, the same for an irrelevant document.
     """
 

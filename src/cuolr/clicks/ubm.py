@@ -8,7 +8,7 @@ from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, Probability, Seve
 from cuolr.config import SettingError
 from cuolr.types import Bools, Doubles, Floats
 
-# A row per rank, the entries by the distance to the last click above; the last entry: nothing above was clicked.
+# A row per rank, with entries by the distance to the last click above; the last entry applies without a click above.
 PUBLISHED = (
     (1.0,),
     (0.98, 1.0),
@@ -32,10 +32,10 @@ class UserBrowsingModel(ClickModel):
     Piwowarski 2008, "A user browsing model to predict search engine click data from past observations".
 
     Attributes:
-        eta: η, the severity of the bias; 0 = every position is examined.
+        eta: η, the severity of position bias; 0 = every position is examined.
         examination: γ before the power. Row r, for rank r, has r entries, by the distance d = 1..r to the last click;
-            d = r, the last entry, means that nothing above was clicked. In lists longer than these R rows the last
-            row carries on: its last entry where nothing was clicked, else its entry for the distance min(d, R − 1).
+            d = r, the last entry, means no click above. The last of the R rows applies to further positions: its last
+            entry without a click above, else its entry for the distance min(d, R − 1).
     """
 
     eta: Severity = 1.0
@@ -54,14 +54,14 @@ class UserBrowsingModel(ClickModel):
             raise SettingError(problems)
 
     def examination_after(self, position: int) -> Doubles:
-        """[position + 1] γ^η for this position by the rank of the last click above it, 0 = none."""
+        """[position + 1] γ^η at this position by the rank of the last click above; 0 = none."""
         rows = len(self.examination)
         row = self.examination[min(position, rows - 1)]
         distances = range(position, 0, -1)
         return np.array([row[-1], *(row[min(distance, rows - 1) - 1] for distance in distances)]) ** self.eta
 
     def examine(self, relevance: Floats, attracted: Bools, uniforms: Floats) -> Bools:
-        """From the top, remembering the last click."""
+        """From the top, keeping track of the last click."""
         examination = np.empty(relevance.shape, np.bool_)
         last_click = np.zeros(len(relevance), np.intp)
         for position in range(relevance.shape[1]):

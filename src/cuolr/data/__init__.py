@@ -1,1 +1,1 @@
-"""Data sets and click logs: read, generated, normalised, cached."""
+"""Data sets: reading, generating, normalising and caching."""

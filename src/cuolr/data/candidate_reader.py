@@ -1,11 +1,12 @@
-"""Documents to rank, or that a log names: from LETOR, whose labels are dropped, or from a table of features."""
+"""Reading the candidates of a log or of a ranking: from LETOR, whose labels are dropped, or from a table."""
 
 from pathlib import Path
 
 from cuolr.data.features import read_feature_table
 from cuolr.data.frames import Table, is_path
 from cuolr.data.letor.reader import LetorOptions, filled_up, read_letor
-from cuolr.data.tables import PARQUET
+from cuolr.data.tables import COMMAS, JSON_LINES, PARQUET, TABS
+from cuolr.errors import InputError
 from cuolr.types import Candidates
 
 
@@ -14,13 +15,18 @@ def read_candidates(source: Table, options: LetorOptions = LetorOptions(), n_fea
 
     Args:
         source: A DataFrame of polars or pandas with the columns query_id, doc_id and one per feature; a Parquet file
-            of the same, by its name; else a LETOR file.
+            with the same columns; or a LETOR file.
         options: How to read LETOR.
-        n_features: Of the model that is to rank them. LETOR leaves zeros out, so the last features may not occur:
-            they are filled up; see `filled_up`.
+        n_features: Number of features of the model that ranks them. LETOR omits zeros, so the last features may not
+            occur; see `filled_up`.
     """
     if not is_path(source) or Path(source).suffix.lower() in PARQUET:
         return read_feature_table(source)
     path = Path(source)
-    candidates = read_letor(path, options).candidates
+    try:
+        candidates = read_letor(path, options).candidates
+    except InputError:
+        if path.is_file() and path.name.lower().endswith(COMMAS + TABS + JSON_LINES):
+            raise InputError(f"{path}: features must be Parquet or LETOR; convert this table to Parquet") from None
+        raise
     return candidates if n_features is None else filled_up(candidates, n_features, path)

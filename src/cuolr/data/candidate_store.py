@@ -1,4 +1,4 @@
-"""Candidates as arrays in a folder, to be mapped into memory: features and ids, and nothing that tells relevance."""
+"""Candidates as memory-mapped arrays in a folder: features and ids, without labels."""
 
 import os
 from pathlib import Path
@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, unreadable
 from cuolr.types import Candidates, Strings
 
 FEATURES, OFFSETS, QUERY_IDS, DOCUMENT_IDS = "features.npy", "offsets.npy", "query_ids.npy", "document_ids.npy"
 FEATURE_NAMES = "feature_names.npy"
 
-# Rows that are compared at a time, so that memory is bounded however large the data.
+# Rows that are compared at a time, to bound memory.
 ROWS_AT_A_TIME = 65_536
 
 
 def save_candidates(candidates: Candidates, folder: Path) -> None:
     """Write candidates into an existing folder.
 
-    Features that are a memory map of a file which holds them and nothing else are hard-linked, else copied. Never is
-    there a link to a folder: labels may lie in it.
+    Features are hard-linked if they are a memory map of a whole file, and copied otherwise. Folders are never linked,
+    because they may contain labels.
     """
     _link_or_copy(np.asanyarray(candidates.features), folder / FEATURES)
     np.save(folder / OFFSETS, candidates.offsets, allow_pickle=False)
@@ -33,21 +33,21 @@ def save_candidates(candidates: Candidates, folder: Path) -> None:
 
 
 def load_candidates(folder: Path) -> Candidates:
-    """Read what `save_candidates` wrote; features and document ids are mapped, not read."""
+    """Read what `save_candidates` wrote; features and document ids are memory-mapped."""
     features = _load(folder / FEATURES, "features [n_documents, F] in float32", ndim=2, kind="f", size=4, mapped=True)
     offsets = _load(folder / OFFSETS, "offsets [n_queries + 1] in int64", ndim=1, kind="i", size=8)
     query_ids = _load(folder / QUERY_IDS, "texts [n_queries]", ndim=1, kind="U")
     if len(offsets) != len(query_ids) + 1:
         raise InputError(f"{folder / OFFSETS}: expected {len(query_ids) + 1} offsets, found {len(offsets)}")
     if offsets[0] != 0 or offsets[-1] != len(features) or (np.diff(offsets) < 0).any():
-        raise InputError(f"{folder / OFFSETS}: expected offsets that rise from 0 to {len(features)}, found others")
+        raise InputError(f"{folder / OFFSETS}: damaged: expected offsets that rise from 0 to {len(features)}")
     document_ids = _load_texts(folder / DOCUMENT_IDS, len(features))
     feature_names = _load_texts(folder / FEATURE_NAMES, features.shape[1])
     return Candidates(features, offsets, query_ids, document_ids, feature_names)
 
 
 def _load_texts(file: Path, n_texts: int) -> Strings | None:
-    """Texts that are there only where the source gave them."""
+    """Strings that exist only if the source had them."""
     if not file.exists():
         return None
     texts: Strings = _load(file, f"{n_texts} texts", ndim=1, kind="U", mapped=True)
@@ -59,13 +59,13 @@ def _load_texts(file: Path, n_texts: int) -> Strings | None:
 def _load(
     file: Path, expected: str, ndim: int, kind: str, size: int | None = None, mapped: bool = False
 ) -> npt.NDArray[Any]:
-    """An array of that shape and type, or an error that says what the file should hold."""
+    """An array of that shape and type, or an error that says what was expected."""
     try:
         array: npt.NDArray[Any] = np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False)
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
+        raise unreadable(file, error) from None
     except (ValueError, EOFError) as error:
-        raise InputError(f"{file}: expected {expected}, found no whole .npy file ({error})") from None
+        raise InputError(f"{file}: expected {expected}, found a damaged .npy file ({error})") from None
     if array.ndim != ndim or array.dtype.kind != kind or (size is not None and array.dtype.itemsize != size):
         raise InputError(f"{file}: expected {expected}, found {array.dtype} {list(array.shape)}")
     return array
@@ -83,9 +83,9 @@ def _link_or_copy(features: npt.NDArray[Any], target: Path) -> None:
 
 
 def _file_of(array: npt.NDArray[Any]) -> Path | None:
-    """The .npy file that holds this array and nothing else, where it is a map of one.
+    """The .npy file that this array is a memory map of, if it is the whole file.
 
-    The content is compared, because a map may be of a part of the file, or of a file that has been replaced since.
+    The content is compared, because the map may cover only a part of the file, or the file may have been replaced.
     """
     if not isinstance(array, np.memmap) or array.filename is None or array.flags.writeable:
         return None

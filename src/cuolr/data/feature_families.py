@@ -1,6 +1,7 @@
-"""The distributions of the features of generated data, as those of web search: counts, scores, ranks, flags.
+"""Distributions of the features of generated data, modelled on web search: counts, scores, ranks, flags.
 
-Each maps a standard normal signal [n, F] to feature values, with a level and a width in [0, 1) for each feature [F].
+Each function maps a standard normal signal [n, F] to feature values, with a level and a width in [0, 1) for each
+feature [F].
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ def _count(signal: Floats, level: Floats, width: Floats) -> Floats:
 
 
 def _heavy_tail(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Links to a page, clicks on it: whole numbers, zero for many, up to 10⁸ for a few."""
+    """Links to a page or clicks on it: whole numbers, often zero, rarely up to 10⁸."""
     return np.minimum(np.floor(np.exp(2 + 3 * level + (2.5 + 0.7 * width) * signal)), np.float32(2.5e8))
 
 
@@ -40,18 +41,18 @@ def _score(signal: Floats, level: Floats, width: Floats) -> Floats:
 
 
 def _flag(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Yes or no."""
+    """0 or 1."""
     return (signal > 1.5 * level).astype(np.float32)
 
 
 def _rank(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Place in an order of all pages, as a 16-bit number."""
+    """Rank among all pages, as a 16-bit number."""
     place: Floats = np.round(65_535 * scipy.special.ndtr(signal))
     return place
 
 
 def _sparse_rank(signal: Floats, level: Floats, width: Floats) -> Floats:
-    """Place among all pages that have the property, between 0 and 1; 0 for the others, which are 30 to 90 %."""
+    """Rank among the pages that have a property, between 0 and 1; 0 for the others, which are 30 to 90 %."""
     without = 0.3 + 0.6 * level
     place: Floats = np.maximum(scipy.special.ndtr(signal) - without, 0) / (1 - without)
     return place

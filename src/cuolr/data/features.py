@@ -1,6 +1,6 @@
-"""Documents with their features, from Parquet or a data frame.
+"""Documents and their features, from Parquet or a data frame.
 
-The table has the columns query_id, doc_id, and either a list in each row as `features` or a column per feature.
+The table has the columns query_id and doc_id, and either a column `features` of lists or a column per feature.
 """
 
 import re
@@ -14,10 +14,11 @@ from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import can_be_ids, read_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import require_file
+from cuolr.registry import did_you_mean
 from cuolr.types import Candidates, Floats, Strings
 
 IDS = ("query_id", "doc_id")
-# A feature of such a name would leak labels to learners.
+# Names of features that would leak labels to learners.
 LABEL_WORD = re.compile(r"(?<![a-z])(relevan[a-z]*|labels?|grades?|judg[a-z]*|ratings?|targets?)(?![a-z])")
 LABEL_NAME = re.compile(r"y|rel|qrels?|clicks?|clicked")
 
@@ -62,7 +63,10 @@ def _candidates(table: pl.DataFrame) -> Candidates:
 
 def _column_problems(table: pl.DataFrame) -> Iterator[str]:
     schema = table.schema
-    yield from (f"column '{name}' is missing; found: {', '.join(schema)}" for name in IDS if name not in schema)
+    for name in IDS:
+        if name not in schema:
+            guess = did_you_mean(name, schema)
+            yield f"column '{name}' is missing{guess}; rename your column; found: {', '.join(schema)}"
     for name in IDS:
         if name in schema and not can_be_ids(schema[name]):
             yield f"column '{name}': expected text or whole numbers, found {schema[name]}"
@@ -76,19 +80,19 @@ def _column_problems(table: pl.DataFrame) -> Iterator[str]:
             if name != "features" or len(others) > 1 or not schema[name].inner.is_numeric():  # type: ignore[attr-defined]
                 yield f"column '{name}': expected one list of numbers, named 'features', found {schema[name]}"
         elif not (schema[name].is_numeric() or schema[name] == pl.Boolean):
-            yield f"column '{name}': expected numbers, found {schema[name]}; remove it if it is no feature"
+            yield f"column '{name}': expected numbers, found {schema[name]}; remove it if it is not a feature"
     if not len(table):
         yield "expected a row for each document, found none"
 
 
 def looks_like_label(name: str) -> bool:
-    """Whether a word of the name is one for relevance, or the whole name is a short one for it."""
+    """Whether the name contains a word for relevance, or is a short name for it."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return LABEL_WORD.search(words) is not None or LABEL_NAME.fullmatch(words) is not None
 
 
 def _list_problems(table: pl.DataFrame) -> Iterator[str]:
-    """Lists that are null, or all empty."""
+    """Problems with lists: nulls, or only empty lists."""
     if not isinstance(table.schema.get("features"), pl.List | pl.Array):
         return
     missing = np.flatnonzero(table["features"].is_null())
@@ -99,7 +103,7 @@ def _list_problems(table: pl.DataFrame) -> Iterator[str]:
 
 
 def _features(table: pl.DataFrame) -> Floats:
-    """[n_documents, F]; NaN where a value is missing, also at the end of lists that are too short."""
+    """[n_documents, F]; NaN where a value is missing, including at the end of lists that are too short."""
     columns = table.drop(IDS)
     if isinstance(columns.dtypes[0], pl.Array):
         columns = columns.cast(pl.List(columns.dtypes[0].inner))
@@ -113,7 +117,7 @@ def _features(table: pl.DataFrame) -> Floats:
 
 
 def _feature_names(table: pl.DataFrame) -> Strings | None:
-    """The names of the columns, in their order; a list has none."""
+    """The names of the feature columns, in order; None for lists."""
     names = [name for name in table.columns if name not in IDS]
     return None if isinstance(table.schema[names[0]], pl.List | pl.Array) else np.array(names, np.str_)
 
@@ -123,7 +127,7 @@ def _value_problems(table: pl.DataFrame, features: Floats) -> Iterator[str]:
         missing = np.flatnonzero(table[name].is_null())
         if len(missing):
             yield f"column '{name}': expected a value, found {len(missing)} nulls, the first in row {missing[0] + 1}"
-        # NumPy drops it at the end of a text, so that two documents would become one.
+        # NumPy drops it at the end of a string, which could merge two documents.
         with_nul = np.flatnonzero(table[name].str.contains("\0", literal=True).fill_null(False))
         if len(with_nul):
             yield f"column '{name}': expected no character NUL, found it in row {with_nul[0] + 1}"

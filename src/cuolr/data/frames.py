@@ -7,7 +7,7 @@ import polars as pl
 
 from cuolr.errors import InputError
 
-# A file, or a data frame: pandas is not a dependency, so its type cannot be named.
+# A file or a data frame; pandas is not a dependency, so its type cannot be named.
 Table: TypeAlias = Path | str | Any
 
 
@@ -17,11 +17,11 @@ def is_path(table: Table) -> bool:
 
 
 def to_polars(frame: Any, name: str) -> pl.DataFrame:
-    """A data frame as one of polars.
+    """Convert a data frame to polars.
 
     Args:
-        frame: Of polars or pandas, or any object with `__arrow_c_stream__`, such as a table of pyarrow.
-        name: What error messages call it.
+        frame: A data frame of polars or pandas, or any object with `__arrow_c_stream__`, such as a pyarrow table.
+        name: Its name in error messages.
     """
     if isinstance(frame, pl.LazyFrame):
         return frame.collect()
@@ -38,7 +38,7 @@ def to_polars(frame: Any, name: str) -> pl.DataFrame:
 def _from_pandas(frame: Any, name: str) -> pl.DataFrame:
     try:
         return pl.from_pandas(frame)
-    except ImportError:  # for all but plain numbers polars asks for pyarrow, which pandas does not depend on
+    except ImportError:  # polars needs pyarrow for all but plain numbers; pandas does not depend on it
         return pl.DataFrame([_from_pandas_column(frame[column], name) for column in frame.columns])
     except (TypeError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{name}: expected columns of one type each: {error}") from None

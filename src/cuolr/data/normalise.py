@@ -1,4 +1,4 @@
-"""Feature scaling, fitted on training data only and stored with every model."""
+"""Feature scaling, fitted on training data and stored with every model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,20 +13,20 @@ from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, Strings
 
 Normalising = Literal["min-max", "log-min-max", "query-min-max", "none"]
 
-# Rows that are widened to float64 at a time, so that memory is bounded however large the data.
+# Rows that are widened to float64 at a time, to bound memory.
 ROWS_AT_A_TIME = 16_384
-# Queries that are scaled together where the caller does not need all at once.
+# Queries that are scaled together if the caller does not need all at once.
 QUERIES_AT_A_TIME = 512
 
 
 @dataclass(frozen=True)
 class Normaliser:
-    """Maps each feature to [−1, 1].
+    """Scales each feature to [−1, 1].
 
-    `min-max`: linear between the least and the greatest value seen in training.
-    `log-min-max`: sign(x)·log(1 + |x|) first, for raw features of very different size, such as MSLR's.
-    `query-min-max`: between the least and the greatest value among the query's own candidates; nothing is fitted.
-    `none`: features as they are.
+    `min-max`: linear between the minimum and maximum in training.
+    `log-min-max`: sign(x)·log(1 + |x|) first, for raw features of very different scales, such as MSLR's.
+    `query-min-max`: between the minimum and maximum among the query's candidates; nothing is fitted.
+    `none`: features unchanged.
 
     Values outside the fitted range are clipped. A constant feature becomes 0.
 
@@ -51,10 +51,10 @@ class Normaliser:
         low, high = (reduce(candidates.features, axis=0).astype(np.float64) for reduce in (np.min, np.max))
         bad = np.flatnonzero(~np.isfinite(low + high))
         if len(bad):
-            raise InputError(f"features: expected finite numbers, found NaN or an infinite one as feature {bad[0] + 1}")
+            raise InputError(f"features: expected finite numbers, found NaN or infinity in feature {bad[0] + 1}")
         if kind in ("query-min-max", "none"):
             return nothing
-        # Both maps grow with x, so the range of the mapped values is the mapped range.
+        # The map is increasing, so the range of the mapped values is the mapped range.
         if kind == "log-min-max":
             low, high = _signed_log(low), _signed_log(high)
         return replace(nothing, low=low, high=high)
@@ -80,10 +80,10 @@ class Normaliser:
         )
 
     def as_fitted(self, candidates: Candidates, n_features: int) -> Candidates:
-        """The candidates with the features in the order of the training data; matched by name where both have names.
+        """The candidates with features in the order of the training data, matched by name if both have names.
 
         Args:
-            candidates: To be ranked.
+            candidates: Candidates to rank.
             n_features: F, the number of features in training.
         """
         known, found = self.feature_names, candidates.feature_names
@@ -96,7 +96,7 @@ class Normaliser:
             return replace(candidates, features=candidates.features[:, order], feature_names=known)
         if candidates.n_features != n_features:
             raise InputError(
-                f"expected documents of {n_features} features, as in training, found {candidates.n_features}"
+                f"expected documents with {n_features} features, as in training, found {candidates.n_features}"
             )
         return candidates
 
@@ -105,7 +105,7 @@ class Normaliser:
 
         Args:
             features: [n, F].
-            offsets: Where each query's rows begin, and n at the end; None = all rows are of one query.
+            offsets: Where each query's rows begin, and n at the end; None = all rows belong to one query.
 
         Returns:
             [n, F], a new array.
@@ -115,7 +115,7 @@ class Normaliser:
         if self.kind == "query-min-max":
             return _scale_within_queries(features, np.array([0, len(features)]) if offsets is None else offsets)
         if features.shape[1] != len(self.low):
-            raise InputError(f"expected documents of {len(self.low)} features, found {features.shape[1]}")
+            raise InputError(f"expected documents with {len(self.low)} features, found {features.shape[1]}")
         scaled = np.empty(features.shape, np.float32)
         for start in range(0, len(features), ROWS_AT_A_TIME):
             rows = slice(start, start + ROWS_AT_A_TIME)
@@ -124,10 +124,10 @@ class Normaliser:
         return scaled
 
     def in_parts(self, candidates: Candidates, used: Bools | None = None) -> Iterator[tuple[slice, Floats]]:
-        """Rows with their scaled features, a part of the queries at a time, so that no copy of all documents is made.
+        """Rows with their scaled features, some queries at a time, so that not all documents are copied.
 
         Args:
-            candidates: What to scale.
+            candidates: Candidates to scale.
             used: [n_documents] parts without a used document are skipped; None = all are used.
         """
         for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
@@ -152,7 +152,7 @@ def _signed_log(values: Doubles) -> Doubles:
 
 
 def _scale(values: Doubles, low: Doubles, high: Doubles) -> Doubles:
-    """Low to −1, high to 1, linear between, clipped beyond; 0 where both are the same."""
+    """Maps low to −1 and high to 1, linear in between and clipped beyond; 0 where both are equal."""
     half = (high - low) / 2
     scaled: Doubles = np.clip((values - (low + half)) / np.where(half > 0, half, 1), -1, 1) * (half > 0)
     return scaled

@@ -16,8 +16,8 @@ class DatasetStatistics:
         documents: Number of documents.
         features: Features per document.
         grades: Number of documents of each grade, from 0 to the highest of the scale.
-        documents_per_query: The least, the mean and the greatest number.
-        queries_without_relevant: Queries all of whose documents have grade 0; nDCG is not defined for them.
+        documents_per_query: Minimum, mean and maximum.
+        queries_without_relevant: Number of queries whose documents all have grade 0; nDCG is not defined for them.
     """
 
     queries: int
@@ -29,7 +29,7 @@ class DatasetStatistics:
 
 
 def describe(dataset: RankingDataset) -> DatasetStatistics:
-    """Count a split."""
+    """The counts of a split."""
     candidates = dataset.candidates
     sizes = candidates.sizes
     best = np.maximum.reduceat(dataset.relevance, candidates.offsets[:-1])

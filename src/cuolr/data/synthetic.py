@@ -4,15 +4,15 @@ How the data is generated:
 
 1. A document has hidden factors z, standard normal, in part shared by the documents of its query.
 2. Its relevance, before it is cut into grades, is √linear · w·z + √interaction · h(z) + √noise · ε + b. The three
-   shares sum to 1: w·z is what a linear ranker can learn, h(z) (squares and products of factors, uncorrelated with w·z)
-   only a nonlinear one, ε nobody. b shifts all documents of a query, so that the number of relevant documents varies
-   between queries.
-3. Cut at fixed thresholds, relevance gives grades in the wanted proportions.
-4. A feature sees one factor, more or less blurred, through an increasing function such as a word count or a
-   probability would be: discrete, heavy-tailed, zero for many documents.
+   shares sum to 1. A linear ranker can learn w·z; only a nonlinear one can learn h(z) (squares and products of factors,
+   uncorrelated with w·z); ε is noise. b shifts all documents of a query, so that the number of relevant documents
+   varies between queries.
+3. Fixed thresholds on relevance give grades in the wanted proportions.
+4. A feature is an increasing function of one factor plus noise, distributed like a word count or a probability:
+   discrete, heavy-tailed, or zero for many documents.
 
-The weights, thresholds and features are the *world*, which depends on the preset and the seed alone, so that train,
-validation and test queries share it.
+The weights, thresholds and features form the *world*, which depends on the preset and the seed only, so that
+training, validation and test queries share it.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, RankingDataset
 
 Split = Literal["train", "vali", "test"]
 
-# Queries that are drawn together from one random stream. A part of the data's definition: changing it changes all data.
+# Queries that are drawn together from one random stream. Changing it changes all generated data.
 QUERIES_PER_BLOCK = 64
-# Query ids of the splits start here, so that no id is in two of them.
+# First query id of each split, so that no id is in two splits.
 FIRST_QUERY_ID: dict[Split, int] = {"train": 1, "vali": 100_000_001, "test": 200_000_001}
 STREAMS: dict[str, int] = {"world": 0, "train": 1, "vali": 2, "test": 3}
-# Queries by which the thresholds between grades are estimated.
+# Queries that the thresholds between grades are estimated from.
 THRESHOLD_QUERIES = 4_000
 
 
@@ -41,10 +41,10 @@ class Preset:
     """Parameters of a generated data set.
 
     Attributes:
-        features: F.
-        query_features: How many of these are the same for all documents of a query, as a word's rarity is.
+        features: F, the number of features.
+        query_features: Number of features that are the same for all documents of a query, such as a word's rarity.
         families: Distributions of the features, see `FAMILIES`; assigned in turn.
-        grades: The share of documents of each grade, from 0 up.
+        grades: Share of documents of each grade, starting at grade 0.
         documents: Mean number of documents of a query.
         documents_spread: Standard deviation of the logarithm of that number.
         max_documents: Maximum number of documents of a query.
@@ -52,10 +52,10 @@ class Preset:
         shared: Share of the variance of a factor that the documents of a query have in common.
         linear: Share of the variance of relevance that is linear in the factors.
         interaction: Share that is not; the rest is noise.
-        query_effect: Standard deviation of b, where the shares above sum to 1.
-        barren: Share of queries without any relevant document.
-        clearest: Correlation of a factor with the feature that shows it best.
-        dimmest: Correlation with the feature that shows it worst.
+        query_effect: Standard deviation of b, on a scale where the shares above sum to 1.
+        barren: Share of queries without a relevant document.
+        clearest: Correlation of a factor with its most informative feature.
+        dimmest: Correlation of a factor with its least informative feature.
     """
 
     features: int
@@ -133,13 +133,13 @@ PRESETS: dict[str, Preset] = {
 def generate(preset: str, queries: int, seed: int, split: Split = "train") -> RankingDataset:
     """Generate labelled queries.
 
-    The same arguments give the same data, and more queries begin with the same ones.
+    The same arguments give the same data; a larger number of queries extends it.
 
     Args:
         preset: One of `PRESETS`.
         queries: Number of queries.
-        seed: Of the world and of the queries.
-        split: Different queries of the same world.
+        seed: Seed of the world and of the queries.
+        split: Splits are different queries of the same world.
     """
     check_arguments(queries=(queries, Range(1)), seed=(seed, Range(0)))
     world = World(preset, seed)
@@ -170,7 +170,7 @@ def generate_splits(
         train: Number of training queries.
         validation: Number of validation queries.
         test: Number of test queries.
-        seed: Of the world and of the queries.
+        seed: Seed of the world and of the queries.
     """
     return (
         generate(preset, train, seed, "train"),
@@ -180,7 +180,7 @@ def generate_splits(
 
 
 class World:
-    """How features and relevance come from the hidden factors."""
+    """Generates features and relevance from hidden factors."""
 
     def __init__(self, preset: str, seed: int) -> None:
         if preset not in PRESETS:
@@ -222,9 +222,9 @@ class World:
         return features, np.searchsorted(self.thresholds, relevance)
 
     def _draw_features(self, rng: np.random.Generator) -> None:
-        """What each feature shows: factors, clarity and family are dealt out evenly, then shuffled over columns.
+        """Draw the factor, clarity and family of each feature: assigned evenly, then shuffled over columns.
 
-        Even, so that data sets of different seeds are equally hard.
+        They are even so that data sets with different seeds are equally hard.
         """
         preset = self.preset
         column = rng.permutation(preset.features)
@@ -239,7 +239,7 @@ class World:
         self.width: Floats = rng.random(preset.features, dtype=np.float32)
 
     def _find_thresholds(self, rng: np.random.Generator) -> None:
-        """Where one grade ends and the next begins: quantiles of the relevance of a large sample."""
+        """Set the thresholds between grades: quantiles of the relevance in a large sample."""
         sizes = self.draw_sizes(THRESHOLD_QUERIES, rng)
         query = np.repeat(np.arange(len(sizes)), sizes)
         _, relevance = self._draw_relevance(query, len(sizes), rng)

@@ -17,23 +17,23 @@ import polars as pl
 from cuolr.errors import InputError
 from cuolr.files import require_file
 
-# The number of a row, from 1; a name that no column of a user's table has.
+# Column of row numbers, from 1; a name that no user's table has.
 ROW = "(row)"
 
 PARQUET = (".parquet", ".pq")
 COMMAS, TABS = (".csv", ".csv.gz"), (".tsv", ".tsv.gz")
 JSON_LINES = (".jsonl", ".ndjson")
 
-# The header is searched in the first bytes; a file without line ends may be larger than memory.
+# The header is searched in these first bytes, because a file without line ends may be larger than memory.
 HEAD_BYTES = 1 << 20
 
 
 def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
-    """A table, not yet read, with the number of each row in the column `ROW`.
+    """A lazy frame of a table, with the number of each row in the column `ROW`.
 
     Args:
-        path: The name says the format: `.parquet`, `.csv` or `.csv.gz`, `.tsv`, `.jsonl` or `.ndjson`.
-        text_columns: Columns of CSV and JSON that are read as text: inferred as a number, the id 007 would become 7.
+        path: The suffix gives the format: `.parquet`, `.csv` or `.csv.gz`, `.tsv`, `.jsonl` or `.ndjson`.
+        text_columns: Columns of CSV and JSON to read as text; as a number, the id 007 would become 7.
     """
     require_file(path)
     as_text = {name: pl.String() for name in text_columns}
@@ -52,7 +52,7 @@ def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
         )
     if _is(path, JSON_LINES):
         _check_head(path)
-        # Polars takes every name of such a file for a pattern.
+        # Polars always treats the name of such a file as a pattern.
         pattern = glob.escape(str(path))
         with read_errors(path):
             present = pl.scan_ndjson(pattern, infer_schema_length=None).collect_schema()
@@ -70,7 +70,7 @@ def can_be_ids(dtype: pl.DataType) -> bool:
 
 @contextmanager
 def read_errors(place: Path | str) -> Iterator[None]:
-    """Turn errors of polars into one line that names the file, and its line where it is known."""
+    """Turn errors of polars into one line that names the file, and its line if known."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
@@ -86,7 +86,7 @@ def write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
-        if getattr(error, "filename", None) is not None:  # of another file, and says so
+        if getattr(error, "filename", None) is not None:  # it names the file already
             raise
         raise InputError(f"{path}: cannot be written: {_first_line(error)}") from None
 
@@ -113,7 +113,7 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _check_head(path: Path) -> None:
-    """Refuse files that polars would misread silently, or with an error that says little."""
+    """Raise for files that polars would misread silently or with an unclear error."""
     with read_errors(path), _open(path) as file:
         head = file.read(HEAD_BYTES)
     if not head.strip():
@@ -133,11 +133,11 @@ def _check_head(path: Path) -> None:
     header = next(csv.reader([text.removeprefix("\ufeff")], delimiter=_separator(path)))
     repeated = [name for name, times in Counter(header).items() if times > 1 and name]
     if repeated:
-        raise InputError([f"{path}: expected each column once, found '{name}' again; keep one" for name in repeated])
+        raise InputError([f"{path}: column '{name}' occurs twice; keep one" for name in repeated])
 
 
 def _bad_line(path: Path) -> str | None:
-    """The line at which a text file breaks its format, which polars does not report; None = not known."""
+    """The problem and the line of a malformed text file, which polars does not report; None = not known."""
     try:
         with _open(path) as file:
             if _is(path, JSON_LINES):
@@ -157,7 +157,7 @@ def _bad_json_line(file: IO[bytes]) -> str | None:
 
 def _is_json_object(line: bytes) -> bool:
     def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is Python's own")
+        raise ValueError(f"{constant} is not JSON")
 
     try:
         return isinstance(json.loads(line, parse_constant=refuse), dict)
@@ -178,5 +178,5 @@ def _bad_csv_line(file: IO[bytes], separator: str) -> str | None:
     except UnicodeDecodeError:
         return f"line {rows.line_num + 1}: expected text in UTF-8, found other bytes"
     except csv.Error as error:
-        return f"line {first_line}: expected quotes to be closed, and doubled within a value, found others ({error})"
+        return f"line {first_line}: unbalanced quotes; close them, and double quotes within a value ({error})"
     return None

@@ -1,1 +1,1 @@
-"""How well a policy ranks labelled queries."""
+"""Evaluation of policies on labelled queries."""

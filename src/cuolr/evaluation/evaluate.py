@@ -1,4 +1,4 @@
-"""How well a policy ranks labelled queries. It reads labels, so no learner may see it."""
+"""Evaluation of policies on labelled queries. It reads labels, so no learner may use it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class Evaluation:
 
     Attributes:
         query_ids: [n_queries].
-        per_query: [n_queries] values by measure, named as `ndcg@10`; NaN for queries that do not count.
-        without_relevant: What a query without a relevant document counts.
-        n_without_relevant: How many of these there are.
+        per_query: [n_queries] values by measure, such as `ndcg@10`; NaN for queries that do not count.
+        without_relevant: Value of queries without a relevant document.
+        n_without_relevant: Number of queries without a relevant document.
         ranking: [n_queries, K] the lists that were measured, as candidate indices, −1 after the last document.
     """
 
@@ -52,7 +52,7 @@ def evaluate(
         policy: A policy, or a fitted `Ranker`.
         dataset: The queries and their true grades.
         measures: Such as `ndcg@10`.
-        without_relevant: What a query without a relevant document counts; `skip` = nothing.
+        without_relevant: Value of queries without a relevant document; `skip` = they do not count.
     """
     if not measures:
         raise InputError("measures: expected at least one, such as ndcg@10, found none")
@@ -70,10 +70,10 @@ def evaluate(
 
 
 def write_per_query(path: Path, evaluation: Evaluation) -> None:
-    """Write a row per query: query_id and a column per measure, nothing where the query does not count. All or nothing.
+    """Write a row per query: query_id and a column per measure, empty if the query does not count. All or nothing.
 
     Args:
-        path: Its name says what it is, one of `PER_QUERY_SUFFIXES`; JSON is a list of objects.
+        path: The suffix gives the format, one of `PER_QUERY_SUFFIXES`; JSON is a list of objects.
         evaluation: What to write.
     """
     suffix = path.suffix.lower()
@@ -90,6 +90,6 @@ def write_per_query(path: Path, evaluation: Evaluation) -> None:
 
 
 def score_on(dataset: RankingDataset, measure: str = "ndcg@10") -> Callable[[RankingPolicy], float]:
-    """What gives a policy's mean of a measure on a data set; for validation."""
+    """A function from a policy to its mean of a measure on a data set, for validation."""
     name = str(Measure.parse(measure))
     return lambda policy: evaluate(policy, dataset, [name]).means()[name]

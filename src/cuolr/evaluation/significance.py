@@ -1,4 +1,4 @@
-"""Is one ranker better than another? Paired tests over queries."""
+"""Paired significance tests of rankers, over queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ from cuolr.errors import InputError
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles
 
-# Differences up to here are rounding, not wins.
+# Smaller differences are rounding errors, and count as ties.
 TIE = 1e-12
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a ranker does against another on the same queries.
+    """Comparison of two rankers on the same queries.
 
     Attributes:
-        queries: How many queries count for both.
-        difference: Mean over the queries of the first's value minus the second's.
+        queries: Number of queries that count for both.
+        difference: Mean over queries of the first ranker's value minus the second's.
         interval: 95 % bootstrap interval (bias-corrected and accelerated) of the difference.
         t_test: p of the paired t-test, two-sided.
         permutation_test: p of the paired permutation test (random signs), two-sided.
         wins: Queries where the first is better.
-        ties: Queries where both are the same.
+        ties: Queries where both are equal.
         losses: Queries where the second is better.
     """
 
@@ -40,16 +40,16 @@ class Comparison:
 
 
 def compare(first: Doubles, second: Doubles, seed: int = DEFAULT_SEED, resamples: int = 9_999) -> Comparison:
-    """Compare two rankers by a value per query.
+    """Compare two rankers by their values per query.
 
     Args:
-        first: [n_queries] NaN = the query does not count.
-        second: [n_queries] the same queries.
-        seed: Of the resampling.
-        resamples: Number of random signs, and of bootstrap samples.
+        first: [n_queries]; NaN = the query does not count.
+        second: [n_queries] values on the same queries.
+        seed: Seed of the resampling.
+        resamples: Number of permutations, and of bootstrap samples.
     """
     if first.shape != second.shape:
-        raise InputError(f"expected values of the same queries to compare, found {len(first)} and {len(second)}")
+        raise InputError(f"expected values on the same queries, found {len(first)} and {len(second)} queries")
     counted = ~np.isnan(first) & ~np.isnan(second)
     differences = np.where(np.abs(first - second) > TIE, first - second, 0.0)[counted]
     if len(differences) < 2:
@@ -68,9 +68,9 @@ def compare(first: Doubles, second: Doubles, seed: int = DEFAULT_SEED, resamples
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction for a family of comparisons: p values that can be held against 0.05 each.
+    """Holm's correction for a family of comparisons: p values that can be compared with 0.05 each.
 
-    The i-th smallest of m is multiplied by m − i + 1, and none may be smaller than the one before it.
+    The i-th smallest of m is multiplied by m − i + 1, and is at least the one before it.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -84,7 +84,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def stars(p_value: float) -> str:
-    """As the paper marks significance: `*` for p < 0.05, `**` for p < 0.01."""
+    """The paper's marks of significance: `*` for p < 0.05, `**` for p < 0.01."""
     return "**" if p_value < 0.01 else "*" if p_value < 0.05 else ""
 
 
@@ -92,12 +92,12 @@ def _paired_t_test(differences: Doubles) -> float:
     if not differences.any():
         return 1.0
     if np.ptp(differences) == 0:
-        return 0.0  # the same difference every time: infinitely many standard errors from 0
+        return 0.0  # all differences are equal, so the standard error is 0
     return float(scipy.stats.ttest_1samp(differences, 0.0).pvalue)
 
 
 def _permutation_test(differences: Doubles, seed: int, resamples: int) -> float:
-    """Which of the two rankers a value is of is as good as random, if both are equally good."""
+    """Random signs: under the null hypothesis the two rankers are exchangeable."""
     if not differences.any():
         return 1.0
     result = scipy.stats.permutation_test(

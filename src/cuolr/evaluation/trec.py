@@ -1,6 +1,6 @@
-"""Rankings and relevance judgements as files: Parquet, CSV, or as `trec_eval` reads them.
+"""Rankings and relevance judgements as files: Parquet, CSV, or the formats of `trec_eval`.
 
-Both files name a document by its id or, where the data has none, by its number within the query, from 1.
+A document is named by its id or, without one, by its number within the query, from 1.
 """
 
 from pathlib import Path
@@ -19,11 +19,9 @@ SUFFIXES = (".parquet", ".pq", ".csv", ".trec", ".run")
 def write_rankings(path: Path, candidates: Candidates, ranking: Ints) -> None:
     """Write rankings, a row per document: query_id, position (from 1), doc_id. All or nothing.
 
-    Where the candidates have no document ids, a document is named by its number within the query, from 1.
-
     Args:
-        path: Its name says what it is, one of `SUFFIXES`: `.parquet`, `.csv`, or `.trec` or `.run` for a TREC run.
-        candidates: What was ranked.
+        path: The suffix gives the format, one of `SUFFIXES`: `.parquet`, `.csv`, or `.trec` or `.run` for a TREC run.
+        candidates: The ranked documents.
         ranking: [n_queries, k] candidate indices, −1 after the last document.
     """
     suffix = path.suffix.lower()
@@ -43,11 +41,11 @@ def write_rankings(path: Path, candidates: Candidates, ranking: Ints) -> None:
 def write_run(path: Path, candidates: Candidates, ranking: Ints) -> None:
     """Write rankings, a line per document: query, Q0, document, position, score, tag. All or nothing.
 
-    `trec_eval` sorts by the score and not by the position, so the scores fall by 1 from each position to the next.
+    `trec_eval` sorts by score, not by position, so the scores decrease by 1 from each position to the next.
 
     Args:
-        path: Its folder is made if need be.
-        candidates: What was ranked.
+        path: The file to write; its folder is created.
+        candidates: The ranked documents.
         ranking: [n_queries, k] candidate indices, −1 after the last document.
     """
     lines = ranked_documents(candidates, ranking).select(
@@ -96,12 +94,12 @@ def _write(path: Path, lines: pl.DataFrame) -> None:
     for name in ("query_id", "doc_id"):
         spaced = lines.filter(pl.col(name).str.contains(r"\s"))
         if len(spaced):
-            raise InputError(f"{path}: a TREC file cannot hold spaces, found {name} '{spaced[name][0]}'")
+            raise InputError(f"{path}: ids in a TREC file cannot contain spaces, found {name} '{spaced[name][0]}'")
     twice = lines.filter(pl.struct("query_id", "doc_id").is_duplicated())
     if len(twice):
         query_id, document = twice.select("query_id", "doc_id").row(0)
         raise InputError(
-            f"{path}: a TREC file holds each document of a query once, found '{document}' of '{query_id}' again"
+            f"{path}: a TREC file lists each document of a query once, found '{document}' of '{query_id}' again"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_errors(path), atomic_file(path) as unfinished:

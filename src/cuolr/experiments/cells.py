@@ -1,6 +1,6 @@
 """One cell of an experiment: train a method on a log, or a reference ranker on labels, and measure it on test queries.
 
-Left of the wall: it simulates and evaluates. The learner gets the log, and a function to validate by.
+Left of the wall: it simulates and evaluates. The learner gets the log and a validation function.
 """
 
 import time
@@ -30,17 +30,17 @@ from cuolr.training.log_form import TrainingLog
 from cuolr.types import Candidates, RankingDataset
 
 DIGITS = 5
-# Stands in for the training queries where a log is sent to workers that have them.
+# Placeholder for the training queries in a log sent to workers, which have them already.
 NO_CANDIDATES = Candidates(np.empty((0, 0), np.float32), np.zeros(1, np.int64), np.empty(0, np.str_))
 
 
 @dataclass(frozen=True)
 class Clicks:
-    """What the learners of a group of cells have in common.
+    """What the learners of a group of cells share.
 
     Attributes:
-        log: Raw sessions; without the candidates, which are the training queries'.
-        aggregated: The same, one row for each list.
+        log: Raw sessions, without the candidates, which are the training queries.
+        aggregated: The same sessions, one row per list.
         propensities: By the name of the click model that they were estimated under.
     """
 
@@ -64,7 +64,7 @@ def simulate_clicks(
     k: int,
     propensities: Mapping[str, Propensities],
 ) -> Clicks:
-    """The log of a group of cells, of which `cell` is one."""
+    """The log of the group of cells that `cell` belongs to."""
     sessions = cell.sessions_per_query * train.candidates.n_queries
     longest = int(train.candidates.sizes.max())
     log = simulate(train, policy, model, sessions, min(k, longest), cell.seed)
@@ -77,10 +77,10 @@ def run_cell(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks 
     """Train and measure.
 
     Args:
-        experiment: What the cell is of.
-        cell: Which one.
+        experiment: The experiment.
+        cell: One of its cells.
         splits: Labelled queries for training, validation and test.
-        clicks: What there is to learn from; None for a reference ranker.
+        clicks: The log to learn from; None for a reference ranker.
     """
     start = time.perf_counter()
     trained = _fit_reference(experiment, cell, splits) if clicks is None else _learn(experiment, cell, splits, clicks)
@@ -148,7 +148,7 @@ def _fit_reference(experiment: Experiment, cell: Cell, splits: Splits) -> _Train
 
 
 def _describe(log: ClickLog) -> dict[str, Any]:
-    """What a log is like, for the report."""
+    """Statistics of a log, for the report."""
     shown = (log.where * log.count[:, None]).sum(axis=0)
     clicked = (log.clicks * log.where * log.count[:, None]).sum(axis=0)
     rate = clicked / np.maximum(shown, 1)

@@ -22,8 +22,8 @@ class ExperimentData:
     Attributes:
         name: As the report prints it.
         paper_name: The data set of the paper that it is, or resembles; "" = none.
-        folds: Its folds; none = one training, validation and test set.
-        load: Gives the splits of a fold, or of fold 0 if it has no folds; reads each once.
+        folds: Its folds; empty = one training, validation and test set.
+        load: Returns the splits of a fold, or of fold 0 if it has no folds; reads each fold once.
     """
 
     name: str
@@ -33,7 +33,7 @@ class ExperimentData:
 
 
 def generated(preset: str, queries: int, seed: int = 1) -> ExperimentData:
-    """Generated queries: `queries` to train on, a third of that to validate on, and half of it to test on."""
+    """Generated data: `queries` training queries, a third as many validation queries and half as many test queries."""
 
     @cache
     def load(_: int) -> Splits:
@@ -67,18 +67,18 @@ def find_data(
         return generated(data, queries)
     if not Path(data).is_dir():
         known = ", ".join(PRESETS)
-        raise InputError(f"data: expected a folder, or generated data ({known}), found '{data}'")
+        raise InputError(f"data: '{data}' is neither a folder nor generated data ({known})")
     return from_folder(Path(data), read, dataset)
 
 
 def digest_of_ids(splits: Splits) -> str:
-    """A hash of the queries' ids, which seed the random order of their documents."""
+    """A hash of the query ids, which seed the random order of the documents."""
     ids = [[name, *split.candidates.query_ids.tolist()] for name, split in sorted(splits.items())]
     return content_hash(ids)[:16]
 
 
 def digest(splits: Splits) -> str:
-    """A hash of everything in the data that numbers depend on, but for the queries' ids."""
+    """A hash of everything in the data that affects results, except the query ids."""
     parts: list[Any] = []
     for name, split in sorted(splits.items()):
         parts += [f"{name} {split.max_grade}", split.candidates.offsets, split.relevance, split.candidates.features]

@@ -1,4 +1,4 @@
-"""The fingerprint of a cell: a hash of everything that decides its numbers, but for the code."""
+"""The fingerprint of a cell: a hash of everything that affects its result, except the code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from cuolr.experiments.spec import Cell, Experiment
 
 @dataclass(frozen=True)
 class DataDigest:
-    """A fold of the data.
+    """Hashes of a fold of the data.
 
     Attributes:
         content: See `digest`.
@@ -25,7 +25,7 @@ class DataDigest:
 
     @classmethod
     def of(cls, splits: Splits) -> "DataDigest":
-        """Of the splits of a fold."""
+        """The hashes of the splits of a fold."""
         return cls(digest(splits), digest_of_ids(splits))
 
 
@@ -34,12 +34,12 @@ Digests = Mapping[int, DataDigest]
 
 
 def digests_to_dict(digests: Digests) -> dict[str, Any]:
-    """As JSON can hold it."""
+    """The digests in JSON types."""
     return {str(fold): to_dict(of_fold) for fold, of_fold in digests.items()}
 
 
 def digests_from(table: Mapping[str, Any]) -> dict[int, DataDigest]:
-    """As `digests_to_dict` gives it."""
+    """The inverse of `digests_to_dict`."""
     return {int(fold): from_dict(DataDigest, of_fold) for fold, of_fold in table.items()}
 
 
@@ -49,10 +49,10 @@ def fingerprinted_name(
     """The name of a cell's result.
 
     Args:
-        experiment: What is run.
+        experiment: The experiment.
         cell: One of its cells.
-        digests: Of the data.
-        settings: Of the learner and its training; None = those that the experiment configures.
+        digests: Digests of the data.
+        settings: Settings of the learner and its training; None = as the experiment configures them.
     """
     return name_of(cell, decisive(experiment, cell, digests[cell.fold], settings))
 
@@ -60,7 +60,7 @@ def fingerprinted_name(
 def decisive(
     experiment: Experiment, cell: Cell, data: DataDigest, settings: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Everything that decides the numbers of a cell, but for the code; see `fingerprinted_name`."""
+    """Everything that affects the result of a cell, except the code; see `fingerprinted_name`."""
     method = experiment.method_named(cell.method)
     values: dict[str, Any] = {
         "data": data.content,

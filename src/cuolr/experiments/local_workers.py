@@ -26,8 +26,8 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THRE
 class Processes:
     """A pool of processes. Data and logs are in scratch files, which the processes map into memory.
 
-    A process that dies, such as for lack of memory, takes the pool down with it. The cells that were running are then
-    run again, one at a time, so that only the one that caused it fails.
+    A process that dies, for example for lack of memory, breaks the pool. The cells that were running are then run
+    again, one at a time, so that only the one that caused it fails.
     """
 
     def __init__(self, experiment: Experiment, jobs: int) -> None:
@@ -40,7 +40,7 @@ class Processes:
         self._pool = _new_pool(jobs)
 
     def __enter__(self) -> Self:
-        # For as long as processes may be started, which the pool does when there is work.
+        # For as long as the pool may start processes, which it does when there is work.
         self._environment.__enter__()
         return self
 
@@ -53,11 +53,11 @@ class Processes:
 
     @property
     def free(self) -> int:
-        """The number of cells that can be submitted now: one more than processes, so that none waits for work."""
+        """The number of cells that can be submitted now, up to one more than processes, so that none is idle."""
         return self._jobs + 1 - len(self._under_way) - len(self._suspects)
 
     def share(self, value: Any) -> Path:
-        """Write a value where all processes can read it."""
+        """Write a value to a file that all processes can read."""
         self._count += 1
         path = self._scratch.path / f"{self._count}.joblib"
         joblib.dump(value, path)
@@ -71,7 +71,7 @@ class Processes:
         """Run a cell."""
         try:
             future = self._pool.submit(_run, self._experiment, cell, splits, clicks)
-        except BrokenProcessPool:  # noticed before the result of the cell that broke it was asked for
+        except BrokenProcessPool:  # noticed before the result of the cell that broke it was read
             self._suspects.append((cell, splits, clicks))
             return
         self._under_way[future] = (cell, splits, clicks)
@@ -98,7 +98,7 @@ class Processes:
                 try:
                     yield cell, pool.submit(_run, self._experiment, cell, splits, clicks).result()
                 except BrokenProcessPool:
-                    yield cell, Failure("its process was killed; was there enough memory?")
+                    yield cell, Failure("its process was killed, probably for lack of memory; try fewer --jobs")
                 except Exception as error:
                     yield cell, Failure(describe(error))
         self._suspects = []
@@ -106,7 +106,7 @@ class Processes:
 
 
 def _new_pool(jobs: int) -> ProcessPoolExecutor:
-    # Forked processes inherit locks of threads that they do not have; spawned ones start clean.
+    # Forked processes inherit the locks of threads that they do not have; spawned ones do not.
     return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin)
 
 
@@ -129,7 +129,7 @@ def _begin() -> None:
     import torch
 
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent handles it
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -137,7 +137,7 @@ def _begin() -> None:
         parent.join()
         os._exit(1)
 
-    # A parent that is killed cannot stop its processes; they would continue with their cells.
+    # A parent that is killed cannot stop its processes, which would continue with their cells.
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
@@ -147,5 +147,5 @@ def _run(experiment: Experiment, cell: Cell, splits: Path, clicks: Path | None) 
 
 @lru_cache(maxsize=4)
 def _load(path: Path) -> Any:
-    """A shared value; its arrays are mapped, not read."""
+    """A shared value, with memory-mapped arrays."""
     return joblib.load(path, mmap_mode="r")

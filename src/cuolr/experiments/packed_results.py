@@ -1,9 +1,9 @@
-"""All results of an experiment in one Parquet file, which needs no other file.
+"""All results of an experiment in one self-contained Parquet file.
 
 There is a row for each cell: its fields, the name of its result, and
     measures     a column for each measure, such as `ndcg@10`: the mean over the queries that count
     per_query    for each query, the values of all measures in the order of their columns, in millionths; null = the
-                 query does not count. Values of one query side by side compress to two thirds of the size.
+                 query does not count. Storing the values of a query side by side reduces the size by a third.
     validations  the step and the score of each validation
     log, settings, notes   as JSON
     error        why the cell failed
@@ -44,7 +44,7 @@ _COMPRESSION_LEVEL = 19
 
 
 def write_packed(results: Results, file: Path) -> None:
-    """Write results, whole or not at all; an earlier file is replaced."""
+    """Write results, all or nothing; an earlier file is replaced."""
     description, measures = results.description, results.experiment.measures
     finished: dict[Cell, dict[str, Any]] = {cell: _row(result, measures) for cell, result in results.cells.items()}
     failed = {cell: {"error": error} for cell, error in results.failed.items()}
@@ -119,12 +119,12 @@ def _read_metadata(file: Path) -> dict[str, Any]:
     try:
         text = pl.read_parquet_metadata(file).get(_METADATA, "{}")
     except FileNotFoundError:
-        raise InputError(f"{file}: file not found; expected the results of an experiment") from None
+        raise InputError(f"{file}: file not found; give the results of an experiment") from None
     except (pl.exceptions.PolarsError, OSError) as error:
         problem = str(error).partition("\n")[0]
-        raise InputError(f"{file}: expected a Parquet file of results, found another file ({problem})") from None
+        raise InputError(f"{file}: not a Parquet file of results ({problem})") from None
     with damage_in(file):
         content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{file}: expected results in the format '{FORMAT}'; give another file")
+        raise InputError(f"{file}: not a file of results of this version; expected format '{FORMAT}'")
     return content

@@ -14,24 +14,23 @@ from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished, describe
 from cuolr.files import versions
 
-# How often a cell is restarted whose process or node was lost.
+# How often a cell is restarted if its process or node is lost.
 RETRIES = 3
-# Ray itself keeps trying for minutes.
+# Ray itself would retry for minutes.
 SECONDS_TO_ANSWER = 5
 
 
 class RayWorkers:
     """Cells as tasks of a Ray cluster.
 
-    Data and logs are in the object store of the node that this process runs on, so they live as long as it does. A
-    node that is lost takes copies of them with it, and the cells that ran on it, which Ray restarts on another node.
-    The same holds for a result that was lost before it arrived.
+    Data and logs are in the object store of this process's node, so they live as long as it does. If another node is
+    lost, Ray restarts its cells elsewhere. The same holds for a result that is lost before it arrives.
     """
 
     def __init__(self, experiment: Experiment, address: str) -> None:
         self._ray = _connect(address)
         self._experiment, self._versions = self._ray.put(experiment), versions()
-        # As in `Processes`, so that sums are taken in the same order and the numbers are the same.
+        # As in `Processes`, so that sums are taken in the same order and results are the same.
         environment = {"env_vars": ONE_THREAD}
         self._run = self._ray.remote(num_cpus=1, max_retries=RETRIES, runtime_env=environment)(_run)
         self._under_way: dict[Any, Cell] = {}
@@ -44,15 +43,15 @@ class RayWorkers:
 
     @property
     def free(self) -> int:
-        """The number of cells that can be submitted now: one more than cores, so that none waits for work."""
+        """The number of cells that can be submitted now, up to one more than cores, so that none is idle."""
         return int(self._ray.cluster_resources().get("CPU", 0)) + 1 - len(self._under_way)
 
     def share(self, value: Any) -> Any:
-        """Put a value where all nodes can read it."""
+        """Make a value available to all nodes."""
         return self._ray.put(value)
 
     def forget(self, handle: Any) -> None:
-        """Nothing to do: Ray frees a value that nobody has a handle of."""
+        """Nothing to do: Ray frees a value without handles."""
 
     def submit(self, cell: Cell, splits: Any, clicks: Any | None) -> None:
         """Run a cell."""
@@ -70,7 +69,7 @@ class RayWorkers:
 
 
 def _connect(address: str) -> Any:
-    """Ray, connected to a cluster; or what to do."""
+    """The module `ray`, connected to a cluster."""
     try:
         import ray
     except ModuleNotFoundError:
@@ -82,8 +81,8 @@ def _connect(address: str) -> Any:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"ray: expected the address of a Ray cluster, as `ray start --head` prints it, or auto; found "
-            f"'{address}' ({_first_line(error)})"
+            f"ray: no Ray cluster at '{address}' ({_first_line(error)}); give the address that `ray start --head` "
+            "prints, or auto"
         ) from None
     return ray
 
@@ -91,7 +90,7 @@ def _connect(address: str) -> Any:
 def _run(
     experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks | None, expected: Mapping[str, str]
 ) -> CellResult | Failure:
-    """Run a cell on a node. Its errors are results, and not tried again."""
+    """Run a cell on a node. An error is a result, and is not retried."""
     try:
         there = versions()
         for name in sorted({*expected, *there}):

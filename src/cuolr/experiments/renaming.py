@@ -1,4 +1,4 @@
-"""Rename methods, learners and settings in saved results, so that a rename in the code runs nothing again."""
+"""Renaming of methods, learners and settings in saved results, so that a rename in the code needs no new runs."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,19 +17,19 @@ EVERY_LEARNER = "*"
 
 @dataclass(frozen=True)
 class Renames:
-    """New names. What it does not list keeps its name, so that a table can be applied again.
+    """New names. Names that are not listed are kept, so that renames can be applied again.
 
-    Settings are those of a learner, by its new name, or of every learner, by `*`. They are written `learner.hidden` or
-    `training.steps`; those of a nested table `learner.rankers.hidden`.
+    Settings are listed by the new name of their learner, or by `*` for every learner. They are written as
+    `learner.hidden` or `training.steps`, and nested ones as `learner.rankers.hidden`.
 
     Attributes:
-        method: Of methods.
-        learner: Of learners.
-        setting: Of settings.
-        value: Of values, for each setting by its new name. Items of a list are values, too.
-        added: Settings that did not exist yet, with the value that stands for what the code did then.
-        removed: Settings that do not exist any more.
-        text: Of words in titles and descriptions.
+        method: New names of methods.
+        learner: New names of learners.
+        setting: New names of settings.
+        value: New values, for each setting by its new name; items of a list are values, too.
+        added: Settings that did not exist, with the value that corresponds to the former behaviour.
+        removed: Settings that no longer exist.
+        text: Replacements in titles and descriptions.
     """
 
     method: dict[str, str] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Renames:
         return _nested({**added, **settings, "learner.name": learner})
 
     def words(self, text: str) -> str:
-        """A title or a description."""
+        """A title or a description with its replacements."""
         for old, new in self.text.items():
             text = text.replace(old, new)
         return text
@@ -76,10 +76,10 @@ def read_renames(path: Path) -> Renames:
 
 
 def renamed(results: Results, renames: Renames) -> Results:
-    """The results with new names. Their fingerprints are those of the code that runs this.
+    """The results with new names, and with the fingerprints of the current code.
 
-    A cell's name is computed from the settings that it was run with, so a cell is found as finished only if the code
-    would run it with the same settings. Where the description has no digests of the data, names are kept.
+    The name of a cell is computed from the settings that it was run with, so the current code finds it as finished
+    only if it would use the same settings. Without digests of the data, names are kept.
     """
     experiment = _experiment(results.experiment, renames)
     cells = {cell: _cell(cell, renames) for cell in results.planned}

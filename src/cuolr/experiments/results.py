@@ -1,4 +1,4 @@
-"""The results of an experiment: what each cell measured, and what the experiment was."""
+"""The results of an experiment: the measures of each cell, and the description of the experiment."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,9 +17,9 @@ from cuolr.files import content_hash
 from cuolr.types import Doubles
 
 FORMAT = "cuolr-results-2"
-# Digits after the point of a value per query.
+# Decimal places of values per query.
 DIGITS = 6
-# Of a cell's name, which is the name of a file and may have 255 characters with its suffixes.
+# Characters of the readable part of a cell's name; a file name may have 255 in all.
 MAX_READABLE = 200
 
 
@@ -33,10 +33,10 @@ class CellResult:
         seconds: Training time.
         validations: The score at each validated step; empty for a reference ranker.
         best_step: The step whose policy was measured; 0 for a reference ranker.
-        steps: Steps taken.
-        log: The log: `sessions`, `rows`, `click_rate` by position; empty for a reference ranker.
+        steps: Number of steps taken.
+        log: Statistics of the log: `sessions`, `rows`, `click_rate` by position; empty for a reference ranker.
         settings: Settings of the learner and of the training.
-        notes: Anything else worth knowing, by name.
+        notes: Other facts, by name.
     """
 
     measures: Mapping[str, float]
@@ -72,7 +72,7 @@ class Description:
     names: Mapping[Cell, str]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it but the names, as JSON can hold it."""
+        """Everything except the names, in JSON types."""
         experiment = to_dict(self_contained(self.experiment))
         return {"format": FORMAT, "experiment": experiment, "data": dict(self.data), "versions": dict(self.versions)}
 
@@ -110,17 +110,17 @@ class Results:
 
     @property
     def planned(self) -> tuple[Cell, ...]:
-        """All cells, whatever became of them."""
+        """All cells: finished, failed and missing."""
         return (*self.cells, *self.failed, *self.missing)
 
 
 def description_from(content: Mapping[str, Any], names: Mapping[Cell, str], file: Path) -> Description:
-    """A description as `Description.as_dict` gives it, checked.
+    """Parse and check what `Description.as_dict` returns.
 
     Args:
-        content: As it was saved.
+        content: The saved description.
         names: See `Description`.
-        file: Where it was saved, for messages.
+        file: Its file, for messages.
     """
     with damage_in(file):
         data, versions, table = content["data"], content["versions"], content["experiment"]
@@ -130,14 +130,14 @@ def description_from(content: Mapping[str, Any], names: Mapping[Cell, str], file
 
 
 def name_of(cell: Cell, decisive: Mapping[str, Any]) -> str:
-    """The name of a cell's result: the cell in words, and a fingerprint of everything that decides its numbers."""
+    """The name of a cell's result: the cell in words, and a fingerprint of everything that affects its result."""
     fingerprint = content_hash(decisive)[:12]
     readable = re.sub(r"[^a-z0-9.+-]+", "-", str(cell).lower()).strip("-")
     return f"{readable[:MAX_READABLE]}-{fingerprint}"
 
 
 def result_to_json(result: CellResult) -> dict[str, Any]:
-    """A result as JSON can hold it; it has no NaN."""
+    """A result in JSON types, with null for NaN."""
     per_query = {
         measure: [None if np.isnan(value) else round(float(value), DIGITS) for value in values]
         for measure, values in result.per_query.items()
@@ -146,7 +146,7 @@ def result_to_json(result: CellResult) -> dict[str, Any]:
 
 
 def result_from_json(content: Mapping[str, Any], file: Path) -> CellResult:
-    """A result as `result_to_json` gives it, checked; `file` is for messages."""
+    """Parse and check what `result_to_json` returns; `file` is for messages."""
     with damage_in(file):
         return CellResult(
             measures={measure: float(value) for measure, value in content["measures"].items()},
@@ -163,11 +163,11 @@ def result_from_json(content: Mapping[str, Any], file: Path) -> CellResult:
 
 @contextmanager
 def damage_in(file: Path) -> Iterator[None]:
-    """Report a file as damaged if its content is not as it was written."""
+    """Report a file as damaged if its content is invalid."""
     try:
         yield
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"{type(error).__name__}: {error}"
-        raise InputError(f"{file}: damaged ({problem}); run the experiment again, with the same command") from None
+        raise InputError(f"{file}: damaged ({problem}); run the same experiment command again") from None

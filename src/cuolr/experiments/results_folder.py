@@ -3,10 +3,10 @@
 experiment.json      the experiment as it was run last, its data, and the name of each of its cells
 cells/<name>.json    a finished cell
 failed/<name>.json   a cell that failed, with the error
-results.parquet      earlier results, packed into one file; a file of the same name in `cells` is newer
+results.parquet      earlier results, packed into one file; a file of the same name in `cells` takes precedence
 
-A name ends in a fingerprint of everything that decides the numbers, so that results of another configuration are not
-mistaken for these. Those stay in the folder as stale results, and are not shown.
+A name ends in a fingerprint of everything that affects the result, so that results of another configuration are
+recognised. They stay in the folder as stale results, and are not shown.
 """
 
 import json
@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, unreadable
 from cuolr.experiments.packed_results import SUFFIX, read_packed
 from cuolr.experiments.results import (
     FORMAT,
@@ -56,17 +56,17 @@ class ResultsFolder:
         return {} if packed is None else {packed.description.names[c]: error for c, error in packed.failed.items()}
 
     def check(self) -> None:
-        """Refuse a folder that holds other files."""
+        """Raise if the folder has files but no results."""
         if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"{self.path}: expected a folder for the results, found a file; give another path")
+            raise InputError(f"{self.path}: expected a folder for the results, found a file; choose another path")
         if not self.path.exists() or any((self.path / own).is_file() for own in (DESCRIPTION, PACKED)):
             return
         # A run that was killed at once may have left an unfinished description.
         if {file.name for file in self.path.iterdir()} - {file.name for file in self.path.glob(UNFINISHED)}:
-            raise InputError(f"{self.path}: has no {DESCRIPTION}, so it is not a folder of results; give another path")
+            raise InputError(f"{self.path}: not a folder of results: it has no {DESCRIPTION}; choose another path")
 
     def start(self, description: Description) -> None:
-        """Write the description of a run that starts."""
+        """Create the folder and write the description of a run."""
         self.check()
         self.path.mkdir(parents=True, exist_ok=True)
         cells = [{**asdict(cell), "name": name} for cell, name in description.names.items()]
@@ -75,7 +75,7 @@ class ResultsFolder:
             (self.path / folder).mkdir(exist_ok=True)
 
     def result(self, name: str) -> CellResult | None:
-        """The result of that name, if there is one. A damaged one counts as none, so that the cell is run again."""
+        """The result of that name, or None. A damaged one counts as missing, so that the cell is run again."""
         try:
             return self._result(name)
         except InputError:
@@ -94,7 +94,7 @@ class ResultsFolder:
         return self.result(name) is not None
 
     def finish(self, name: str, result: CellResult) -> None:
-        """Write a result, whole or not at all."""
+        """Write a result, all or nothing."""
         _write(self.path / "cells" / f"{name}.json", result_to_json(result))
         (self.path / "failed" / f"{name}.json").unlink(missing_ok=True)
 
@@ -110,8 +110,11 @@ class ResultsFolder:
     def read(self) -> Results:
         """All results of the experiment as it was run last."""
         file = self.path / DESCRIPTION
-        if not file.is_file() and self._packed is not None:
-            return self._packed
+        if not file.is_file():
+            if self._packed is not None:
+                return self._packed
+            found = f"not a folder of results: it has no {DESCRIPTION}" if self.path.is_dir() else "folder not found"
+            raise InputError(f"{self.path}: {found}; give the results of an experiment")
         described = _read(file)
         with damage_in(file):
             entries = described["cells"]
@@ -145,9 +148,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); expected the results of an experiment") from None
+        raise unreadable(path, error) from None
     with damage_in(path):
         content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{path}: expected a file in the format '{FORMAT}'; give another folder")
+        raise InputError(f"{path}: not a file of results of this version; expected format '{FORMAT}'")
     return content

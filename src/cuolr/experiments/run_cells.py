@@ -1,4 +1,4 @@
-"""A run of cells from start to end, the same for experiments, tuning and the demo."""
+"""A complete run of cells, shared by experiments, tuning and the demo."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.spec_file import check
 from cuolr.experiments.workers import Failure, Finished, Workers
 
-# Called with each cell that has a result, and whether this run made it.
+# Called with each cell that has a result, and whether this run produced it.
 ShowCell: TypeAlias = Callable[[Finished, bool], None]
 
 
@@ -28,11 +28,11 @@ class RunRequest:
 
     Attributes:
         experiment: What to run.
-        data: Gives the data set; called after the cheaper checks.
+        data: Returns the data set; called after the cheaper checks.
         out: Folder of the results.
         only: Condition on the cells; see `select`.
         jobs: Cells that run at once, each on one core.
-        ray: Address of a Ray cluster to run on instead; None = this machine.
+        ray: Address of a Ray cluster to run on; None = this machine.
         command: The command that was typed, for the report.
     """
 
@@ -51,7 +51,7 @@ class Display:
 
     Attributes:
         say: Shows a message.
-        cells: Shows the results of a number of cells as they come.
+        cells: Shows the results of a number of cells as they arrive.
     """
 
     say: Callable[[str], None]
@@ -60,12 +60,12 @@ class Display:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What became of a run.
+    """The outcome of a run.
 
     Attributes:
         out: Folder of the results.
-        cells: Number of cells that were asked for.
-        earlier: Number of those that had a result before.
+        cells: Number of requested cells.
+        earlier: Number of those that already had a result.
         failed: The error of each cell that failed.
         seconds: Wall-clock time.
     """
@@ -82,7 +82,7 @@ class RunSummary:
         return self.cells - self.earlier - len(self.failed)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The summary in JSON types."""
         return {
             "results": str(self.out),
             "cells": self.cells,
@@ -93,7 +93,7 @@ class RunSummary:
         }
 
     def raise_failures(self) -> None:
-        """End with an error if cells failed."""
+        """Raise if cells failed."""
         if self.failed:
             raise InputError(
                 f"{count_cells(len(self.failed))} failed; the errors are above, and in {self.out / 'failed'}"
@@ -134,10 +134,10 @@ def _announce(
 ) -> None:
     wanted, earlier = counts
     where = f"{request.jobs} at a time" if request.ray is None else f"on the Ray cluster at {request.ray}"
-    cells = f"{count_cells(wanted)}, {earlier} of them finished"
+    cells = f"{count_cells(wanted)}, {earlier} already finished"
     display.say(f"{request.experiment.title}, on {planned.data.name}: {cells}, {where}")
     if stale := folder.stale(planned.names):
-        display.say(f"note: {request.out} has {stale} stale results, of another configuration; they are not shown")
+        display.say(f"note: {request.out} has {stale} stale results of another configuration, which are not shown")
 
 
 def _workers(request: RunRequest) -> AbstractContextManager[Workers]:

@@ -1,4 +1,4 @@
-"""All cells of an experiment: those without a result are run, and each result is written as soon as it is there."""
+"""Runs the cells of an experiment that have no result, and writes each result as soon as it is available."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from cuolr.policies.policy import RankingPolicy
 
 # Called with each cell that finished or failed.
 Progress: TypeAlias = Callable[[Finished], None]
-# What decides a log: fold, seed, logging policy, click model and sessions per query.
+# What determines a log: fold, seed, logging policy, click model and sessions per query.
 Source: TypeAlias = tuple[int, int, str, str, int]
 
 
@@ -31,7 +31,7 @@ class Plan:
         experiment: What to run.
         data: The data set.
         names: The name of each cell's result.
-        digests: Of the data.
+        digests: Digests of the data.
         command: The command that was typed.
     """
 
@@ -62,8 +62,8 @@ def run(plan: Plan, wanted: Sequence[Cell], folder: ResultsFolder, workers: Work
     Args:
         plan: The whole experiment.
         wanted: The cells to run.
-        folder: Where results are written.
-        workers: What runs the cells.
+        folder: Folder of the results.
+        workers: The workers that run the cells.
         progress: Called with each cell that finished or failed.
     """
     folder.start(Description(plan.experiment, describe_data(plan), versions(), plan.names))
@@ -105,7 +105,7 @@ def _take(cells: Iterator[Cell], count: int) -> Iterable[Cell]:
 
 
 class _Sources:
-    """The data and logs of the cells. Each is made when its first cell needs it, and freed after its last cell."""
+    """The data and logs of the cells. Each is created when its first cell needs it, and freed after its last cell."""
 
     def __init__(self, experiment: Experiment, data: ExperimentData, workers: Workers, cells: Sequence[Cell]) -> None:
         self._experiment, self._data, self._workers = experiment, data, workers

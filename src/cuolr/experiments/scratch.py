@@ -1,4 +1,4 @@
-"""A temporary folder that is removed with its process, also after the process was killed."""
+"""A temporary folder that is removed with its process, even if the process is killed."""
 
 import os
 import shutil
@@ -11,18 +11,18 @@ from typing import Self
 fcntl: ModuleType | None
 try:
     import fcntl
-except ModuleNotFoundError:  # it exists on POSIX only
+except ModuleNotFoundError:  # not a POSIX system
     fcntl = None
 
 PREFIX = "cuolr-"
-# Locked while the process lives that the folder belongs to.
+# Locked while the folder's process is alive.
 LOCK = ".in-use"
-# Without locks, a folder may be in use for so long.
+# Without locks, a folder counts as in use for this long.
 SECONDS_WITHOUT_LOCKS = 24 * 3600
 
 
 class Scratch:
-    """An empty folder among the temporary files, until it is closed. Removes those that killed processes left."""
+    """An empty temporary folder that exists until it is closed. Also removes folders left by killed processes."""
 
     def __init__(self) -> None:
         _remove_abandoned()
@@ -30,7 +30,7 @@ class Scratch:
         if fcntl is None:
             self._lock = (self.path / LOCK).open("wb")
             return
-        # The file gets its name after it is locked, so that nobody takes the folder for an abandoned one.
+        # The file is renamed after it is locked, so that the folder is never mistaken for an abandoned one.
         unlocked = self.path / f"{LOCK}.new"
         self._lock = unlocked.open("wb")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -43,7 +43,7 @@ class Scratch:
         self.close()
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the folder."""
         if fcntl is None:
             self._lock.close()  # Windows does not delete an open file
         shutil.rmtree(self.path, ignore_errors=True)
@@ -61,5 +61,5 @@ def _remove_abandoned() -> None:
             with lock.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(lock.parent, ignore_errors=True)
-        except OSError:  # in use, of another user, or just removed
+        except OSError:  # in use, owned by another user, or just removed
             continue

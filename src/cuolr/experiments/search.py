@@ -1,4 +1,4 @@
-"""What tuning tries, and how it scores it."""
+"""The settings of a tuning: what to try, and how to score it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ class Search:
     Attributes:
         trials: Number of trials of each learner. The first is the default preset.
         search: Draw combinations of values at random, or try all of them.
-        space: TOML file with the values to try. By default those that each learner's class lists.
+        space: TOML file with the values to try. By default the search space of each learner.
         seed: Seed of the random search.
     """
 

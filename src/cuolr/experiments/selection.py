@@ -14,7 +14,7 @@ AXES = (*(field.name for field in dataclasses.fields(Cell)), "learner", "encoder
 def select(cells: Sequence[Cell], experiment: Experiment, only: str) -> list[Cell]:
     """The cells that meet a condition. A name given twice accepts either value.
 
-    Reference rankers are kept, unless the condition is on the method or the learner: reports compare with them.
+    Reference rankers are kept, because reports compare with them, unless the condition is on the method or learner.
     """
     described = [(cell, _axes(cell, experiment)) for cell in cells]
     known = {axis: {axes[axis] for _, axes in described} - {""} for axis in AXES}
@@ -28,7 +28,7 @@ def select(cells: Sequence[Cell], experiment: Experiment, only: str) -> list[Cel
         if all(axes[axis] in values or (not axes[axis] and axis != "encoder") for axis, values in wanted.items())
     ]
     if not selected:
-        raise InputError(f"only: no cell of the experiment meets all of '{only}'; give fewer conditions")
+        raise InputError(f"only: no cell of the experiment meets '{only}'; give fewer conditions")
     return selected
 
 
@@ -56,7 +56,7 @@ def _conditions(only: str, known: Mapping[str, set[str]]) -> dict[str, set[str]]
 
 
 def _spelled(axis: str, value: str, known: set[str]) -> str:
-    """A value as the experiment spells it, whatever its case."""
+    """A value in the spelling of the experiment, ignoring case."""
     alike = [name for name in known if name.casefold() == value.casefold()]
     if value in known or len(alike) == 1:
         return value if value in known else alike[0]
@@ -64,7 +64,7 @@ def _spelled(axis: str, value: str, known: set[str]) -> str:
 
 
 def _axes(cell: Cell, experiment: Experiment) -> dict[str, str]:
-    """The cell's value on each of `AXES`; "" = it has none."""
+    """The cell's value of each of `AXES`; "" = none."""
     config = experiment.config_of(cell)
     values = {field.name: str(getattr(cell, field.name) or "") for field in dataclasses.fields(cell)}
     return {

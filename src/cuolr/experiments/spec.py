@@ -1,4 +1,4 @@
-"""What an experiment is: the cells of a table or a figure, as its TOML file describes them."""
+"""The description of an experiment: the cells of a table or a figure, as in its TOML file."""
 
 import dataclasses
 import itertools
@@ -15,7 +15,7 @@ from cuolr.training.presets.configure import RunConfig, configure
 
 T = TypeVar("T")
 
-# Rankers to compare with that learn from labels, or not at all. They are left of the wall, so not among the learners.
+# Rankers for comparison that learn from labels or not at all. They are left of the wall, so they are not learners.
 ReferenceRanker = Literal["logging", "oracle", "oracle-best", "skyline"]
 REFERENCE_RANKERS: tuple[ReferenceRanker, ...] = get_args(ReferenceRanker)
 # Those that do not depend on a log. `logging` and `skyline` depend on the lists that were shown, not on the clicks.
@@ -68,8 +68,8 @@ class Logging:
     """A logging policy.
 
     Attributes:
-        name: What ranks.
-        fraction: Share of the training queries that ranksvm learns from.
+        name: The ranker.
+        fraction: Share of the training queries that ranksvm is trained on.
     """
 
     name: Literal["ranksvm", "random"] = "ranksvm"
@@ -84,8 +84,8 @@ class Grid:
         method: The rows of a table.
         click_model: Names of click models.
         logging: Names of logging policies.
-        sessions_per_query: On average.
-        title: What the grid shows, in an experiment with several grids.
+        sessions_per_query: Mean numbers of sessions per query.
+        title: Title of the grid, in an experiment with several grids.
     """
 
     method: tuple[str, ...]
@@ -97,7 +97,7 @@ class Grid:
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One run: a method, and what it learns from. Fields that do not matter to the method are empty.
+    """One run: a method, and what it learns from. Fields that do not apply to the method are empty.
 
     Attributes:
         method: Its name in the experiment.
@@ -105,7 +105,7 @@ class Cell:
         seed: Seed of the logging policy, the log and the training.
         logging: Name of the logging policy; "" for methods that do not depend on it.
         click_model: Name of the click model, or "".
-        sessions_per_query: On average, or 0.
+        sessions_per_query: Mean number of sessions per query, or 0.
     """
 
     method: str
@@ -116,7 +116,7 @@ class Cell:
     sessions_per_query: int = 0
 
     def __str__(self) -> str:
-        """The cell in words."""
+        """The cell in words; part of the name of its result, so it must not change."""
         parts = [f"fold {self.fold}" if self.fold else f"seed {self.seed}", self.logging, self.click_model]
         sessions = f"{self.sessions_per_query} sessions a query" if self.sessions_per_query else ""
         return ", ".join(part for part in (*parts, sessions, self.method) if part)
@@ -129,8 +129,8 @@ class Layout:
     Attributes:
         columns: The columns of the table; its rows are the methods.
         curve: The horizontal axis of a plot of a sweep or of a grid.
-        paper: The tables of the paper whose numbers are printed beside ours; the first that has a number counts.
-        paper_names: The paper's names of methods and columns, where they differ from ours.
+        paper: The tables of the paper whose numbers are printed beside ours; the first that has a number is used.
+        paper_names: The paper's names of methods and columns, if they differ from ours.
         baselines: The other methods are tested against the best of these; None = all whose learner is a baseline.
     """
 
@@ -146,19 +146,19 @@ class Experiment:
     """The content of an experiment's file.
 
     Attributes:
-        title: In a few words.
+        title: A short title.
         grid: The cells.
         about: What the experiment shows.
         measures: Measured on test queries.
-        validation: The measure on labelled validation queries that chooses the best step; `log` = held-out clicks do.
+        validation: The measure on labelled validation queries that chooses the best step; `log` = held-out clicks.
         split: The queries to measure on.
         seeds: Number of runs, on data without folds.
-        first_seed: Seed of the first run, or of every fold. Tuning takes other seeds, so that no log is seen twice.
+        first_seed: Seed of the first run, or of every fold.
         k: Length of the lists.
         randomised_lists: Number of lists that propensities are estimated from.
         training: Settings of `TrainingConfig`, the same for every learner.
-        method: Methods by name. The name of a learner is a method, too.
-        click_model: Click models by name, as `click_model_from` takes them. A registered name is one, too.
+        method: Methods by name; the name of a learner is also a method.
+        click_model: Click models by name, as `click_model_from` takes them; registered names need no entry.
         logging: Logging policies by name. `ranksvm` (on 1 % of the queries) and `random` are predefined.
         report: How the report shows it.
     """
@@ -180,15 +180,15 @@ class Experiment:
     report: Layout = Layout()
 
     def with_changes(self, steps: int | None = None, seeds: int | None = None) -> Self:
-        """The experiment with another number of training steps or seeds; None = as it is."""
+        """The experiment with another number of training steps or seeds; None = unchanged."""
         training = self.training if steps is None else {**self.training, "steps": steps}
         return dataclasses.replace(self, training=training, seeds=self.seeds if seeds is None else seeds)
 
     def cells(self, folds: Sequence[int]) -> list[Cell]:
-        """All cells, each once, ordered so that cells of one log are together.
+        """All distinct cells, ordered so that cells of one log are together.
 
         Args:
-            folds: Folds of the data; none = `seeds` runs on the same data.
+            folds: Folds of the data; empty = `seeds` runs on the same data.
         """
         first = self.first_seed
         runs = [(fold, first) for fold in folds] or [(0, seed) for seed in range(first, first + self.seeds)]
@@ -200,7 +200,7 @@ class Experiment:
         return list(cells)
 
     def _cell(self, cell: Cell) -> Cell:
-        """The cell without the fields that do not matter to its method."""
+        """The cell without the fields that do not apply to its method."""
         method = self.method_named(cell.method)
         if method.learner in WITHOUT_LOG:
             return Cell(cell.method, cell.fold, cell.seed)
@@ -210,12 +210,12 @@ class Experiment:
 
     @property
     def methods(self) -> list[str]:
-        """The methods of all grids, each once."""
+        """The distinct methods of all grids."""
         return list(dict.fromkeys(name for grid in self.grid for name in grid.method))
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """The methods whose best one the others are tested against."""
+        """The baselines; other methods are tested against the best of them."""
         if self.report.baselines is not None:
             return self.report.baselines
         learners = {name: self.method_named(name) for name in self.methods}
@@ -246,7 +246,7 @@ class Experiment:
         return _named("logging policy", name, {"ranksvm": Logging(), "random": Logging("random"), **self.logging})
 
     def takes_propensities(self, cell: Cell) -> bool:
-        """Whether the cell's learner is given examination probabilities."""
+        """Whether the cell's learner takes examination probabilities."""
         method = self.method_named(cell.method)
         return not method.is_reference and LEARNERS.get(method.learner).takes_propensities
 
@@ -262,9 +262,9 @@ class Experiment:
 
 
 def self_contained(experiment: Experiment) -> Experiment:
-    """The experiment as saved results describe it, to be read without the code of its learners and click models.
+    """The experiment as described in saved results, readable without the code of its learners and click models.
 
-    Learners and click models that the grids name directly get a table of their own, and the baselines are listed.
+    Learners and click models that the grids name directly get their own table, and the baselines are listed.
     """
     click_models = dict.fromkeys(name for grid in experiment.grid for name in grid.click_model)
     return dataclasses.replace(
@@ -279,7 +279,7 @@ def self_contained(experiment: Experiment) -> Experiment:
 
 
 def oracle_settings(method: Method, seed: int) -> LambdaMartSettings:
-    """Settings of ORACLE: the paper's, changed by those of the method."""
+    """Settings of ORACLE: the paper's, updated with those of the method."""
     return from_dict(LambdaMartSettings, {**method.settings, "seed": seed, "threads": 1})
 
 

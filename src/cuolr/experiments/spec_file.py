@@ -18,7 +18,7 @@ from cuolr.training.training_config import TrainingConfig
 
 BUILT_IN: Mapping[str, Path] = {path.stem: path for path in (Path(__file__).parent / "built_in").glob("*.toml")}
 
-# Settings that each cell sets, and what sets them instead.
+# Settings that each cell determines, and what to set instead.
 SET_BY_CELL = {
     "training.seed": "first_seed",
     "learner.threads": "the number of jobs",
@@ -73,7 +73,7 @@ def _check_known(kind: str, names: Iterable[str], known: Mapping[str, object]) -
 
 
 def check(experiment: Experiment) -> None:
-    """Refuse an experiment that cannot be run; reports all problems together."""
+    """Raise if an experiment cannot be run; reports all problems together."""
     grids, measures = experiment.grid, (*experiment.measures, experiment.validation)
     used = {name for grid in grids for name in grid.click_model} - experiment.click_model.keys()
     checks: list[Callable[[], object]] = [
@@ -132,12 +132,12 @@ def _check_method(experiment: Experiment, name: str, method: Method) -> None:
         if method.propensities is not None:
             experiment.click_model_named(method.propensities)
             if not LEARNERS.get(method.learner).takes_propensities:
-                raise InputError(f"propensities: expected a learner that takes them, found {method.learner}")
+                raise InputError(f"propensities: {method.learner} does not use them; remove the setting")
 
 
 def _check_reference(method: Method) -> None:
     if method.propensities is not None or method.preset != Method.preset:
-        raise InputError(f"preset and propensities are settings of learners only, found {method.learner}")
+        raise InputError(f"preset and propensities do not apply to {method.learner}; remove them")
     if method.learner == "oracle":
         values = to_dict(oracle_settings(method, seed=0))
         if problems := [
@@ -151,7 +151,7 @@ def _check_reference(method: Method) -> None:
 
 
 def _refuse_settings_of_cells(settings: Iterable[str]) -> None:
-    if problems := [f"setting '{name}': is set by {SET_BY_CELL[name]}" for name in settings if name in SET_BY_CELL]:
+    if problems := [f"setting '{name}': set {SET_BY_CELL[name]} instead" for name in settings if name in SET_BY_CELL]:
         raise InputError(problems)
 
 
@@ -169,7 +169,7 @@ def _check_baselines(experiment: Experiment) -> None:
 
 
 def _without_sweeps(experiment: Experiment) -> Experiment:
-    """The experiment with a method for each value of a sweep, also in its grids."""
+    """The experiment with sweeps replaced by a method for each value, in its grids as well."""
     variants = {name: dict(_expand(name, method)) for name, method in experiment.method.items()}
     methods: dict[str, Method] = {}
     for expanded in variants.values():

@@ -1,4 +1,4 @@
-"""Tuning: an experiment whose methods are trials, each a learner with other settings, scored on validation queries."""
+"""Tuning: an experiment whose methods are trials, each a learner with different settings, scored by validation."""
 
 import itertools
 from collections import Counter
@@ -31,11 +31,11 @@ BEST = "best.toml"
 
 @dataclass(frozen=True)
 class Trial:
-    """Settings that were tried.
+    """One combination of settings of a learner.
 
     Attributes:
         learner: Registered name.
-        settings: What differs from the default preset.
+        settings: Settings that differ from the default preset.
         scores: The validation score of each cell.
     """
 
@@ -50,23 +50,23 @@ class Trial:
 
     @property
     def settings_text(self) -> str:
-        """The settings in a line."""
+        """The settings in one line."""
         return ", ".join(f"{name}={value}" for name, value in self.settings.items()) or "(preset)"
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The trial in JSON types."""
         runs = {str(cell): score for cell, score in self.scores.items()}
         return {"learner": self.learner, "score": self.score, "settings": dict(self.settings), "runs": runs}
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The outcome of a tuning.
+    """The outcome of tuning.
 
     Attributes:
         trials: Finished trials, best first within each learner.
         best: File with the best settings of each learner.
-        run: What became of the cells.
+        run: The outcome of the run.
     """
 
     trials: Sequence[Trial]
@@ -78,7 +78,7 @@ def tune(experiment: Experiment, run: Callable[[Experiment], RunSummary]) -> Tun
     """Run all trials, and write the best settings of each learner.
 
     Args:
-        experiment: As `tuning` gives it.
+        experiment: The experiment returned by `tuning`.
         run: Runs an experiment.
     """
     summary = run(experiment)
@@ -106,7 +106,7 @@ def base_experiment(learners: Sequence[str], runs: TuningRuns) -> Experiment:
 
 
 def search_spaces(path: Path | None = None) -> Spaces:
-    """The search spaces in a TOML file; without one, that of each learner that has one."""
+    """The search spaces in a TOML file; without a file, those of the learners."""
     if path is not None:
         return _read_spaces(path)
     return {name: space for name in LEARNERS.names() if (space := LEARNERS.get(name).search_space)}
@@ -123,13 +123,13 @@ def _read_spaces(path: Path) -> Spaces:
 
 
 def tuning(learners: Sequence[str], spaces: Spaces, search: Search, base: Experiment) -> Experiment:
-    """The experiment that tries settings of each learner, the same number of each.
+    """The experiment that tries settings of each learner, with the same number of trials for each.
 
     Args:
         learners: Registered names.
-        spaces: The values to try of each.
-        search: How many of them. The trials of a learner depend on its own space and the seed only.
-        base: Everything else: click models, sessions, training. The methods of its grids are replaced by the trials.
+        spaces: The search space of each learner.
+        search: How to search. The trials of a learner depend only on its own space and the seed.
+        base: Everything else: click models, sessions, training. The trials replace the methods of its grids.
     """
     check_ranges(search)
     if not learners:
@@ -149,11 +149,11 @@ def exhausted(experiment: Experiment, search: Search) -> Iterator[str]:
     """A message for each learner whose space has fewer combinations than trials."""
     for learner, number in Counter(method.learner for method in experiment.method.values()).items():
         if number < search.trials:
-            yield f"{learner}: {number} trials, as its search space has no more combinations"
+            yield f"{learner}: only {number} trials, because its search space has no more combinations"
 
 
 def _settings(learner: str, space: SearchSpace, search: Search, training: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The preset, which is {}, and combinations that differ from it."""
+    """The preset, {}, and combinations that differ from it."""
     combinations = [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
     if search.search == "random":
         combinations = [combinations[i] for i in np.random.default_rng(search.seed).permutation(len(combinations))]
@@ -163,8 +163,8 @@ def _settings(learner: str, space: SearchSpace, search: Search, training: Mappin
         others = [settings for settings in combinations if configure(learner, settings=common | settings) != preset]
     if search.search == "grid" and len(others) + 1 > search.trials:
         raise InputError(
-            f"search: the grid of {learner} has {len(others)} combinations, with the preset {len(others) + 1} trials; "
-            f"expected at most {search.trials}, the number of trials"
+            f"search: the grid of {learner} and the preset are {len(others) + 1} trials, but at most {search.trials} "
+            "are allowed; allow more trials, or search at random"
         )
     return [{}, *others[: search.trials - 1]]
 
@@ -178,7 +178,7 @@ def trials_of(results: Results) -> list[Trial]:
     trials = [
         Trial(method.learner, method.settings, scores[name])
         for name, method in results.experiment.method.items()
-        if len(scores.get(name, ())) == runs  # means over fewer runs do not compare
+        if len(scores.get(name, ())) == runs  # means over fewer runs are not comparable
     ]
     learners = list(dict.fromkeys(trial.learner for trial in trials))
     return sorted(trials, key=lambda trial: (learners.index(trial.learner), -trial.score))

@@ -1,4 +1,4 @@
-"""What runs the cells of an experiment: processes on this machine, or a cluster."""
+"""The interface of workers, which run the cells of an experiment on this machine or a cluster."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Finished: TypeAlias = tuple[Cell, CellResult | Failure]
 
 
 class Workers(Protocol):
-    """Take cells, and give their results in any order."""
+    """Runs cells and returns their results in any order."""
 
     @property
     def free(self) -> int:

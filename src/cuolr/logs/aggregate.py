@@ -1,7 +1,7 @@
-"""Sessions that were shown the same list become one row: training then costs by distinct lists, not by sessions.
+"""Aggregation: sessions that were shown the same list become one row, so training costs by list, not by session.
 
-Rewards enter the temporal-difference target linearly, and so do weighted clicks the list-wise losses: the mean over the
-sessions of a row, counted as often as there are sessions, gives the same gradient as the sessions themselves.
+Rewards enter the temporal-difference target linearly, and weighted clicks enter the list-wise losses linearly. So the
+mean over the sessions of a row, weighted by their number, gives the same gradient as the sessions.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
 from cuolr.types import Doubles
 
-# What tells one list from another, by the first part of the name of a column.
+# Columns that distinguish lists, by the first part of their name.
 KEYS = ("query", "ranking", "logging_propensity", "page_position", "context")
 
 # Weights [m, K] for the clicks [m, K] of m sessions.
@@ -26,13 +26,13 @@ Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]
 def aggregate(log: ClickLog, click_weights: Weighting | None = None) -> ClickLog:
     """One row for each query and ranking, with the number of its sessions and their mean clicks and rewards.
 
-    Sessions of one list that differ in logging propensities (the logging policy changed), in their positions on the
-    page or in their context are not merged. Timestamps are dropped.
+    Sessions of one list that differ in logging propensities (the logging policy changed), page positions or context
+    are not merged. Timestamps are dropped.
 
     Args:
-        log: Raw, or aggregated already.
-        click_weights: Each click is multiplied by its weight before the mean is taken, for weights that depend on the
-            session's other clicks. Rewards are not weighted.
+        log: Raw or aggregated.
+        click_weights: Each click is multiplied by its weight before averaging, for weights that depend on the other
+            clicks of the session. Rewards are not weighted.
 
     Returns:
         Rows sorted by query and ranking, whatever the order of the sessions.
@@ -42,9 +42,9 @@ def aggregate(log: ClickLog, click_weights: Weighting | None = None) -> ClickLog
 
 
 def aggregate_folder(folder: Path) -> ClickLog:
-    """Aggregate a saved log as `aggregate` does, part by part, for logs that are larger than memory.
+    """Aggregate a saved log as `aggregate` does, in chunks, for logs that are larger than memory.
 
-    Memory grows with the distinct lists alone: about 1 kB for each at its peak, for lists of ten.
+    Memory grows with the number of distinct lists only: about 1 kB each at the peak, for lists of ten.
     """
     return _aggregate(read_click_log(folder))
 
@@ -54,7 +54,7 @@ def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -
     rows_after_merge = 0
     for chunk in chunks:
         sums.append(_sums_by_list(chunk, weighting))
-        # Merging only once the rows have doubled keeps the whole cost linear.
+        # Merging only after the number of rows has doubled keeps the total cost linear.
         if sum(map(len, sums)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
             sums = [_merge(sums)]
             rows_after_merge = len(sums[0])
@@ -93,7 +93,7 @@ def _keys(rows: pl.DataFrame) -> list[str]:
 
 
 def _means(sums: pl.DataFrame, log: ClickLog) -> ClickLog:
-    """The aggregated log; `log` is a part of what it was made of."""
+    """The aggregated log; `log` is one of its chunks."""
     sums = sums.sort(_keys(sums))
     count = sums["count"].to_numpy()
 

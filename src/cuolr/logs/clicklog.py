@@ -1,4 +1,4 @@
-"""What was shown, and what was clicked: all that a learner may learn from."""
+"""The click log: what was shown and clicked, all that a learner may learn from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -10,13 +10,13 @@ import polars as pl
 
 from cuolr.types import Bools, Candidates, Floats, IntegerArray, Ints
 
-# Before the name of a context column, where columns of all kinds are together.
+# Prefix of context columns, where columns of all kinds are together.
 CONTEXT = "context."
 
 
 @dataclass(frozen=True)
 class ClickLog:
-    """What was shown, and what was clicked: all that a learner may learn from. It has no field for labels.
+    """What was shown and clicked: all that a learner may learn from. It has no field for labels.
 
     Columns that a source does not have are None and take no memory. Position bias goes by `page_position`. The learners
     of this version use neither `reward` nor `context`: the click is the reward.
@@ -111,7 +111,7 @@ class ClickLog:
             table: A row per shown document: query_id, session_id, position (from 1), doc_id, click (0 or 1) and, where
                 known, logging_propensity, examination, timestamp and reward.
             features: A row per document: query_id, doc_id and a column per feature.
-            k: Length of the lists; longer ones are cut. None = the longest.
+            k: Length of the lists; longer ones are truncated. None = the longest.
         """
         from cuolr.data.features import read_feature_table
         from cuolr.logs.importing.table import read_log_table
@@ -121,8 +121,8 @@ class ClickLog:
     def to_frame(self) -> pl.DataFrame:
         """A row per shown document, as `from_frame` takes it, with row numbers as session_id.
 
-        All columns of the log are in it, positions from 1. Documents without ids are called by their candidate index.
-        An aggregated log has a `count`, and mean clicks that `from_frame` does not take.
+        It has all columns of the log, with positions from 1. Documents without ids are named by their candidate index.
+        An aggregated log has a `count`, and mean clicks, which `from_frame` does not accept.
         """
         row, position = np.nonzero(self.where)
         query, index = self.query[row], self.ranking[row, position]

@@ -1,4 +1,4 @@
-"""The columns of `sessions.parquet`: their types, and what must hold for their values."""
+"""The columns of `sessions.parquet`: types and constraints."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +26,9 @@ def index_dtype(candidates: Candidates) -> np.dtype[np.int16] | np.dtype[np.int3
 def expected_types(
     file: Path, stored: pl.Schema, candidates: Candidates, k: int, aggregated: bool
 ) -> dict[str, pl.DataType]:
-    """The type that each stored column is to be read as, or an error with all that is wrong with the columns.
+    """The type to read each stored column as, or an error that lists all problems with the columns.
 
-    Lists of other integer, float and Boolean types are accepted, too.
+    Lists of other integer, float and Boolean types are also accepted.
     """
     average = pl.Float64() if aggregated else pl.UInt8()
     index = pl.Int16() if index_dtype(candidates) == np.int16 else pl.Int32()
@@ -48,7 +48,7 @@ def expected_types(
     known = (*required, *OPTIONAL, *(name for name in expected if name.startswith(CONTEXT)))
     problems = [f"{file}: column '{name}' is missing" for name in required if name not in stored]
     problems += [
-        f"{file}: unexpected column '{name}'; a log has {', '.join(known)}" for name in stored if name not in known
+        f"{file}: unexpected column '{name}'; known: {', '.join(known)}" for name in stored if name not in known
     ]
     for name, found in stored.items():
         if name in known and not _fits(found, expected[name]):
@@ -59,13 +59,13 @@ def expected_types(
 
 
 def _is_context(name: str, found: pl.DataType) -> bool:
-    """Whether a column describes the session; a label is none, whatever it is called."""
+    """Whether a column describes the session; a column that looks like a label does not."""
     kind = found.is_numeric() or found in (pl.String, pl.Boolean)
     return name.startswith(CONTEXT) and kind and not looks_like_label(name.removeprefix(CONTEXT))
 
 
 def _fits(found: pl.DataType, expected: pl.DataType) -> bool:
-    """Whether a column can be read as the expected type; its values may still not fit."""
+    """Whether a column can be read as the expected type; its values may still be invalid."""
     if not isinstance(expected, pl.Array):
         return found == expected or (expected.is_integer() and found.is_integer())
     if isinstance(found, pl.Array) and found.shape != expected.shape:
@@ -88,7 +88,7 @@ def to_numpy(file: Path, column: pl.Series) -> npt.NDArray[Any]:
 
 
 def check_rows(file: Path, log: ClickLog, first_row: int) -> None:
-    """Refuse rows that no log can have, one line for each kind of problem with the first such row."""
+    """Raise if rows are invalid: one line per kind of problem, with the first such row."""
     problems = []
     for bad, problem in _bad_values(log):
         rows = np.flatnonzero(bad.reshape(len(log), -1).any(axis=1))
@@ -99,7 +99,7 @@ def check_rows(file: Path, log: ClickLog, first_row: int) -> None:
 
 
 def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
-    """Each kind of problem: where it is, [M] or [M, positions], and its message."""
+    """Each kind of problem: a mask [M] or [M, positions] of where it occurs, and its message."""
     n_queries = log.candidates.n_queries
     unknown_query = (log.query < 0) | (log.query >= n_queries)
     yield unknown_query, f"expected a query between 0 and {n_queries - 1}"

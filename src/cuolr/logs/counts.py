@@ -1,4 +1,4 @@
-"""Counts of (list, position, last click above): what the clicks of a log say under UBM's family of click models."""
+"""Counts of (list, position, last click above), the sufficient statistics of UBM's family of click models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Sessions that are counted together.
 SESSIONS_AT_A_TIME = 1 << 18
-# Distinct lists, at most; this bounds the memory to about 3 GB.
+# Maximum number of distinct lists, which bounds memory to about 3 GB.
 MAX_LISTS = 2_000_000
-# Cells that are held before they are merged.
+# Cells that are held in memory before they are merged.
 CELLS_BEFORE_MERGE = 1 << 22
 
 # Cells with their impressions and clicks.
@@ -29,16 +29,15 @@ Counts: TypeAlias = tuple[Ints, Doubles, Doubles]
 class ClickCounts:
     """Impressions and clicks of each cell (list, position k, position j of the last click above k).
 
-    These are sufficient statistics of CTR, PBM, UBM and the cascade model. Only cells that occur are held, never more
-    than there are impressions. The number of a cell is (list·K + k)·(K + 1) + j, with k from 0 and j from 1; j = 0 = no
-    click above.
+    These are sufficient statistics of CTR, PBM, UBM and the cascade model. Only cells that occur are stored. The number
+    of a cell is (list·K + k)·(K + 1) + j, with k counted from 0 and j from 1; j = 0 means no click above.
 
     Attributes:
-        lists: The L distinct lists of the log, aggregated, up to the last position that any of them fills. Columns are
+        lists: The L distinct lists of the log, aggregated, up to the last position filled in any of them. Columns are
             positions on the page.
         cells: [n] the numbers of the cells that occur, ascending.
-        impressions: [n] sessions.
-        clicks: [n] the sessions among them with a click at k.
+        impressions: [n] number of sessions.
+        clicks: [n] number of these sessions with a click at k.
     """
 
     lists: ClickLog
@@ -48,11 +47,11 @@ class ClickCounts:
 
     @classmethod
     def of(cls, log: ClickLog) -> Self:
-        """Count the sessions of a log. An aggregated log has lost the last click: all cells have j = 0.
+        """Count the sessions of a log. In an aggregated log the last click is unknown: all cells have j = 0.
 
-        Of a log with more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
+        If a log has more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
         """
-        # Lists of two logging policies, or in two contexts, are one list.
+        # The same list under two logging policies, or in two contexts, is one list.
         log = replace(at_page_positions(log), logging_propensity=None, context={})
         log = _sample_of_lists(_top(log, _last_position(log)))
         lists = aggregate(log)
@@ -78,7 +77,7 @@ class ClickCounts:
         return sums.astype(np.float64).reshape(shape)
 
     def by_document(self, values: Doubles) -> Doubles:
-        """[n_documents] the sum over the lists and positions that show a document; 0 = never shown.
+        """[n_documents] the sum over the lists and positions that show a document; 0 if never shown.
 
         Args:
             values: [L, K] a value of each position of each list.
@@ -103,7 +102,7 @@ class ClickCounts:
         return ClickCounts(_top(self.lists, k), cells, self.impressions[kept], self.clicks[kept])
 
     def dense(self, rows: IntegerArray) -> tuple[Floats, Floats]:
-        """[R, K, K + 1] impressions and clicks of these lists, 0 in cells that do not occur."""
+        """[R, K, K + 1] impressions and clicks of these lists; 0 in cells that do not occur."""
         size, k = self.cells_per_list, self.lists.k
         first, end = (np.searchsorted(self.cells, (rows.astype(np.int64) + i) * size) for i in (0, 1))
         number = end - first
@@ -138,7 +137,7 @@ def _count_sessions(log: ClickLog, lists: ClickLog) -> Counts:
         row = shown.join(numbered, on=shown.columns, how="left", maintain_order="left")["row"].to_numpy()
         cells = _cells(row, last_click_above(part.clicks))[part.where]
         counts.append(_sums(cells, np.ones(len(cells)), part.clicks[part.where]))
-        # Merging only once the cells have doubled keeps the whole cost linear.
+        # Merging only after the number of cells has doubled keeps the total cost linear.
         if sum(len(cells) for cells, _, _ in counts) > 2 * cells_after_merge + CELLS_BEFORE_MERGE:
             counts = [_merged(counts)]
             cells_after_merge = len(counts[0][0])
@@ -160,7 +159,7 @@ def _last_position(log: ClickLog) -> int:
 
 
 def _sample_of_lists(log: ClickLog) -> ClickLog:
-    """All of a log, or the sessions of a random sample of `MAX_LISTS` of its lists."""
+    """The log, or the sessions of a random sample of about `MAX_LISTS` of its lists."""
     if len(log) <= MAX_LISTS:
         return log
     hashes = _hashes(log)
@@ -191,7 +190,7 @@ def _merged(counts: Sequence[Counts]) -> Counts:
 
 
 def _sums(cells: Ints, impressions: Doubles, clicks: npt.NDArray[Any]) -> Counts:
-    """Each cell once, with its sums."""
+    """The distinct cells with their sums."""
     distinct, place = np.unique(cells, return_inverse=True)
 
     def total(values: npt.NDArray[Any]) -> Doubles:

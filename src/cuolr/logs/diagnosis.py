@@ -1,4 +1,4 @@
-"""Statistics of a click log, and whether position bias can be separated from relevance in it."""
+"""Statistics of a click log, and whether position bias is identifiable."""
 
 import itertools
 from collections.abc import Iterable
@@ -16,21 +16,21 @@ from cuolr.types import Bools, Candidates
 
 @dataclass(frozen=True)
 class LogInfo:
-    """Statistics of one log. A document belongs to a query: the same page under two queries counts twice.
+    """Statistics of one log. A page that is a candidate of two queries counts as two documents.
 
     Attributes:
         sessions: Number of sessions.
-        queries: Number of queries that were shown.
-        share_of_queries_seen: Among all queries of the candidates.
-        distinct_lists: Number of distinct pairs of a query and a ranking.
+        queries: Number of queries with a session.
+        share_of_queries_seen: Share of the candidates' queries with a session.
+        distinct_lists: Number of distinct pairs of query and ranking.
         clicks_per_session: Mean number of clicks.
-        click_rate: By position, among the sessions that showed something there; None where none did.
-        share_without_clicks: Share of sessions without a click; None in an aggregated log, where it is not known.
+        click_rate: By position, over the sessions that showed a document there; None if none did.
+        share_without_clicks: Share of sessions without a click; None for an aggregated log.
         documents_seen: Number of documents that were shown.
-        share_at_several_positions: Among the documents seen, those seen at more than one position.
-        groups_of_positions: Connected components of the positions, where two positions are connected if a document
+        share_at_several_positions: Share of the shown documents that were shown at more than one position.
+        groups_of_positions: Number of connected components of the positions; two positions are connected if a document
             was shown at both.
-        identifiable: In words, whether position bias is identifiable.
+        identifiable: Whether position bias is identifiable, in words.
     """
 
     sessions: int
@@ -52,12 +52,12 @@ class LogInfo:
 
 
 def describe_folder(folder: Path) -> LogInfo:
-    """The statistics of a saved log, read part by part, for logs that are larger than memory."""
+    """The statistics of a saved log, read in chunks, for logs that are larger than memory."""
     return diagnose(read_click_log(folder))
 
 
 def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
-    """The statistics of a log, raw or aggregated, given in one part or more."""
+    """The statistics of a log, raw or aggregated, given in chunks."""
     chunks = iter(chunks)
     first = next(chunks)
     clicks, shown = np.zeros(first.k), np.zeros(first.k)
@@ -97,7 +97,7 @@ def _list_keys(log: ClickLog) -> pl.Series:
 
 
 def _mark_documents(seen: Bools, log: ClickLog) -> None:
-    """Note in `seen` [n_documents, K] which documents were shown at which position."""
+    """Mark in `seen` [n_documents, K] which documents were shown at which positions."""
     row, position = np.nonzero(log.where)
     seen[log.candidates.offsets[log.query[row]] + log.ranking[row, position], position] = True
 
@@ -115,16 +115,16 @@ def _groups_of_positions(seen: Bools) -> int:
 
 def _in_words(share: float, groups: int, positions: int) -> str:
     if positions < 2:
-        return "not applicable: documents were shown at one position only"
+        return "not applicable, documents were shown at one position only"
     if share == 0:
         return (
-            "no: each document was always shown at the same position, so its click rate may be due to either position "
-            "bias or relevance; only features that documents share can separate them"
+            "no, each document was always shown at the same position, so its click rate may be due to position bias or "
+            "relevance; only features that documents share can separate them"
         )
     several = f"{share:.1%} of the documents were shown at more than one position"
     if groups > 1:
         return (
-            f"in part: {several}, but the positions form {groups} groups without a document in common; position bias "
-            "can be compared within a group, and between groups only by features"
+            f"in part, {several}, but the positions form {groups} groups without a document in common; position bias "
+            "can be compared within a group, and between groups only through features"
         )
-    return f"yes: {several}, and they connect all positions"
+    return f"yes, {several}, and they connect all positions"

@@ -1,4 +1,4 @@
-"""By what a log is recognised: hashes of its content."""
+"""Hashes that identify a log by its content."""
 
 import numpy as np
 
@@ -7,15 +7,15 @@ from cuolr.logs.clicklog import ClickLog
 
 
 def fingerprint(log: ClickLog) -> str:
-    """A hash of all that can be learned from: lists, clicks, counts and features."""
+    """A hash of everything a learner uses: lists, clicks, counts and features."""
     candidates = log.candidates
     return content_hash(log.query, log.ranking, log.clicks, log.count, candidates.offsets, candidates.features)
 
 
 def digest_of_clicks(log: ClickLog) -> str:
-    """A hash of the sessions and clicks of each query, by which a model recognises the log that it was trained on.
+    """A hash of the sessions and clicks of each query, by which a model recognises its training log.
 
-    It is the same for every order of the sessions, and for the aggregated log.
+    It does not depend on the order of the sessions, or on aggregation.
     """
     clicks_of_row = log.clicks.sum(axis=1) * log.count
     counts = [np.bincount(log.query, of_row, log.candidates.n_queries) for of_row in (log.count, clicks_of_row)]

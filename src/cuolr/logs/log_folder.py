@@ -1,8 +1,8 @@
-"""A click log as a folder that one can train from with nothing else.
+"""A click log as a self-contained folder, all that training needs.
 
     sessions.parquet   a row per session (aggregated: per list): query, ranking, clicks; where known: count,
                        logging_propensity, examination, timestamp, reward, page_position, context.<name>
-    features.npy …     the candidates, see `candidate_files`
+    features.npy …     the candidates, see `candidate_store`
     meta.json          where the log comes from: for people, never for learners
 
 No relevance label is in any of them.
@@ -21,7 +21,7 @@ from polars.io.plugins import register_io_source
 
 from cuolr.data.candidate_store import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
 from cuolr.data.tables import read_errors, write_errors
-from cuolr.errors import InputError
+from cuolr.errors import InputError, unreadable
 from cuolr.files import atomic_folder, versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import check_rows, expected_types, to_numpy
@@ -31,9 +31,9 @@ SESSIONS_FILE, META_FILE = "sessions.parquet", "meta.json"
 REQUIRED_FILES = (SESSIONS_FILE, META_FILE, FEATURES, OFFSETS, QUERY_IDS)
 FORMAT = 1
 
-# Rows of the file that are packed together; a reader can skip to any of these.
+# Rows of a Parquet row group; a reader can skip to any of them.
 ROWS_PER_GROUP = 1 << 17
-# Rows that are read at a time, so that memory is bounded however large the log.
+# Rows that are read at a time, to bound memory.
 ROWS_AT_A_TIME = 1 << 19
 
 
@@ -51,14 +51,14 @@ def write_click_log(
     overwrite: bool = False,
     more: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write a log that comes in chunks, of which only a few are in memory at a time. All or nothing.
+    """Write a log in chunks, of which only a few are in memory at a time. All or nothing.
 
     Args:
-        folder: Made anew.
-        chunks: Logs over the same candidates and with the same columns; the file does not show where one ends.
-        source: Where the log comes from, as JSON can hold it.
-        overwrite: Whether a log that is there already is replaced. Anything else that is there is left alone.
-        more: Writes other files to the folder, before it has its name.
+        folder: The folder to create.
+        chunks: Logs over the same candidates and with the same columns; the file does not record their boundaries.
+        source: Provenance of the log, as JSON types.
+        overwrite: Whether an existing log is replaced. A folder that is not a log is never replaced.
+        more: Writes other files to the folder before it is renamed to its final name.
     """
     with atomic_folder(folder, overwrite, ours=SESSIONS_FILE) as unfinished:
         chunks = iter(chunks)
@@ -83,7 +83,7 @@ def write_click_log(
 
 
 def load_click_log(folder: Path | str) -> ClickLog:
-    """Read a whole log; the features are mapped, not read. A damaged or foreign folder is refused."""
+    """Read a whole log; features are memory-mapped. Raises if the folder is damaged or not a log."""
     folder = Path(folder)
     return concatenate(read_click_log(folder), _count_rows(folder))
 
@@ -106,18 +106,18 @@ def read_click_log(folder: Path, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterat
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Where a log comes from. It is not part of `ClickLog`: a learner must not know which click model made it."""
+    """The provenance of a log. It is not part of `ClickLog`: a learner must not know the click model."""
     file = folder / META_FILE
     try:
         meta = json.loads(file.read_bytes())
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); expected the folder of a click log") from None
+        raise unreadable(file, error) from None
     except ValueError as error:
         raise InputError(f"{file}: not valid JSON: {error}") from None
     if not isinstance(meta, dict) or type(meta.get("format")) is not int:
-        raise InputError(f"{file}: expected the description of a click log with its 'format', found another file")
+        raise InputError(f"{file}: not the description of a click log; expected an object with 'format'")
     if meta["format"] > FORMAT:
-        raise InputError(f"{file}: format {meta['format']} is of a newer cuolr; this one reads up to {FORMAT}: update")
+        raise InputError(f"{file}: format {meta['format']} needs a newer cuolr; this version reads up to {FORMAT}")
     if type(meta.get("aggregated")) is not bool:
         raise InputError(f"{file}: expected 'aggregated' to be true or false, found {meta.get('aggregated')!r}")
     if type(meta.get("k")) is not int or meta["k"] < 1:
@@ -126,16 +126,16 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def require_sessions(log: ClickLog, what: str) -> None:
-    """Refuse an aggregated log; for what needs each session's own clicks."""
+    """Raise if a log is aggregated; for methods that need the clicks of each session."""
     if log.aggregated:
         raise InputError(
-            f"{what} needs the clicks of each session, but this log is aggregated: its rows hold the mean clicks of "
-            "several sessions; give it the log as it was before"
+            f"{what} needs the clicks of each session, but the rows of this log are means over several sessions; use "
+            "the log from before aggregation"
         )
 
 
 def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
-    """One log of chunks that have `rows` rows together; memory holds the log once and a chunk."""
+    """One log from chunks with `rows` rows in total; memory holds the log and one chunk."""
     columns: dict[str, npt.NDArray[Any]] = {}
     first: ClickLog | None = None
     end = 0
@@ -145,7 +145,7 @@ def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
         for name, values in _stored_columns(chunk).items():
             if name not in columns:
                 columns[name] = np.empty((rows, *values.shape[1:]), values.dtype)
-            elif columns[name].dtype.kind == "U":  # texts of a later chunk may be longer
+            elif columns[name].dtype.kind == "U":  # strings of a later chunk may be longer
                 columns[name] = columns[name].astype(np.result_type(columns[name], values), copy=False)
             columns[name][end : end + len(chunk)] = values
         end += len(chunk)
@@ -155,17 +155,17 @@ def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
 
 
 def one_each(rows: int) -> Ints:
-    """The count of rows that stand for one session each; takes no memory."""
+    """The counts of rows of one session each; takes no memory."""
     return np.broadcast_to(np.int64(1), (rows,))
 
 
 def _stored_columns(log: ClickLog) -> dict[str, npt.NDArray[Any]]:
-    """The columns that are stored: a count of 1 each is not."""
+    """The columns to store; counts only if aggregated, because they are 1 otherwise."""
     return {name: values for name, values in log.columns.items() if name != "count" or log.aggregated}
 
 
 def _frame(log: ClickLog) -> pl.DataFrame:
-    """The rows as they are stored: 0 and 1 as truth values, which take a third of the time to write."""
+    """The rows as they are stored, with 0 and 1 as Booleans, which take a third of the time to write."""
     frame = pl.DataFrame(_stored_columns(log))
     return frame.cast({pl.Array(pl.UInt8, log.k): pl.Array(pl.Boolean, log.k)})
 
@@ -192,13 +192,14 @@ def _write_sessions(file: Path, first: ClickLog, chunks: Iterator[ClickLog]) -> 
 
 
 def _count_rows(folder: Path) -> int:
-    """How many rows a log has; also makes sure that its files are there."""
+    """Number of rows of a log; raises if a file is missing."""
     if not folder.is_dir():
-        found = "a file" if folder.exists() else "nothing"
-        raise InputError(f"{folder}: expected the folder of a click log, found {found}")
+        raise InputError(
+            f"{folder}: expected a folder, found a file" if folder.exists() else f"{folder}: folder not found"
+        )
     missing = [name for name in REQUIRED_FILES if not (folder / name).is_file()]
     if missing:
-        raise InputError([f"{folder / name}: missing; a click log has {', '.join(REQUIRED_FILES)}" for name in missing])
+        raise InputError(f"{folder}: not a click log: it has no {', '.join(missing)}")
     file = folder / SESSIONS_FILE
     with read_errors(file):
         rows = int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())

@@ -1,4 +1,4 @@
-"""The documents that a log shows, with their features scaled once."""
+"""The documents that a log shows, with scaled features."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -19,7 +19,7 @@ class ScaledDocuments:
         rows: [n] their rows among the candidates, ascending.
         features: [n + 1, F] scaled; the last row, for padding, is 0.
         documents: [M, K] the row in `features` at each position of each row of the log; n where nothing was shown.
-        normaliser: What scaled the features.
+        normaliser: The normaliser that scaled the features.
     """
 
     rows: Ints
@@ -39,7 +39,7 @@ class ScaledDocuments:
         used = np.zeros(candidates.n_documents, np.bool_)
         used[documents[where]] = True
         if not used.any():
-            raise InputError("expected a log that shows documents, found none in any session")
+            raise InputError("the log shows no documents in any session")
         features = np.zeros((int(used.sum()) + 1, candidates.n_features), np.float32)
         end = 0
         for rows, part in normaliser.in_parts(candidates, used):

@@ -100,8 +100,9 @@ def _read(file: Path) -> bytes:
 
 
 def _read_description(file: Path) -> dict[str, Any]:
+    content = _read(file)
     try:
-        description = json.loads(_read(file))
+        description = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file}: not valid JSON: {error}") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:

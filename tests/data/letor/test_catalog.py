@@ -91,14 +91,14 @@ def test_a_missing_split_says_what_is_missing_and_where_it_is_to_be_had(tmp_path
         find_source(tmp_path / "MQ2008")
     train, test = caught.value.problems
     assert "Fold1: expected train.txt (or trainingset.txt, or one of these gzipped), found none" in train
-    assert "LETOR 4.0 MQ2008 is to be had at https://" in train
+    assert "get LETOR 4.0 MQ2008 from https://" in train
     assert "expected test.txt" in test
 
 
 def test_missing_folds_and_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a folder, found nothing"):
+    with pytest.raises(InputError, match="folder not found"):
         find_source(tmp_path / "absent")
-    with pytest.raises(InputError, match=r"expected folders Fold1 to Fold5, found none; MSLR-WEB10K is to be had at"):
+    with pytest.raises(InputError, match=r"expected folders Fold1 to Fold5, found none; get MSLR-WEB10K from"):
         find_source(tmp_path, name="mslr-web10k")
     make_split(tmp_path / "Fold1", "train.txt", 2)
     make_split(tmp_path / "Fold1", "test.txt", 2)
@@ -152,7 +152,7 @@ def test_two_data_sets_of_one_folder_are_not_guessed_between(tmp_path: Path) -> 
         for split in ("train", "valid", "test"):
             make_split(tmp_path / "yahoo", f"{name}.{split}.txt", 700)
     for folder in (tmp_path, tmp_path / "yahoo"):
-        with pytest.raises(InputError, match="found yahoo-set1 and yahoo-set2; say which with --dataset"):
+        with pytest.raises(InputError, match="found yahoo-set1 and yahoo-set2; choose one with --dataset"):
             find_source(folder)
         assert find_source(folder, name="yahoo-set2").paths["vali"].name == "set2.valid.txt"
 
@@ -160,7 +160,7 @@ def test_two_data_sets_of_one_folder_are_not_guessed_between(tmp_path: Path) -> 
 def test_a_missing_validation_part_is_told_where_there_should_be_one(tmp_path: Path) -> None:
     for split in ("train.txt", "test.txt"):
         make_split(tmp_path / "Fold1", split, 46, queries=10)
-    with pytest.warns(InputWarning, match="no validation part; 20% of the training queries serve as one"):
+    with pytest.warns(InputWarning, match="no validation split; 20% of the training queries are used instead"):
         splits = load_source(find_source(tmp_path, name="mq2008"))
     assert splits["vali"].candidates.n_queries == 2
 

@@ -42,7 +42,7 @@ def test_the_layout_says_what_the_columns_are() -> None:
 
 def test_settings_that_would_be_alone_share_a_table() -> None:
     found = columns(experiment({"sessions_per_query": [1, 10]}))
-    assert found == [("", ("1 session a query", "10 sessions a query"))]
+    assert found == [("", ("1 session per query", "10 sessions per query"))]
 
 
 def test_a_grid_with_a_title_has_its_own_table_and_rows() -> None:

@@ -77,7 +77,7 @@ def test_the_term_lowers_the_value_of_what_was_not_logged() -> None:
 
 
 def test_a_negative_weight_is_refused() -> None:
-    with pytest.raises(InputError, match=r"setting 'learner\.conservative_weight': expected a finite number from 0 up"):
+    with pytest.raises(InputError, match=r"setting 'learner\.conservative_weight': expected a finite number >= 0"):
         built(conservative_weight=-1.0)
-    with pytest.raises(InputError, match="expected a finite number from 0 up, found inf"):
+    with pytest.raises(InputError, match="expected a finite number >= 0, found inf"):
         built(conservative_weight=float("inf"))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.importing.problems import EVERY_DOCUMENT
 from cuolr.logs.importing.table import read_log_table
 from tests.data.small_data import assert_same_log, candidates_of, full_log, log_of, random_log
 
@@ -156,21 +157,21 @@ def problems_of(folder: Path, changes: dict[int, dict[str, Any]], name: str = "l
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({3: {"position": 4}}, "session 'a': a gap between the positions 2 and 4"),
-        ({3: {"position": 2}}, "session 'a': position 2 twice"),
-        ({4: {"position": 3}}, "session 'b': expected to start at position 1, found 2"),
-        ({5: {"doc_id": "d3"}}, "session 'b': the same document at the positions 1, 2"),
-        ({1: {"position": 0}}, "row 1: position: expected a whole number from 1 up, found '0'"),
-        ({1: {"position": -1}}, "row 1: position: expected a whole number from 1 up, found '-1'"),
-        ({5: {"doc_id": "d9"}}, "row 5: doc_id: expected a document that the features have for query 'q1', found 'd9'"),
-        ({5: {"doc_id": "d0"}}, "row 5: doc_id: expected a document that the features have for query 'q1', found 'd0'"),
+        ({3: {"position": 4}}, f"session 'a': a gap between positions 2 and 4; {EVERY_DOCUMENT}"),
+        ({3: {"position": 2}}, "session 'a': position 2 occurs twice"),
+        ({4: {"position": 3}}, f"session 'b': the first position is 2, expected 1; {EVERY_DOCUMENT}"),
+        ({5: {"doc_id": "d3"}}, "session 'b': the same document at positions 1, 2"),
+        ({1: {"position": 0}}, "row 1: position: expected a whole number, counted from 1, found '0'"),
+        ({1: {"position": -1}}, "row 1: position: expected a whole number, counted from 1, found '-1'"),
+        ({5: {"doc_id": "d9"}}, "row 5: doc_id: 'd9' is not among the documents of query 'q1' in the features"),
+        ({5: {"doc_id": "d0"}}, "row 5: doc_id: 'd0' is not among the documents of query 'q1' in the features"),
         ({2: {"click": 2}}, "row 2: click: expected 0 or 1, found '2'"),
         ({2: {"click": None}}, "row 2: click: expected 0 or 1, found null"),
         ({5: {"session_id": None}}, "row 5: session_id: expected a value, found null"),
         ({2: {"position": None}},
-         "row 2: a click without an impression: expected a position and a doc_id with it, found null and 'd0'"),
+         "row 2: a click without an impression: expected a position and a doc_id, found null and 'd0'"),
         ({2: {"doc_id": None}},
-         "row 2: a click without an impression: expected a position and a doc_id with it, found '2' and null"),
+         "row 2: a click without an impression: expected a position and a doc_id, found '2' and null"),
         ({3: {"position": None}}, "row 3: expected a position and a doc_id, found null and 'd1'"),
         ({3: {"doc_id": None}}, "row 3: expected a position and a doc_id, found '3' and null"),
     ],
@@ -186,9 +187,9 @@ def test_a_problem_is_told_in_one_line(
     [
         ({2: {"click": "yes"}}, "row 2: click: expected 0 or 1, found 'yes'"),
         ({2: {"click": 0.5}}, "row 2: click: expected 0 or 1, found '0.5'"),
-        ({3: {"position": 2.5}}, "row 3: position: expected a whole number from 1 up, found '2.5'"),
-        ({3: {"position": "last"}}, "row 3: position: expected a whole number from 1 up, found 'last'"),
-        ({3: {"position": 1e10}}, "row 3: position: expected a whole number from 1 up, found '10000000000'"),
+        ({3: {"position": 2.5}}, "row 3: position: expected a whole number, counted from 1, found '2.5'"),
+        ({3: {"position": "last"}}, "row 3: position: expected a whole number, counted from 1, found 'last'"),
+        ({3: {"position": 1e10}}, "row 3: position: expected a whole number, counted from 1, found '10000000000'"),
     ],
 )
 def test_what_is_no_such_number_is_told(changes: dict[int, dict[str, Any]], problem: str, tmp_path: Path) -> None:
@@ -197,22 +198,22 @@ def test_what_is_no_such_number_is_told(changes: dict[int, dict[str, Any]], prob
 
 def test_an_unknown_query_is_told_once(tmp_path: Path) -> None:
     assert problems_of(tmp_path, {4: {"query_id": "q7"}, 5: {"query_id": None}}) == [
-        "row 4: query_id: expected a query that the features have, found 'q7'",
-        "row 5: query_id: expected a query that the features have, found null",
+        "row 4: query_id: 'q7' is not in the features",
+        "row 5: query_id: null is not in the features",
     ]
 
 
 def test_a_session_of_two_queries_is_told(tmp_path: Path) -> None:
     changes = {4: {"session_id": "a", "position": 4}, 5: {"session_id": "a", "position": 5}}
-    assert problems_of(tmp_path, changes) == ["session 'a': expected rows of one query, found several"]
+    assert problems_of(tmp_path, changes) == ["session 'a': expected rows of one query, found several queries"]
 
 
 @pytest.mark.parametrize(
     ("column", "value", "problem"),
     [
-        ("logging_propensity", 0, "logging_propensity: expected a number above 0 in float32, at most 1, found '0'"),
-        ("logging_propensity", 1.5, "logging_propensity: expected a number above 0 in float32, at most 1, found '1.5'"),
-        ("logging_propensity", None, "logging_propensity: expected a number above 0 in float32, at most 1, found null"),
+        ("logging_propensity", 0, "logging_propensity: expected a float32 number above 0 and at most 1, found '0'"),
+        ("logging_propensity", 1.5, "logging_propensity: expected a float32 number above 0 and at most 1, found '1.5'"),
+        ("logging_propensity", None, "logging_propensity: expected a float32 number above 0 and at most 1, found null"),
         ("examination", 3, "examination: expected 0 or 1, found '3'"),
         ("examination", 0, "a click on a document that was not examined"),
         ("timestamp", None, "timestamp: expected a finite number or a time, found null"),
@@ -228,7 +229,7 @@ def test_a_problem_in_an_optional_column_is_told(column: str, value: object, pro
 def test_a_propensity_is_checked_as_it_is_stored_and_as_it_is_given(value: float, name: str, tmp_path: Path) -> None:
     changes = {row: {"logging_propensity": value if row == 2 else 0.5} for row in range(1, 6)}
     (problem,) = problems_of(tmp_path, changes, name)
-    assert problem.startswith("row 2: logging_propensity: expected a number above 0 in float32, at most 1, found '1")
+    assert problem.startswith("row 2: logging_propensity: expected a float32 number above 0 and at most 1, found '1")
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
@@ -257,10 +258,10 @@ def test_an_id_with_a_nul_is_told(column: str, value: str, found: str, name: str
 def test_all_kinds_of_problems_are_told_at_once(tmp_path: Path) -> None:
     changes: dict[int, dict[str, Any]] = {1: {"click": 7}, 3: {"position": 5}, 4: {"doc_id": "d9"}, 5: {"position": 1}}
     assert problems_of(tmp_path, changes) == [
-        "row 4: doc_id: expected a document that the features have for query 'q1', found 'd9'",
+        "row 4: doc_id: 'd9' is not among the documents of query 'q1' in the features",
         "row 1: click: expected 0 or 1, found '7'",
-        "session 'b': position 1 twice",
-        "session 'a': a gap between the positions 2 and 5",
+        "session 'b': position 1 occurs twice",
+        f"session 'a': a gap between positions 2 and 5; {EVERY_DOCUMENT}",
     ]
 
 
@@ -273,9 +274,9 @@ def test_the_first_twenty_of_a_kind_are_told_and_the_rest_counted(tmp_path: Path
     problems = [problem.removeprefix(f"{tmp_path / 'log.parquet'}: ") for problem in raised.value.problems]
     assert problems == [
         *(f"row {row}: click: expected 0 or 1, found '2'" for row in range(1, 21)),
-        "… and 40 more with this problem",
-        *(f"session 's{session:06d}': a gap between the positions 1 and 3" for session in range(20)),
-        "… and 10 more with this problem",
+        "… and 40 more of this kind",
+        *(f"session 's{session:06d}': a gap between positions 1 and 3; {EVERY_DOCUMENT}" for session in range(20)),
+        "… and 10 more of this kind",
     ]
 
 
@@ -286,8 +287,8 @@ def test_missing_columns_are_told_with_a_guess(tmp_path: Path) -> None:
         read_log_table(tmp_path / "log.csv", CANDIDATES)
     found = "found: query_id, session_id, position, docid, bought"
     assert raised.value.problems == [
-        f"{tmp_path / 'log.csv'}: column 'doc_id' is missing (did you mean 'docid'?); {found}",
-        f"{tmp_path / 'log.csv'}: column 'click' is missing; {found}",
+        f"{tmp_path / 'log.csv'}: column 'doc_id' is missing (did you mean 'docid'?); rename your column; {found}",
+        f"{tmp_path / 'log.csv'}: column 'click' is missing; rename your column; {found}",
     ]
 
 
@@ -312,7 +313,7 @@ def test_a_column_of_the_wrong_type_is_told(column: str, values: list[Any], prob
         ("log.csv", b"", "expected a table, found an empty file"),
         ("log.parquet", b"PAR1", "cannot be read"),
         ("log.jsonl", b"{", "cannot be read"),
-        ("log.csv", b"query_id,session_id,position,doc_id,click\n", "expected a row for each document that was shown"),
+        ("log.csv", b"query_id,session_id,position,doc_id,click\n", "expected a row for each shown document"),
         ("log.csv", b"query_id,session_id,position,doc_id,click\nq0,a,1,d0,0,9,9\n", "cannot be read"),
     ],
 )
@@ -331,13 +332,13 @@ def test_a_missing_table_is_refused(tmp_path: Path) -> None:
 
 def test_lists_of_no_positions_are_refused(tmp_path: Path) -> None:
     pl.DataFrame(GOOD).write_parquet(tmp_path / "log.parquet")
-    with pytest.raises(InputError, match="k: expected a whole number from 1 up, found 0"):
+    with pytest.raises(InputError, match="k: expected a whole number >= 1, found 0"):
         read_log_table(tmp_path / "log.parquet", CANDIDATES, k=0)
 
 
 def test_features_without_ids_are_refused(tmp_path: Path) -> None:
     pl.DataFrame(GOOD).write_parquet(tmp_path / "log.parquet")
-    with pytest.raises(InputError, match="come without document ids"):
+    with pytest.raises(InputError, match="have no document ids"):
         read_log_table(tmp_path / "log.parquet", replace(CANDIDATES, document_ids=None))
 
 

@@ -5,22 +5,22 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, unreadable
 
 # Called with the number of bytes of the file that were read since the last call.
 Progress = Callable[[int], None]
 
 
 def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
-    """The file in blocks of whole lines, each with the number of its first line; gzip is known by its content.
+    """Blocks of whole lines, each with the number of its first line; gzip is recognised by its content.
 
     Args:
         path: The file.
-        block_bytes: About how long a block is.
+        block_bytes: Approximate size of a block.
         progress: Called after each block.
 
     Raises:
-        InputError: Where it cannot be read, or is damaged; then after all lines before the damage.
+        InputError: If the file cannot be read, or, after all lines before the damage, if it is damaged.
     """
     line, rest, damage = 1, b"", None
     try:
@@ -33,7 +33,7 @@ def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> 
                 parts = [rest]
                 while not ended and sum(map(len, parts)) < block_bytes + len(rest):
                     try:
-                        # What is left before a damaged place is given out by read1, not by read.
+                        # read1 returns the data before a damaged place; read does not.
                         parts.append(file.read1(block_bytes))
                         ended = not parts[-1]
                     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -48,6 +48,6 @@ def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> 
                     yield line, text.removeprefix(b"\xef\xbb\xbf") if line == 1 else text
                     line += text.count(b"\n")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        raise unreadable(path, error) from None
     if damage is not None:
-        raise InputError(f"{path}:{line}: expected whole gzip data, found damage in this line: {damage}")
+        raise InputError(f"{path}:{line}: damaged gzip data: {damage}")

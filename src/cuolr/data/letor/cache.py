@@ -2,12 +2,12 @@
 
 The cache folder is `$CUOLR_CACHE`, else `$XDG_CACHE_HOME/cuolr`, else `~/.cache/cuolr`; it can be deleted at any time.
 
-    content/<key>/    the arrays of one file, `key` made of its content, the reader's version and its options
-    path/<key>.json   which content a path had when last read, with its size and modification time
+    content/<key>/    the arrays of one file; `key` is a hash of its content, the reader's version and the options
+    path/<key>.json   the content of a path when last read, with its size and modification time
 
-A path whose size and modification time are as they were, read by the same version, is taken from the cache at once.
-Otherwise the content is hashed, and parsed only if it is new. Arrays that were touched after they were written are
-compared with their checksums, and parsed again if they differ. Both kinds of entry are written whole or not at all.
+If the size, modification time and reader's version of a path are unchanged, the cache is used without reading the
+file. Otherwise the content is hashed, and parsed only if it is new. Arrays that were touched after they were written
+are compared with their checksums, and parsed again if they differ. Entries are written atomically.
 """
 
 import json
@@ -23,7 +23,7 @@ import numpy as np
 from cuolr.data.letor.blocks import Progress
 from cuolr.data.letor.grouping import group_file
 from cuolr.data.letor.reader import READER_VERSION, LetorFile, LetorOptions, read_file
-from cuolr.errors import InputError, InputWarning
+from cuolr.errors import InputWarning, unreadable
 from cuolr.files import atomic_file, atomic_folder, content_hash
 from cuolr.types import Candidates
 
@@ -35,7 +35,7 @@ class _DamagedError(Exception):
 
 
 def default_folder() -> Path:
-    """Where the cache is, see above."""
+    """The cache folder; see the module's docstring."""
     if folder := os.environ.get("CUOLR_CACHE"):
         return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuolr"
@@ -46,20 +46,20 @@ class Cache:
     """A cache folder.
 
     Attributes:
-        folder: Where it is; made when first needed.
-        verify: Whether to compare the content of files and arrays with their hashes even if size and time of change
-            are the same.
+        folder: Its path; created when first needed.
+        verify: Whether to compare the content of files and arrays with their hashes even if size and modification time
+            are unchanged.
     """
 
     folder: Path
     verify: bool = False
 
     def read(self, path: Path, options: LetorOptions = LetorOptions(), progress: Progress | None = None) -> LetorFile:
-        """What `read_file` gives, from the cache where it is there, else parsed and put there."""
+        """Read a file as `read_file` does, from the cache if possible; a parsed file is added to the cache."""
         try:
             status = path.stat()
         except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+            raise unreadable(path, error) from None
         groups = group_file(path)
         now = {
             "path": str(path.resolve()),
@@ -86,7 +86,7 @@ class Cache:
         return file
 
     def _unchanged(self, pointer: Path, now: dict[str, Any]) -> LetorFile | None:
-        """The file's arrays, if all that is known of it without reading it is as it was."""
+        """The arrays of a file whose size, modification time, reader and options are unchanged."""
         known = _read_json(pointer)
         if self.verify or known is None or {**known, "content": None} != {**now, "content": None}:
             return None
@@ -104,7 +104,7 @@ class Cache:
             return None
 
     def _store(self, content: str, file: LetorFile) -> LetorFile:
-        """Put a parsed file in the cache and give it back memory-mapped; where there is no room, as it is."""
+        """Add a parsed file to the cache and return it memory-mapped; if that fails, as it is."""
         try:
             with atomic_folder(self.folder / "content" / content, overwrite=True) as folder:
                 arrays = {name: _write_array(folder, name, value) for name, value in _arrays_of(file).items()}
@@ -143,7 +143,7 @@ def _as_file(arrays: dict[str, Any], dense: bool, note: str | None) -> LetorFile
 
 
 def _write_array(folder: Path, name: str, array: Any) -> dict[str, Any] | None:
-    """Write one array and describe the file, so that a change of it can be noticed; None = there is no such array."""
+    """Write one array and describe its file, to detect changes; None = there is no such array."""
     if array is None:
         return None
     path = folder / f"{name}.npy"
@@ -172,7 +172,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
 
 
 def _checksum(path: Path) -> int:
-    """CRC-32 of a file: against accidents, at the speed of memory."""
+    """CRC-32 of a file: fast, and enough against accidental changes."""
     checksum = 0
     with path.open("rb") as file:
         while data := file.read(1 << 20):

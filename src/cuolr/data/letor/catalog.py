@@ -1,6 +1,6 @@
-"""The public learning-to-rank data sets: the layout of their folders, their statistics, and their home pages.
+"""The public learning-to-rank data sets: folder layouts, statistics and home pages.
 
-Nothing is downloaded: the user points at the folder that he has.
+Nothing is downloaded: the user gives the folder of a data set.
 """
 
 import json
@@ -18,9 +18,9 @@ from cuolr.registry import unknown_name
 from cuolr.types import RankingDataset
 
 SPLITS = ("train", "vali", "test")
-# What a generated data set says of itself, beside its folds.
+# Description of a generated data set, beside its folds.
 DESCRIPTION_FILE = "generated.json"
-# Of the training queries, where there is no validation part.
+# Share of the training queries that become validation queries if there are none.
 VALIDATION_SHARE = 0.2
 
 _NAMES_OF_SPLIT = {
@@ -36,18 +36,18 @@ _ISTELLA = "https://istella.ai/data/"
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a published data set.
+    """A published data set.
 
     Attributes:
         name: Its name here.
         title: Its name in the literature.
         n_features: Features per document; None = whatever the files have.
-        max_grade: The highest relevance grade; None = not known; the highest grade that occurs is used.
-        folds: Cross-validation folds, in folders Fold1, Fold2, …; 0 = the files lie in the folder itself.
-        queries: Expected number of queries, all splits together; None = not known.
-        documents: Expected number of documents, all splits together.
-        home: Where it is to be had.
-        prefix: What the names of the files begin with.
+        max_grade: The highest relevance grade; None = not known, the highest grade that occurs is used.
+        folds: Number of cross-validation folds, in folders Fold1, Fold2, …; 0 = the files are in the folder itself.
+        queries: Expected number of queries over all splits; None = not known.
+        documents: Expected number of documents over all splits.
+        home: Where to get it.
+        prefix: Prefix of the file names.
         has_validation: Whether it comes with a validation split.
     """
 
@@ -63,7 +63,7 @@ class DatasetInfo:
     has_validation: bool = True
 
 
-# The number of queries and documents as their publishers state them.
+# Numbers of queries and documents as published.
 CATALOGUE: Mapping[str, DatasetInfo] = {
     info.name: info
     for info in (
@@ -86,10 +86,10 @@ class Source:
     """The files of one fold of a data set.
 
     Attributes:
-        info: What is known of the data set.
+        info: The data set.
         folder: The folder that the user gave.
-        fold: The fold, None where there are none.
-        paths: A file for each split that is there; `vali` may be missing.
+        fold: The fold; None if there are no folds.
+        paths: The file of each split; `vali` may be missing.
     """
 
     info: DatasetInfo
@@ -99,7 +99,7 @@ class Source:
 
 
 def find_info(folder: Path, name: str | None = None) -> DatasetInfo:
-    """What data set a folder holds: the one that is named, else the one the folder is named after, else any."""
+    """The data set in a folder: by its given name, or else by the name or files of the folder."""
     if name is not None:
         if name not in CATALOGUE:
             raise unknown_name("data set", name, CATALOGUE)
@@ -111,7 +111,7 @@ def find_info(folder: Path, name: str | None = None) -> DatasetInfo:
     known = [info for info in CATALOGUE.values() if info.prefix and _has_train(folder, info.prefix)]
     if len(known) > 1:
         names = " and ".join(info.name for info in known)
-        raise InputError(f"{folder}: expected one data set, found {names}; say which with --dataset")
+        raise InputError(f"{folder}: expected one data set, found {names}; choose one with --dataset")
     return known[0] if known else CATALOGUE["folder"]
 
 
@@ -121,7 +121,7 @@ def _has_train(folder: Path, prefix: str) -> bool:
 
 
 def find_folds(folder: Path) -> list[int]:
-    """The folds that are there, by their folders named Fold1, Fold2 and so on."""
+    """The numbers of the folders Fold1, Fold2 and so on."""
     if not folder.is_dir():
         return []
     matches = (re.fullmatch(r"Fold([1-9]\d*)", entry.name) for entry in folder.iterdir() if entry.is_dir())
@@ -132,15 +132,17 @@ def find_source(folder: Path, fold: int | None = None, name: str | None = None) 
     """Find the files of one fold.
 
     Args:
-        folder: The folder that the user has; files may be gzipped, and may lie one level deeper.
-        fold: Which fold; None = the first, or the folder itself where there are none.
+        folder: Folder of the data set; files may be gzipped, and may be one level deeper.
+        fold: Number of the fold; None = the first, or the folder itself if there are no folds.
         name: The data set's name in the catalogue; None = recognised by the folder's name and files.
 
     Raises:
-        InputError: That says what is missing and where the data set is to be had.
+        InputError: Says what is missing and where to get the data set.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: expected a folder, found {'a file' if folder.exists() else 'nothing'}")
+        raise InputError(
+            f"{folder}: expected a folder, found a file" if folder.exists() else f"{folder}: folder not found"
+        )
     info = find_info(folder, name)
     root = _root(folder, info)
     if info.max_grade is None:
@@ -170,11 +172,11 @@ def load_source(
     read: Callable[[Path, LetorOptions], LetorFile] = read_file,
     options: LetorOptions = LetorOptions(),
 ) -> dict[str, RankingDataset]:
-    """Read train, vali and test; where there is no validation part, cut one from train, by query.
+    """Read train, vali and test; without a validation split, one is split off from train, by query.
 
     Args:
         source: The files.
-        read: Reads one file; the cache puts itself here.
+        read: Reads one file, such as `Cache.read`.
         options: How to read them.
     """
     expected = LetorOptions(options.zero_based, options.missing, source.info.n_features or options.n_features)
@@ -182,7 +184,7 @@ def load_source(
     if "vali" not in splits:
         if source.info.has_validation:
             problem = (
-                f"{source.folder}: no validation part; {VALIDATION_SHARE:.0%} of the training queries serve as one"
+                f"{source.folder}: no validation split; {VALIDATION_SHARE:.0%} of the training queries are used instead"
             )
             warnings.warn(problem, InputWarning, stacklevel=2)
         try:
@@ -193,17 +195,17 @@ def load_source(
 
 
 def cut_validation(train: RankingDataset, share: float, seed: int) -> tuple[RankingDataset, RankingDataset]:
-    """Split the queries of a training set in two at random: what is left of train, and a validation set."""
+    """Split training queries at random into a smaller training set and a validation set."""
     n_queries = train.candidates.n_queries
     n_validation = max(1, round(share * n_queries))
     if n_validation >= n_queries:
-        raise InputError(f"expected at least 2 queries to cut a validation part from train, found {n_queries}")
+        raise InputError(f"expected at least 2 queries to split off a validation set, found {n_queries}")
     order = np.random.default_rng(seed).permutation(n_queries)
     return train.select(np.sort(order[n_validation:])), train.select(np.sort(order[:n_validation]))
 
 
 def check_counts(source: Source, splits: Mapping[str, RankingDataset]) -> str | None:
-    """A line that says so if the splits do not have the published number of queries and documents; else None."""
+    """A message if the splits do not have the published numbers of queries and documents; else None."""
     info = source.info
     queries = sum(split.candidates.n_queries for split in splits.values())
     documents = sum(split.candidates.n_documents for split in splits.values())
@@ -216,9 +218,9 @@ def check_counts(source: Source, splits: Mapping[str, RankingDataset]) -> str | 
 
 
 def _root(folder: Path, info: DatasetInfo) -> Path:
-    """Where the folds or the splits lie: the folder itself, or the only one below it that has them.
+    """The folder of the folds or splits: the folder itself, or the only one below it that has them.
 
-    LETOR 3.0 and 4.0 come in variants, a folder each; the one that the literature uses is `QueryLevelNorm`.
+    LETOR 3.0 and 4.0 come in variants, one folder each; the literature uses `QueryLevelNorm`.
     """
     below = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not find_folds(folder))
     roots = [home for home in (folder, *below) if find_folds(home) or _find_split(home, "train", info)]
@@ -239,7 +241,7 @@ def _described_scale(root: Path) -> int | None:
         raise InputError(f"{file}: not valid JSON: {error}") from None
     grade = described.get("max_grade") if isinstance(described, dict) else None
     if grade is not None and (type(grade) is not int or grade < 1):
-        raise InputError(f"{file}: max_grade: expected a whole number from 1 up, found {grade!r}")
+        raise InputError(f"{file}: max_grade: expected a whole number >= 1, found {grade!r}")
     return grade
 
 
@@ -258,4 +260,4 @@ def _wanted(split: str, info: DatasetInfo) -> str:
 
 
 def _missing(info: DatasetInfo, problem: str) -> str:
-    return problem if info.name == "folder" else f"{problem}; {info.title} is to be had at {info.home}"
+    return problem if info.name == "folder" else f"{problem}; get {info.title} from {info.home}"

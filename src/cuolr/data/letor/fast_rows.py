@@ -1,7 +1,7 @@
-"""Rows of LETOR text, parsed a block at a time by the CSV reader of polars.
+"""Rows of LETOR text, parsed in blocks by the CSV reader of polars.
 
-`parse_dense` and `parse_sparse` must agree with `parse_lines` or decline: where anything is unusual they return None,
-and the block is parsed line by line.
+`parse_dense` and `parse_sparse` must agree with `parse_lines`. They return None for anything unusual, and the block is
+then parsed line by line.
 """
 
 import io
@@ -31,7 +31,7 @@ _COLON_TO_SPACE = bytes.maketrans(b":", b" ")
 
 
 def parse_block(text: bytes, layout: RowLayout) -> tuple[Block, list[tuple[int, str]]]:
-    """Read whole lines by the fastest parser that takes them; returns as `parse_lines`."""
+    """Parse whole lines with the fastest parser that accepts them; returns the same as `parse_lines`."""
     if b"\0" in text:
         return parse_lines(text, layout)
     plain = text.endswith(b"\n") and not any(mark in text for mark in (b"#", b"\r", b"\t"))
@@ -46,10 +46,10 @@ def parse_block(text: bytes, layout: RowLayout) -> tuple[Block, list[tuple[int, 
 
 
 def parse_dense(rows: bytes, comments: pl.Series | None, layout: RowLayout) -> Block | None:
-    """Read rows that all name the features first, first + 1, …, last.
+    """Parse rows that all list the features first, first + 1, …, last.
 
-    Every colon becomes a space, so that one pass of the CSV reader gives each index and each value as a column.
-    What that forgets, which separator was where, is checked on its own.
+    Every colon becomes a space, so that one pass of the CSV reader gives each index and each value as a column. The
+    order of the separators, which is lost, is checked separately.
     """
     first_line = rows[: rows.find(b"\n") + 1]
     n_features = first_line.count(b":") - layout.has_query
@@ -80,9 +80,9 @@ def parse_dense(rows: bytes, comments: pl.Series | None, layout: RowLayout) -> B
 
 
 def parse_sparse(rows: bytes, comments: pl.Series | None, layout: RowLayout) -> Block | None:
-    """Read rows that leave features out: zeros are not written.
+    """Parse rows that omit zeros.
 
-    Grade and query are cut off; what is left is one long column of `index:value`.
+    Grade and query are split off; the rest is one long column of `index:value`.
     """
     separators = rows.translate(None, _NOT_SEPARATORS)
     ends = np.flatnonzero(np.frombuffer(separators, np.uint8) == ord("\n"))
@@ -97,7 +97,7 @@ def parse_sparse(rows: bytes, comments: pl.Series | None, layout: RowLayout) -> 
     pairs = _read_csv(pairs_text, ":", {"index": pl.Int64, "value": pl.Float64})
     if len(heads) != len(sizes) or pairs is None or len(pairs) != sizes.sum():
         return None
-    # The CSV reader takes "+1" and "-0" for an index; the format does not.
+    # The CSV reader accepts "+1" and "-0" as an index; the format does not.
     if pairs["index"].null_count() or re.search(rb"(?m)^[+-]", pairs_text):
         return None
     try:
@@ -119,7 +119,7 @@ def parse_sparse(rows: bytes, comments: pl.Series | None, layout: RowLayout) -> 
 
 
 def _only_null_is_missing(values: pl.DataFrame, rows: bytes) -> bool:
-    """Whether every value is a number or NULL: the CSV reader takes an empty field for null, and `nan` for a number."""
+    """Whether every value is a number or NULL: the CSV reader also accepts an empty field and `nan`."""
     nulls = sum(values.null_count().row(0))
     if nulls and nulls != rows.count(b":NULL"):
         return False
@@ -129,7 +129,7 @@ def _only_null_is_missing(values: pl.DataFrame, rows: bytes) -> bool:
 def _checked_block(
     features: Floats, grades: pl.Series, queries: pl.Series | None, comments: pl.Series | None, dense: bool
 ) -> Block | None:
-    """A block from the parsed columns, or None where one of them is not what it should be."""
+    """A block from the parsed columns, or None if a column is invalid."""
     if np.isinf(features).any():
         return None
     whole_grades = _whole_grades(grades)
@@ -143,7 +143,7 @@ def _checked_block(
 
 
 def _whole_grades(texts: pl.Series) -> Ints | None:
-    """Grades from their texts, of which there are few different ones; None if any is not a grade."""
+    """Grades from strings, few of which are distinct; None if any is not a grade."""
     try:
         grade_of = {text: parse_grade((text or "").encode()) for text in texts.unique()}
     except BadLineError:
@@ -152,7 +152,7 @@ def _whole_grades(texts: pl.Series) -> Ints | None:
 
 
 def _strip(text: bytes) -> tuple[bytes, pl.Series | None]:
-    """Lines without comments, blanks at their ends and lines without a row; and the comment of each row."""
+    """The rows without comments and surrounding blanks, and the comment of each row."""
     lines = text.translate(BLANKS_TO_SPACE).split(b"\n")
     if b"#" not in text:
         return b"".join(row + b"\n" for line in lines if (row := line.strip(b" "))), None
@@ -163,7 +163,7 @@ def _strip(text: bytes) -> tuple[bytes, pl.Series | None]:
 
 
 def _read_csv(text: bytes, separator: str, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame | None:
-    """A table of exactly these columns, or None where the text is not one."""
+    """A table with exactly these columns, or None if the text does not fit."""
     try:
         return pl.read_csv(
             io.BytesIO(text), separator=separator, schema=schema, has_header=False, quote_char=None, null_values="NULL"

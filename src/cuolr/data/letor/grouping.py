@@ -1,4 +1,4 @@
-"""Which rows of a LETOR file belong to which query, and the ids of their documents."""
+"""Grouping the rows of a LETOR file by query, and the ids of their documents."""
 
 import re
 from pathlib import Path
@@ -12,13 +12,13 @@ from cuolr.types import Ints, Strings
 
 
 def group_file(path: Path) -> Path:
-    """Where the group file is, as LightGBM has it; that of a gzipped file may be named without `.gz`."""
+    """The path of the group file, as in LightGBM; for a gzipped file, its name may lack `.gz`."""
     without_suffix = path.with_name(path.name.removesuffix(".gz") + ".query")
     return without_suffix if without_suffix.exists() else path.with_name(path.name + ".query")
 
 
 def group(queries: pl.Series) -> tuple[Ints | None, Ints, Strings]:
-    """Bring the rows of each query together.
+    """Group the rows of each query.
 
     Returns:
         order: The rows in their new order, None = as they are; offsets; query ids by first appearance.
@@ -38,7 +38,7 @@ def group(queries: pl.Series) -> tuple[Ints | None, Ints, Strings]:
 
 
 def read_groups(path: Path, n_rows: int) -> tuple[Ints, Strings]:
-    """Offsets from the group file beside a file without `qid`; queries are named by their number."""
+    """Offsets from the group file of a file without `qid`; queries are named by their number."""
     groups = group_file(path)
     lines = groups.read_text(errors="replace").split("\n")
     problems = [
@@ -55,7 +55,7 @@ def read_groups(path: Path, n_rows: int) -> tuple[Ints, Strings]:
 
 
 def document_ids_of(blocks: list[Block]) -> Strings | None:
-    """The ids that the comments give, empty for a row without one; None where no row has one."""
+    """The document ids in the comments, empty for a row without one; None if no row has one."""
     if all(block.comments is None for block in blocks):
         return None
     empty = pl.Series([""])

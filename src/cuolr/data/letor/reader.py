@@ -24,19 +24,19 @@ from cuolr.types import Candidates, Floats, RankingDataset
 BLOCK_BYTES = 4 << 20
 PARTS_AT_ONCE = 3
 
-# Raised when the same file would give other arrays, so that older caches are not used.
+# Incremented when the same file would give different arrays, to invalidate older caches.
 READER_VERSION = 1
 
 
 @dataclass(frozen=True)
 class LetorOptions:
-    """How a file is to be read.
+    """How to read a file.
 
     Attributes:
         zero_based: Whether feature indices start at 0 instead of 1.
-        missing: What `NULL`, or the largest double (1.797e308), becomes: 0, or the feature's least value in the file.
-        n_features: The number of features where it is known; a higher index is then an error, and so are rows that
-            all name the same fewer.
+        missing: Replacement for `NULL` or the largest double (1.797e308): 0, or the feature's minimum in the file.
+        n_features: The number of features, if known. A higher index is then an error, and so is a dense file with fewer
+            features.
     """
 
     zero_based: bool = False
@@ -46,13 +46,13 @@ class LetorOptions:
 
 @dataclass(frozen=True)
 class LetorFile:
-    """What one file holds.
+    """The content of one file.
 
     Attributes:
         candidates: The documents by query.
         relevance: [n_documents] grades.
-        dense: Whether each row names every feature; in a sparse file the last features may just not occur.
-        note: A warning for the user about rows that were reordered.
+        dense: Whether each row lists every feature; in a sparse file the last features may not occur.
+        note: A warning about rows that were reordered.
     """
 
     candidates: Candidates
@@ -61,11 +61,11 @@ class LetorFile:
     note: str | None = None
 
     def as_dataset(self, max_grade: int | None = None) -> RankingDataset:
-        """As a data set on a scale of grades up to `max_grade`; None = the highest that occurs."""
+        """A data set with grades up to `max_grade`; None = the highest that occurs."""
         return RankingDataset(self.candidates, self.relevance, max_grade or self.highest_grade)
 
     def warn(self, path: Path) -> None:
-        """Warn the user where there is a note."""
+        """Issue the note as a warning, if there is one."""
         if self.note is not None:
             warnings.warn(f"{path}: {self.note}", InputWarning, stacklevel=3)
 
@@ -80,10 +80,10 @@ def read_letor(
 ) -> RankingDataset:
     """Read one file.
 
-    A row is `<grade> qid:<id> <index>:<value> … # comment`; features that are left out are 0. Where rows have no
-    `qid`, a file of the same name plus `.query` beside it gives the number of rows of each query in turn.
-    Rows of a query that are not consecutive are grouped, with a warning. A document id is taken from a
-    comment such as `docid = GX008-86-4444840`, or from one that is a single word.
+    A row is `<grade> qid:<id> <index>:<value> … # comment`; omitted features are 0. If rows have no `qid`, a file of
+    the same name plus `.query` beside it gives the number of rows of each query in turn. Rows of a query that are not
+    consecutive are grouped, with a warning. The document id is taken from a comment such as
+    `docid = GX008-86-4444840`, or from a comment of a single word.
 
     Args:
         path: Text or gzip.
@@ -91,13 +91,13 @@ def read_letor(
         max_grade: The highest grade of the data set's scale; None = the highest that occurs.
 
     Raises:
-        InputError: With the first 20 problems of the file, each with its line.
+        InputError: The first 20 problems of the file, each with its line.
     """
     return read_file(Path(path), options).as_dataset(max_grade)
 
 
 def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Progress | None = None) -> LetorFile:
-    """Read one file, as `read_letor` does, and say whether it was dense."""
+    """Read one file as `read_letor` does; the result also tells whether it is dense."""
     blocks: list[Block] = []
     problems: list[str] = []
     layout: RowLayout | None = None
@@ -119,7 +119,7 @@ def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Prog
         raise InputError(f"{path}: expected at least one row '<grade> qid:<id> <index>:<value> …', found none")
     n_rows, width = sum(len(block.grades) for block in blocks), max(block.features.shape[1] for block in blocks)
     if not fits_memory(n_rows, width, text_bytes):
-        raise InputError(f"{path}: expected fewer features than memory can hold, found {width} in {n_rows} rows")
+        raise InputError(f"{path}: too large for memory: {width} features in {n_rows} rows")
     file = _join(path, blocks, layout, options)
     file.warn(path)
     return file
@@ -131,7 +131,7 @@ def read_splits(
     max_grade: int | None = None,
     read: Callable[[Path, LetorOptions], LetorFile] = read_file,
 ) -> dict[str, RankingDataset]:
-    """Read the parts of one data set, which must agree on the number of features and share one scale of grades.
+    """Read the splits of one data set, which must agree on the number of features and share one scale of grades.
 
     Args:
         paths: A file for each split.
@@ -141,7 +141,7 @@ def read_splits(
     """
     files = {split: read(path, options) for split, path in paths.items()}
     counts = {split: file.candidates.n_features for split, file in files.items()}
-    # A sparse file may lack its last features; other differences mean that the files do not belong together.
+    # The last features may not occur in a sparse file; any other difference is an error.
     least = max((counts[split] for split, file in files.items() if file.dense), default=max(counts.values()))
     width = max(counts.values())
     if width > least or any(file.dense and counts[split] != width for split, file in files.items()):
@@ -153,21 +153,21 @@ def read_splits(
 
 
 def filled_up(candidates: Candidates, n_features: int, path: Path) -> Candidates:
-    """Candidates from a file as a model of `n_features` takes them: with zeros for the last ones if they do not occur.
+    """Candidates with the `n_features` of a model: zeros for the last features if they do not occur in the file.
 
-    LETOR leaves zeros out, so the last features may not occur in a file. It may also be the wrong file: so it warns.
+    LETOR omits zeros, so the last features may not occur in a file. It may also be the wrong file, so this warns.
     """
     found = candidates.n_features
     if found > n_features:
-        raise InputError(f"{path}: expected at most the {n_features} features of the model, found {found}")
+        raise InputError(f"{path}: has {found} features, but the model has {n_features}")
     if found < n_features:
-        note = f"{path}: has {found} features, the model {n_features}; the missing ones are set to 0"
+        note = f"{path}: has {found} features, but the model has {n_features}; the missing ones are set to 0"
         warnings.warn(note, InputWarning, stacklevel=2)
     return _widened(candidates, n_features)
 
 
 def write_letor(dataset: RankingDataset, path: Path | str) -> None:
-    """Write a data set as dense LETOR text, gzipped where the name ends in `.gz`; `read_letor` gives the same back."""
+    """Write a data set as dense LETOR text, gzipped if the name ends in `.gz`; the inverse of `read_letor`."""
     path = Path(path)
     candidates = dataset.candidates
     query = candidates.query_of_document
@@ -200,7 +200,7 @@ class _Part(NamedTuple):
 
 
 def _parsed_parts(path: Path, options: LetorOptions, progress: Progress | None) -> Iterator[_Part]:
-    """The parts of a file, in order; several are parsed at once, because parsing one does not keep two cores busy."""
+    """The parts of a file, in order; several are parsed at once, because one does not keep two cores busy."""
     layout: RowLayout | None = None
     under_way: deque[_Part] = deque()
     damage: InputError | None = None
@@ -219,7 +219,7 @@ def _parsed_parts(path: Path, options: LetorOptions, progress: Progress | None) 
 
 
 def _find_layout(path: Path, text: bytes, options: LetorOptions) -> RowLayout:
-    """Rows have queries, unless the first one has none and a group file lies beside."""
+    """The layout of the rows: with `qid`, unless the first row has none and there is a group file."""
     layout = RowLayout(0 if options.zero_based else 1, has_query=True, n_features=options.n_features)
     if not group_file(path).exists():
         return layout
@@ -256,7 +256,7 @@ def _join(path: Path, blocks: list[Block], layout: RowLayout, options: LetorOpti
 
 
 def _stack(parts: list[Floats], width: int) -> Floats:
-    """All rows in one array of that width; each part is let go once copied, so that memory holds the data once."""
+    """All rows in one array of that width; each part is freed once copied, so that memory holds the data once."""
     features = np.zeros((sum(len(part) for part in parts), width), np.float32)
     end = len(features)
     while parts:

@@ -1,6 +1,6 @@
 """Rows of LETOR text, parsed line by line: the definition of the format.
 
-A row is `<grade> qid:<id> <index>:<value> … # comment`. `parse_line` either returns the values of a line or says what
+A row is `<grade> qid:<id> <index>:<value> … # comment`. `parse_line` returns the values of a line, or raises with what
 is wrong with it.
 """
 
@@ -12,15 +12,15 @@ import polars as pl
 
 from cuolr.types import Doubles, Floats, Ints
 
-MAX_PROBLEMS = 20  # of a file that are reported
+MAX_PROBLEMS = 20  # reported per file
 MAX_GRADE = 30  # gains are 2^grade − 1
 MAX_FEATURES = 1_000_000
-# Rows are stored dense. Where that takes so many times their text, an index is wrong, or the data not for dense rows.
+# Rows are stored dense. If that takes this many times the size of the text, an index is wrong or the data too sparse.
 MAX_GROWTH, FREE_BYTES = 100, 1 << 30
-# Exports that know no NULL write the largest double, 1.7976931348623157e+308, with however many digits.
+# Some exports write the largest double, 1.7976931348623157e+308, instead of NULL, with varying digits.
 MISSING_MARK = 1.7976e308
 
-# From here on a double rounds to an infinite float32: half a step above the largest one.
+# From here on a double rounds to infinity in float32: half a step above the largest float32.
 _LARGEST = (2 - 2**-24) * 2.0**127
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 BLANKS_TO_SPACE = bytes.maketrans(b"\t\r", b"  ")
@@ -33,7 +33,7 @@ class RowLayout:
     Attributes:
         first_index: The index of the first feature, 1 or 0.
         has_query: Whether each row has a `qid` field.
-        n_features: The number of features where it is known beforehand; a higher index is an error.
+        n_features: The number of features, if known; a higher index is then an error.
     """
 
     first_index: int = 1
@@ -48,9 +48,9 @@ class Block:
     Attributes:
         features: [n, F] float32; NaN = missing (`NULL`).
         grades: [n].
-        queries: [n] query id of each row; null where rows have none.
-        comments: [n] what follows `#`, empty where nothing does; None where no row has a comment.
-        dense: Whether each row names all features from the first to the last.
+        queries: [n] query id of each row; null if rows have none.
+        comments: [n] the text after `#`, or empty; None if no row has a comment.
+        dense: Whether each row lists all features from the first to the last.
     """
 
     features: Floats
@@ -61,12 +61,12 @@ class Block:
 
 
 class BadLineError(ValueError):
-    """What is wrong with a line."""
+    """A line that does not follow the format."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row: its grade, query (empty where rows have none), features and comment."""
+    """One row: its grade, query (empty if rows have none), features and comment."""
 
     grade: int
     query: str
@@ -76,7 +76,7 @@ class Line:
 
 
 def parse_line(line: bytes, layout: RowLayout) -> Line | None:
-    """Read one line by the definition of the format; None where it holds no row; raises `BadLineError`."""
+    """Parse one line by the definition of the format; None if it has no row; raises `BadLineError`."""
     if b"\0" in line:
         raise BadLineError("expected text, found a NUL character")
     body, _, comment = line.translate(BLANKS_TO_SPACE).partition(b"#")
@@ -124,7 +124,7 @@ def _parse_feature(field: bytes, layout: RowLayout) -> tuple[int, float]:
     index = int(index_text)
     last = layout.first_index + (layout.n_features or MAX_FEATURES) - 1
     if not layout.first_index <= index <= last:
-        hint = "; is the file 0-based?" if index == 0 else ""
+        hint = "; if indices start at 0, use --zero-based (zero_based=True in Python)" if index == 0 else ""
         raise BadLineError(f"expected a feature index from {layout.first_index} to {last}, found {index}{hint}")
     if value_text == b"NULL":
         return index, np.nan
@@ -144,10 +144,10 @@ def _show(field: bytes) -> str:
 
 
 def parse_lines(text: bytes, layout: RowLayout) -> tuple[Block, list[tuple[int, str]]]:
-    """Read a block line by line.
+    """Parse a block line by line.
 
     Returns:
-        The rows that are right, and the problems of the others as (line number within the block from 0, problem).
+        The valid rows, and the problems of the others as (line number within the block from 0, problem).
     """
     rows: list[Line] = []
     problems: list[tuple[int, str]] = []
@@ -161,7 +161,7 @@ def parse_lines(text: bytes, layout: RowLayout) -> tuple[Block, list[tuple[int, 
             rows.append(row)
     widest = max((row.indices[-1] for row in rows if row.indices), default=0)
     if not fits_memory(len(rows), widest, len(text)):
-        problems.append((_line_of_index(text, widest), f"expected fewer features than memory can hold, found {widest}"))
+        problems.append((_line_of_index(text, widest), f"feature index {widest} is too large for memory"))
         rows = []
     row_of_value = np.repeat(np.arange(len(rows)), [len(row.indices) for row in rows])
     indices = np.array([index for row in rows for index in row.indices], np.int64)
@@ -179,7 +179,7 @@ def parse_lines(text: bytes, layout: RowLayout) -> tuple[Block, list[tuple[int, 
 
 
 def fits_memory(n_rows: int, width: int, text_bytes: int) -> bool:
-    """Whether rows of that width, stored dense, are of a size that their text makes plausible."""
+    """Whether the size of dense rows of that width is plausible for the size of their text."""
     return 4 * n_rows * width <= max(FREE_BYTES, MAX_GROWTH * text_bytes)
 
 
@@ -189,14 +189,14 @@ def _line_of_index(text: bytes, index: int) -> int:
 
 
 def scatter(row: Ints, column: Ints, values: Doubles, n_rows: int) -> tuple[Floats, bool]:
-    """[n_rows, F] with each value in its place and 0 elsewhere, and whether nothing was left out."""
+    """[n_rows, F] with each value in its place and 0 elsewhere, and whether every value is given."""
     features = np.zeros((n_rows, int(column.max(initial=-1)) + 1), np.float32)
     features[row, column] = narrowed(values)
     return features, len(values) == features.size
 
 
 def narrowed(values: Doubles) -> Floats:
-    """As float32, row after row, with marks for missing values as NaN; what does not fit becomes infinite."""
+    """The values as float32 in row order, with NaN for marks of missing values; too large values become infinite."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32, order="C")
     if np.isinf(narrow).any():

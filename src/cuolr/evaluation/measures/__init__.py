@@ -1,7 +1,7 @@
-"""How good ranked lists are, one value per query, from the true grades of the documents. One file per measure.
+"""Measures of ranked lists, one value per query, from the true grades of the documents. One file per measure.
 
 A measure is written as `ndcg@10` in Python, in the shell and in every table. Gains are 2^r − 1 as in the paper, or the
-grade itself where the name says `-linear`; a document is relevant if its grade is above 0.
+grade itself for names with `-linear`; a document is relevant if its grade is above 0.
 """
 
 from cuolr.evaluation.measures.graded_lists import GradedLists as GradedLists

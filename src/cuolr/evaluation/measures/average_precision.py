@@ -9,10 +9,10 @@ from cuolr.types import Doubles
 
 @MEASURES.register("map")
 class AveragePrecision(RankingMeasure):
-    """Σ_k [d_k relevant]·precision@k / min(k_max, relevant documents); its mean is the MAP.
+    """Average precision, Σ_k [d_k relevant]·precision@k / min(k_max, relevant documents); its mean is the MAP.
 
-    The divisor is what an ideal list of this length can reach, so that it gets 1; `trec_eval`'s `map_cut` divides by
-    all relevant documents, which is the same where the list is long enough to hold them.
+    The divisor gives an ideal list of this length the value 1. `trec_eval`'s `map_cut` divides by the number of all
+    relevant documents, which is the same if the list is long enough for them.
     """
 
     def per_query(self, lists: GradedLists) -> Doubles:

@@ -1,4 +1,4 @@
-"""Discounted cumulative gain, and its share of the best possible one."""
+"""Discounted cumulative gain, plain and normalised."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class Dcg(RankingMeasure):
 
 @MEASURES.register("ndcg")
 class NormalisedDcg(RankingMeasure):
-    """Discounted cumulative gain over that of the ideal list."""
+    """Normalised discounted cumulative gain, DCG over that of the ideal list."""
 
     def per_query(self, lists: GradedLists) -> Doubles:
         """[B] 0 where no document is relevant."""
@@ -30,7 +30,7 @@ class NormalisedDcg(RankingMeasure):
 
 @MEASURES.register("dcg-linear")
 class LinearDcg(RankingMeasure):
-    """Discounted cumulative gain where the gain is the grade itself, Σ_k r_k / log2(1 + k)."""
+    """Discounted cumulative gain with the grade as gain, Σ_k r_k / log2(1 + k)."""
 
     without_relevant = "sum"
 
@@ -41,7 +41,7 @@ class LinearDcg(RankingMeasure):
 
 @MEASURES.register("ndcg-linear")
 class NormalisedLinearDcg(RankingMeasure):
-    """`dcg-linear` over that of the ideal list; what `trec_eval` and scikit-learn call nDCG."""
+    """Normalised `dcg-linear`, the nDCG of `trec_eval` and scikit-learn."""
 
     def per_query(self, lists: GradedLists) -> Doubles:
         """[B] 0 where no document is relevant."""

@@ -9,9 +9,9 @@ from cuolr.types import Doubles
 
 @MEASURES.register("err")
 class ExpectedReciprocalRank(RankingMeasure):
-    """Σ_k (1/k)·R_k·Π_{i<k} (1 − R_i), with R = (2^r − 1) / 2^r_max; Chapelle et al. 2009.
+    """Expected reciprocal rank, Σ_k (1/k)·R_k·Π_{i<k} (1 − R_i), with R = (2^r − 1) / 2^r_max.
 
-    r_max is the highest grade of the data set's scale.
+    Chapelle et al. 2009; r_max is the highest grade of the data set's scale.
     """
 
     needs_scale = True

@@ -10,9 +10,9 @@ from cuolr.types import Doubles
 
 @MEASURES.register("clicks")
 class ExpectedClicks(RankingMeasure):
-    """Σ_k P(C_k = 1) under the click model named after the colon, as in `clicks:pbm@10`.
+    """Expected clicks, Σ_k P(C_k = 1), under the click model named after the colon, as in `clicks:pbm@10`.
 
-    The return of the ranking MDP, equation 3, with discount 1. A query without a relevant document has clicks, too.
+    The return of the ranking MDP, equation 3, with discount 1. Queries without a relevant document have clicks, too.
     """
 
     parameter = "click model"

@@ -16,12 +16,12 @@ class GradedLists:
 
     Attributes:
         shown: [B, K] the grade of the document at each position, 0 where there is none.
-        where: [B, K] true = a document is there.
-        ideal: [B, K] the grades of the best possible list.
+        where: [B, K] true = a document.
+        ideal: [B, K] the grades of the ideal list.
         relevant: [B] the number of documents of the query with a grade above 0.
         documents: [B] the number of documents of the query.
         max_grade: The highest grade of the data set's scale.
-        k: Positions that count; more than K only where no query has more than K documents.
+        k: Number of positions that count; above K only if no query has more than K documents.
     """
 
     shown: IntegerArray
@@ -57,10 +57,10 @@ class GradedLists:
         )
 
     def top(self, k: int) -> "GradedLists":
-        """The lists of the first `k` positions; they are shorter where no query has so many documents."""
+        """The first `k` positions of the lists; fewer if no query has `k` documents."""
         width = self.shown.shape[1]
         if k > width and (self.documents > width).any():
-            raise InputError(f"a measure at {k} needs lists of {k} documents, found {width}; rank at least {k}")
+            raise InputError(f"a measure at {k} needs lists of {k} documents, found {width}; rank with k >= {k}")
         return replace(self, shown=self.shown[:, :k], where=self.where[:, :k], ideal=self.ideal[:, :k], k=k)
 
     @property
@@ -76,7 +76,7 @@ def exponential_gain(grades: IntegerArray) -> Doubles:
 
 
 def positive(values: Doubles | Ints) -> Doubles:
-    """A divisor: 1 in place of 0."""
+    """A divisor, with 1 in place of 0."""
     return np.where(values > 0, values, 1.0)
 
 

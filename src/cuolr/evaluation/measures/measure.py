@@ -1,4 +1,4 @@
-"""What every measure does, and a measure with its cutoff, by its name."""
+"""The interface of measures, and a measure with its cutoff, such as `ndcg@10`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -12,10 +12,10 @@ from cuolr.evaluation.measures.graded_lists import GradedLists
 from cuolr.registry import Registry
 from cuolr.types import Doubles, Ints, RankingDataset
 
-# The value of a query without a relevant document, and how a table says so.
+# The value of a query without a relevant document, and its description in tables.
 WithoutRelevant = Literal["skip", "zero", "one"]
 COUNTED: Mapping[WithoutRelevant, str] = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
-# Digits of a cutoff: what 64 bits can hold.
+# Maximum digits of a cutoff, which must fit 64 bits.
 MAX_DIGITS = 18
 
 
@@ -23,10 +23,10 @@ class RankingMeasure(ABC):
     """A measure, without its cutoff. A subclass is registered by name in `MEASURES`.
 
     Attributes:
-        parameter: What follows the name after a colon, as in `clicks:<click model>`; None = nothing does.
+        parameter: The parameter after the colon, as in `clicks:<click model>`; None = no parameter.
         needs_scale: Whether it depends on the highest grade of the data set's scale.
-        without_relevant: What a query without a relevant document counts: `chosen` = what the user chose; `sum` = the
-            same, but 0 instead of 1, since a sum of no gains is 0; `own` = the measure's own value.
+        without_relevant: Value of a query without a relevant document: `chosen` = as the user chose; `sum` = the same,
+            but 0 instead of 1, because a sum of no gains is 0; `own` = the measure's own value.
     """
 
     parameter: ClassVar[str | None] = None
@@ -39,7 +39,7 @@ class RankingMeasure(ABC):
 
     @abstractmethod
     def per_query(self, lists: GradedLists) -> Doubles:
-        """[B] the value of each list; any value where no document is relevant, unless that is its own."""
+        """[B] the value of each list; without a relevant document it is ignored, unless `without_relevant` is `own`."""
 
 
 MEASURES: Registry[type[RankingMeasure]] = Registry(
@@ -58,7 +58,7 @@ class Measure:
 
     Attributes:
         name: As registered, with the parameter if there is one: `clicks:pbm`.
-        cutoff: Positions that count, from the top.
+        cutoff: Number of positions that count.
     """
 
     name: str
@@ -66,14 +66,14 @@ class Measure:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a measure as it is written: `ndcg@10`."""
+        """Parse a measure such as `ndcg@10`."""
         name, at, cutoff = text.partition("@")
         _measure_named(name)
         digits = cutoff.lstrip("0")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS):
-            found = f"'{cutoff}'" if at else "nothing"
-            wanted = f"a whole number from 1 to 10^{MAX_DIGITS} − 1"
-            raise InputError(f"measure '{text}': expected '@' and {wanted} after '{name}', found {found}")
+            found = f"'{cutoff}'" if at else "none"
+            wanted = f"a cutoff from 1 to 10^{MAX_DIGITS} − 1, as in {name}@10"
+            raise InputError(f"measure '{text}': expected {wanted}, found {found}")
         return cls(name, int(digits))
 
     def __str__(self) -> str:
@@ -87,12 +87,12 @@ class Measure:
     def per_query(self, lists: GradedLists, without_relevant: WithoutRelevant = "skip") -> Doubles:
         """The measure of each list.
 
-        Deviation: the paper does not say what a query without a relevant document counts; here it is a choice.
+        Deviation: the paper does not specify the value of queries without a relevant document; here it is an option.
 
         Args:
             lists: At least as long as the cutoff.
-            without_relevant: What a query without a relevant document counts: `zero`, `one`, or NaN, for `skip`. It
-                always has its own expected clicks; and 0, not 1, for DCG.
+            without_relevant: Value of queries without a relevant document: 0 for `zero`, 1 for `one`, NaN for `skip`.
+                For DCG, `one` gives 0. For expected clicks it does not apply.
 
         Returns:
             [n_queries].
@@ -106,7 +106,7 @@ class Measure:
 
 
 def measure_names() -> list[str]:
-    """All measures as they are written before the cutoff, with the kind of the parameter in angle brackets."""
+    """All measures without their cutoff, with parameters in angle brackets."""
     parameters = {name: MEASURES.get(name).parameter for name in MEASURES.names()}
     return [name if parameter is None else f"{name}:<{parameter}>" for name, parameter in parameters.items()]
 
@@ -120,16 +120,16 @@ def measure_ranking(
         dataset: The queries and their true grades.
         ranking: [n_queries, K] candidate indices, −1 after the last document.
         measure: Such as `ndcg@10`.
-        without_relevant: What a query without a relevant document counts.
+        without_relevant: Value of queries without a relevant document.
 
     Returns:
-        [n_queries], NaN for the queries to skip.
+        [n_queries], NaN for queries to skip.
     """
     return Measure.parse(measure).per_query(GradedLists.of(dataset, ranking), without_relevant)
 
 
 def what_counts(without_relevant: WithoutRelevant, measures: Iterable[str]) -> str:
-    """How a table of these measures says what queries without a relevant document count.
+    """The description of how queries without a relevant document count, for a table of these measures.
 
     >>> what_counts("one", ["ndcg@10", "dcg@5", "clicks:pbm@10"])
     'counted as 1 (dcg@5: 0; clicks:pbm@10: their own value)'
@@ -142,10 +142,10 @@ def what_counts(without_relevant: WithoutRelevant, measures: Iterable[str]) -> s
 
 
 def mean_over_queries(values: Doubles) -> float:
-    """The mean over the queries that count, that is, are not NaN."""
+    """The mean over the queries that count, which are not NaN."""
     counted = values[~np.isnan(values)]
     if not len(counted):
-        raise InputError(f"none of the {len(values)} queries has a relevant document, so there is nothing to average")
+        raise InputError(f"none of the {len(values)} queries has a relevant document")
     return float(counted.mean())
 
 
@@ -153,7 +153,7 @@ def _measure_named(name: str) -> RankingMeasure:
     base, colon, argument = name.partition(":")
     measure = MEASURES.get(base)
     if measure.parameter is None and colon:
-        raise InputError(f"measure '{name}': expected '{base}' without a parameter, found ':{argument}'")
+        raise InputError(f"measure '{name}': '{base}' has no parameter, found ':{argument}'")
     if measure.parameter is not None and not colon:
         raise InputError(f"measure '{name}': expected '{base}:<{measure.parameter}>', found no {measure.parameter}")
     return measure(argument)

@@ -7,7 +7,7 @@ from cuolr.types import Doubles
 
 @MEASURES.register("mrr")
 class ReciprocalRank(RankingMeasure):
-    """One over the position of the first relevant document, 0 where none is shown; its mean is the MRR."""
+    """Reciprocal rank of the first relevant document, 0 if none is shown; its mean is the MRR."""
 
     def per_query(self, lists: GradedLists) -> Doubles:
         """[B]."""

@@ -7,7 +7,7 @@ from cuolr.types import Doubles
 
 @MEASURES.register("precision")
 class Precision(RankingMeasure):
-    """Share of the positions that hold a relevant document; positions after the end of a list count as not relevant."""
+    """Precision, the share of positions with a relevant document; positions after the end of a list count as well."""
 
     def per_query(self, lists: GradedLists) -> Doubles:
         """[B]."""

@@ -1,7 +1,7 @@
-"""Colours and markers of methods and click models: the same everywhere, on light and dark, and for the colour-blind.
+"""Colours and markers of methods and click models: consistent, for light and dark pages and colour-blind readers.
 
-Every colour has a contrast of at least 3.3 with white and with the dark page; hues follow Okabe and Ito, and a marker
-tells the same as the colour.
+Every colour has a contrast of at least 3.3 with white and with the dark page; hues follow Okabe and Ito, and markers
+carry the same information as colours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cuolr.experiments.spec import Experiment
 
-# Stands for the colour of the text, which a page makes light or dark.
+# Placeholder for the text colour, which a page makes light or dark.
 INK = "#010203"
 
 _METHODS = {
@@ -32,20 +32,20 @@ _ALSO_CALLED = {
 }
 _CLICK_MODELS = ("#4f7fc2", "#b3702f", "#4f9468", "#a5608e", "#8577c2", "#94853a", "#3d92a0", "#b05c5c", "#7d7d7d")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">")
-# From little to much, for the values of a sweep.
+# From low to high, for the values of a sweep.
 _LITTLE, _MUCH = (0x7A, 0x6F, 0xD0), (0xC9, 0x6A, 0x1E)
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a series is drawn."""
+    """Colour and marker of a series."""
 
     colour: str
     marker: str
 
 
 def method_styles(experiment: Experiment, methods: Sequence[str]) -> dict[str, Style]:
-    """A style for each method: its own where it is known, then those that are left, in order."""
+    """A style for each method: its own colour if it has one, then the remaining colours in order."""
     swept = [m for m in methods if m in experiment.method and experiment.method[m].swept_from]
     sweep = {m: _between(place / max(1, len(swept) - 1)) for place, m in enumerate(swept)}
     colours = {m: _METHODS[known] for m in methods if (known := _ALSO_CALLED.get(m, m)) in _METHODS}
@@ -56,7 +56,7 @@ def method_styles(experiment: Experiment, methods: Sequence[str]) -> dict[str, S
 
 
 def setting_styles(labels: Sequence[str]) -> Mapping[str, Style]:
-    """A style for each click model or other setting, unlike those of the methods."""
+    """A style for each click model or other setting, different from those of the methods."""
     return {
         label: Style(_CLICK_MODELS[place % len(_CLICK_MODELS)], _MARKERS[place % len(_MARKERS)])
         for place, label in enumerate(dict.fromkeys(labels))

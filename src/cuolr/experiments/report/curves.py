@@ -12,7 +12,7 @@ from cuolr.experiments.report.wording import setting_labels
 
 @dataclass(frozen=True)
 class Curve:
-    """Points, each with its standard error if that is known."""
+    """Points, with standard errors if known."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -26,9 +26,9 @@ class CurvePanel:
     Attributes:
         title: What the curves share.
         axis: Label of the horizontal axis.
-        curves: By label.
-        names: Of the points 0, 1, …, if they are not numbers.
-        lines: The means of LOGGING and ORACLE, to compare with.
+        curves: Curves by label.
+        names: Names of the points 0, 1, …, if they are not numbers.
+        lines: The means of LOGGING and ORACLE, for comparison.
     """
 
     title: str
@@ -39,7 +39,7 @@ class CurvePanel:
 
 
 def curves_of(summary: Summary, measure: str) -> list[CurvePanel]:
-    """The curves that the layout asks for, or over the number of sessions if it is in the columns of a table."""
+    """The curves of the layout; by default over the number of sessions, if that is in the columns of a table."""
     axis = summary.results.experiment.report.curve
     if not axis and any(table.columns.axes == ("sessions_per_query",) for table in summary.tables):
         axis = "sessions_per_query"
@@ -102,7 +102,7 @@ def _over_settings(summary: Summary, scores: Mapping[tuple[str, Setting], Score]
         lines = tuple(h for of in heights.values() if len(of) == 1 for h in of if h is not None)
         if curves:
             words = {
-                "sessions_per_query": "sessions a query",
+                "sessions_per_query": "sessions per query",
                 "click_model": "click model",
                 "logging": "logging policy",
             }

@@ -1,4 +1,4 @@
-"""Plots as inline SVG that takes the page's text colour, and as files."""
+"""Plots as inline SVG in the page's text colour, and as files."""
 
 import io
 import re
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 3.5, 2.5
-# Of a panel that is alone.
+# Width of a single panel.
 WIDE = 4.4
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -41,7 +41,7 @@ _STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
     "legend.frameon": False,
-    # Names are the user's, and a dollar in them is a dollar.
+    # A dollar sign in a user's name is literal.
     "text.parse_math": False,
     # Text stays text, and the same plot gives the same file.
     "svg.fonttype": "none",
@@ -54,10 +54,10 @@ class Panel:
     """One set of axes.
 
     Attributes:
-        title: Above it.
+        title: Title above it.
         draw: Draws it.
-        height: In inches.
-        width: In inches.
+        height: Height in inches.
+        width: Width in inches.
     """
 
     title: str
@@ -72,7 +72,7 @@ class Plot:
 
     Attributes:
         name: Name of its files.
-        title: In a few words.
+        title: A short title.
         caption: How to read it.
         panels: Side by side, or one below the other on a narrow page.
         legend: The style of each series, by label.
@@ -137,13 +137,13 @@ def _style() -> Iterator[None]:
     from matplotlib import rc_context
 
     with rc_context(_STYLE), warnings.catch_warnings():
-        # A browser takes the characters of a name from another font; a PNG has a box in their place.
+        # A browser falls back to another font for such characters; a PNG shows a box.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
 
 def _figure(width: float, height: float) -> "Figure":
-    # No pyplot: it would keep every figure, and look for a screen.
+    # Not pyplot, which would keep every figure and look for a display.
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

@@ -1,4 +1,4 @@
-"""The gap closed: how far a method gets from the logging policy to the oracle. It can be compared across data sets."""
+"""The gap closed by a method between the logging policy and the oracle, comparable across data sets."""
 
 import warnings
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from scipy import stats
 
 from cuolr.types import Doubles
 
-# Enough for percentiles that are shown as whole per cents.
+# Enough for percentiles shown as whole per cent.
 RESAMPLES = 1_999
 SIGNIFICANT = 0.05
 
@@ -31,15 +31,15 @@ def gap_closed(method: Sequence[Doubles], logging: Sequence[Doubles], oracle: Se
 
     Args:
         method: For each fold, [n_queries] a value per query; NaN = the query does not count.
-        logging: The same of the logging policy.
-        oracle: The same of the oracle.
+        logging: The same for the logging policy.
+        oracle: The same for the oracle.
     """
     if not _is_above(np.concatenate(oracle), np.concatenate(logging)):
         return None
     gained = _equal_folds([m - low for m, low in zip(method, logging, strict=True)])
     possible = _equal_folds([high - low for high, low in zip(oracle, logging, strict=True)])
     with warnings.catch_warnings():
-        # With few queries a resample may hold none that can be improved; it is left out below.
+        # With few queries, a resample may have none that can be improved; it is dropped below.
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         resampled = stats.bootstrap(
             (gained, possible),
@@ -64,7 +64,7 @@ def _is_above(oracle: Doubles, logging: Doubles) -> bool:
 
 
 def _equal_folds(differences: Sequence[Doubles]) -> Doubles:
-    """All folds' values that count, scaled so that their mean is the mean of the folds' means."""
+    """The values of all folds that count, scaled so that their mean is the mean of the folds' means."""
     counted = [values[~np.isnan(values)] for values in differences]
     share = sum(map(len, counted)) / len(counted)
     return np.concatenate([values * (share / len(values)) for values in counted if len(values)])

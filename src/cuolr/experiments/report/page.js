@@ -1,11 +1,11 @@
 "use strict";
-// One measure at a time, in tables, plots and words.
+// Show one measure at a time, in tables, plots and text.
 for (const input of document.querySelectorAll(".measures input")) {
   input.addEventListener("change", () => {
     for (const part of document.querySelectorAll("[data-measure]")) part.hidden = part.dataset.measure !== input.value;
   });
 }
-// A click on a column's head sorts by it, highest first; another one turns it round. What has no value stays below.
+// A click on a column head sorts by it, highest first; a second click reverses the order. Rows without a value stay last.
 for (const button of document.querySelectorAll("table.sortable thead button")) {
   button.addEventListener("click", () => {
     const head = button.closest("th"), column = head.cellIndex, body = head.closest("table").tBodies[0];

@@ -42,7 +42,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Effort:
-    """The time and steps that the runs of a method took."""
+    """Training time and steps of a method."""
 
     method: str
     runs: int
@@ -146,12 +146,12 @@ def _facts(summary: Summary) -> dict[str, str]:
         + (" in the first fold" if folds else ""),
         "folds": ", ".join(map(str, folds)),
         "seeds": ", ".join(map(str, sorted({cell.seed for cell in cells}))),
-        "sessions a query": ", ".join(f"{number:,}" for number in sessions),
+        "sessions per query": ", ".join(f"{number:,}" for number in sessions),
         "list length": str(experiment.k),
-        "measured on": f"{experiment.split} queries",
+        "evaluated on": f"{experiment.split} queries",
         "best step by": "held-out clicks" if experiment.validation == "log" else f"{experiment.validation}, validation",
         "training": ", ".join(f"{name} {value}" for name, value in experiment.training.items()),
-        "time of all cells together": duration(sum(result.seconds for result in results.cells.values())),
+        "total training time": duration(sum(result.seconds for result in results.cells.values())),
         **results.versions,
     }
     return {name: value for name, value in facts.items() if value}

@@ -1,4 +1,4 @@
-"""The paper's own numbers (Zhang et al., NeurIPS 2023, tables 1, 2 and of the appendix), to print beside ours."""
+"""The paper's numbers (Zhang et al., NeurIPS 2023, tables 1 and 2 and the appendix), to print beside ours."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ NUMBERS = Path(__file__).parent / "paper_numbers.csv"
 DATASETS = {"yahoo-set1": "Yahoo", "mslr-web10k": "WEB10K"}
 # Has LOGGING and ORACLE on both data sets at every cutoff.
 REFERENCE_TABLE = "appendix_click_models"
-# Its rows are the logging policies of one method; the first of them is that of all other tables.
+# Its rows are the logging policies of one method; all other tables use the first.
 LOGGING_TABLE, LOGGING_TABLE_METHOD, USUAL_LOGGING = "logging_policy_quality", "CUOLR(CQL)", "por=1%"
 
 
@@ -50,8 +50,8 @@ class Note:
     Attributes:
         mark: A letter.
         text: A sentence or two.
-        methods: The rows that it is about.
-        places: The numbers that it is about, if it is about single ones.
+        methods: The rows that it concerns.
+        places: The numbers that it concerns, if it is about single numbers.
     """
 
     mark: str
@@ -70,33 +70,33 @@ _AS_SAC = tuple(
     for k in (3, 5, 10)
 )
 
-# Where the tables contradict each other, the number that fits the others.
+# Where the tables contradict each other, the number that is consistent with the others.
 CORRECTED: Mapping[Place, float] = {_ORACLE: 0.486, _POS_PREDOC: 0.440}
 
 NOTES = (
     Note(
         "a",
-        "The paper has ORACLE on Yahoo with ERR@10 .476 in table 1 and .486 in its other tables; .486 is used here.",
+        "The paper reports an ERR@10 of .476 for ORACLE on Yahoo in table 1, and .486 elsewhere; .486 is used here.",
         ("LOGGING", "ORACLE"),
         (_ORACLE,),
     ),
     Note(
         "b",
-        "The paper's method does not win every cell: on WEB10K, CM-IPW has ERR@10 .304 against .301 under CASCADE and "
-        ".304 against .300 under DCM.",
+        "The paper's method does not win every cell: on WEB10K, CM-IPW has an ERR@10 of .304 against .301 under "
+        "CASCADE, and .304 against .300 under DCM.",
         ("CUOLR(CQL)", "CUOLR(SAC)", "CM-IPW"),
         _LOST,
     ),
     Note(
         "c",
-        "The paper has POS+PREDOC on Yahoo under PBM with ERR@5 .460 in the appendix, above its ERR@10 of .456; "
-        "table 2 has .440, which is used here.",
+        "The paper reports an ERR@5 of .460 for POS+PREDOC on Yahoo under PBM in the appendix, above its ERR@10 of "
+        ".456; table 2 has .440, which is used here.",
         ("POS+PREDOC",),
         (_POS_PREDOC,),
     ),
     Note(
         "d",
-        "The paper's ATTENTION rows on Yahoo under PBM and CASCADE are captioned CQL, and match SAC's rows.",
+        "The paper's ATTENTION rows on Yahoo under PBM and CASCADE are labelled CQL, but match the rows of SAC.",
         ("ATTENTION",),
         _AS_SAC,
     ),

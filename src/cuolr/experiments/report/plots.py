@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 Limits: TypeAlias = tuple[float, float]
 
-# Unlike those of the methods; white text on them can be read.
+# Different from those of the methods; white text on them is legible.
 WIN, LOSS = "#2b7a86", "#b5504a"
 PAPER_MARKERS = {"yahoo-set1": 5, "mslr-web10k": 4}  # matplotlib's carets to the right and to the left
 
 
 def all_plots(summary: Summary) -> list[Plot]:
-    """Every plot that the results have data for; those of a measure once for each measure."""
+    """All plots that the results have data for; plots of a measure once per measure."""
     experiment = summary.results.experiment
     methods = list(dict.fromkeys(m for table in summary.tables for m in table.learners))
     styles = method_styles(experiment, methods)
@@ -55,7 +55,7 @@ def _gap_plot(table: Table, measure: str, styles: Mapping[str, Style]) -> list[P
     gaps = [score.gap for score in every if score.gap]
     if not gaps:
         return []
-    # Intervals of few queries may be so wide that nothing else could be seen.
+    # With few queries, intervals may be so wide that they would hide everything else.
     low = max(min(0.0, *(gap.low for gap in gaps)), min(0.0, *(gap.value for gap in gaps)) - 0.5)
     high = min(max(1.0, *(gap.high for gap in gaps)), max(1.0, *(gap.value for gap in gaps)) + 0.5)
     for setting, label in zip(table.columns.settings, table.columns.labels, strict=True):
@@ -64,9 +64,9 @@ def _gap_plot(table: Table, measure: str, styles: Mapping[str, Style]) -> list[P
             draw = _draw_gaps(scores, styles, (low - 0.04, high + 0.04))
             panels.append(Panel(label, draw, height=0.75 + 0.24 * len(scores)))
     beside = any(score.paper_gaps for score in every)
-    caption = "0 % is LOGGING, 100 % is ORACLE; the lines are 95 % bootstrap intervals over queries."
+    caption = "0 % is LOGGING, 100 % is ORACLE; lines are 95 % bootstrap intervals over queries."
     cut = any(gap.low < low or gap.high > high for gap in gaps)
-    caption += " Lines that are cut off end as the table says." if cut else ""
+    caption += " Some lines are cut off; the table has their ends." if cut else ""
     caption += " Grey triangles: the paper's numbers, ▸ on Yahoo, ◂ on WEB10K." if beside else ""
     title = f"Gap closed by each method, {measure_label(measure)}"
     return [Plot("gap-closed", title, caption, tuple(panels), measure=measure)]
@@ -100,7 +100,7 @@ def _draw_gaps(
 
 
 def _wins_plot(table: Table, measure: str) -> list[Plot]:
-    """The contender with the highest mean over the columns, of those that are tested, against the baseline."""
+    """The tested contender with the highest mean over the columns, against the baseline."""
     tested = {key[0] for key, score in table.scores.items() if key[2] == measure and score.comparison}
     contenders = [m for m in table.contenders if m in tested]
     if not contenders:
@@ -165,7 +165,7 @@ def _learning_plot(summary: Summary, table: Table, styles: Mapping[str, Style]) 
     shown = {m: styles[m] for m in table.contenders if any(m in curves for curves in by_column.values())}
     validation = summary.results.experiment.validation
     by = "by held-out clicks" if validation == "log" else f"by {measure_label(validation)} on validation queries"
-    caption = f"Validation {by}, mean over runs, up to the last step that all of them took."
+    caption = f"Validation {by}; mean over runs, up to the last step of the shortest run."
     return [Plot("learning-curves", "Learning curves", caption, panels, shown)]
 
 
@@ -186,8 +186,8 @@ def _curve_plot(summary: Summary, measure: str, styles: Mapping[str, Style]) -> 
     )
     height = 3.0 if len(panels) == 1 else HEIGHT
     drawn = [Panel(panel.title, _draw_curve_panel(panel, known, limits), height) for panel in panels]
-    caption = "Mean over runs; the bars are one standard error to each side."
-    caption += " Dashed: LOGGING below and ORACLE above." if any(panel.lines for panel in panels) else ""
+    caption = "Mean over runs ± one standard error."
+    caption += " Dashed: LOGGING (below) and ORACLE (above)." if any(panel.lines for panel in panels) else ""
     title = f"{measure_label(measure)} by {panels[0].axis}"
     return [Plot("curves", title, caption, tuple(drawn), {label: known[label] for label in labels}, measure)]
 
@@ -207,7 +207,7 @@ def _draw_curve_panel(panel: CurvePanel, styles: Mapping[str, Style], limits: Li
         positive = [x for x in values if x > 0]
         if len(positive) > 2 and positive[-1] / positive[0] > 20:
             if values[0] == 0:
-                # Zero has no logarithm: it stands a step to the left of the smallest value.
+                # Zero has no logarithm; it is drawn to the left of the smallest value.
                 axes.set_xscale("symlog", linthresh=positive[0], linscale=0.8)
                 axes.set_xlim(-0.15 * positive[0], 1.5 * positive[-1])
             else:
@@ -264,7 +264,7 @@ def _click_plot(summary: Summary) -> list[Plot]:
 
 
 def _limits(curves: Sequence[Curve], heights: Sequence[float] = ()) -> Limits:
-    """The same for all panels, so that they can be compared."""
+    """The limits of all panels together, so that they can be compared."""
     errors = [curve.error or (0.0,) * len(curve.y) for curve in curves]
     points = [(y, e) for curve, error in zip(curves, errors, strict=True) for y, e in zip(curve.y, error, strict=True)]
     low = min([*(y - e for y, e in points), *heights])

@@ -15,7 +15,7 @@ from cuolr.experiments.results_folder import read_results
 from cuolr.files import atomic_folder, refuse_existing
 
 PAGE = "report.html"
-# Every report has it; it lists the report's files. A folder without it, or with other files, is not replaced.
+# Lists the files of the report. A folder without it, or with other files, is not replaced.
 NUMBERS = "report.json"
 
 
@@ -29,7 +29,7 @@ def make_report(results: Path, out: Path) -> Summary:
 
 
 def refuse_others(out: Path) -> None:
-    """Refuse, before any work, to replace a folder that is not a report."""
+    """Raise, before any work, if an existing folder is not a report."""
     refuse_existing(out, overwrite=True, ours=NUMBERS)
     if not out.exists():
         return
@@ -39,13 +39,13 @@ def refuse_others(out: Path) -> None:
         files = [NUMBERS]
     if others := sorted({file.name for file in out.iterdir()} - set(files)):
         raise InputError(
-            f"{out}: contains {others[0]}, which does not belong to the report, so it is not replaced; give another "
-            "path, or remove it yourself"
+            f"{out}: not replaced, because {others[0]} does not belong to the report; choose another path or remove "
+            "that file"
         )
 
 
 def write_report(summary: Summary, out: Path) -> None:
-    """Write the report, whole or not at all. An earlier report is replaced, any other folder is refused."""
+    """Write the report, all or nothing. An earlier report is replaced; any other folder raises."""
     refuse_others(out)
     with atomic_folder(out, overwrite=True, ours=NUMBERS) as folder:
         plots = all_plots(summary)
@@ -66,7 +66,7 @@ def write_report(summary: Summary, out: Path) -> None:
 
 
 def numbers(summary: Summary) -> dict[str, Any]:
-    """The numbers of the report, as JSON can hold them."""
+    """The numbers of the report, in JSON types."""
     results = summary.results
     return {
         "title": results.experiment.title,

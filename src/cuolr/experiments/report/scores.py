@@ -1,4 +1,4 @@
-"""The numbers of a table: what is printed for each method in each setting."""
+"""The numbers of a table, for each method in each setting."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Entry:
     Attributes:
         results: Results of the runs that finished.
         failed: Runs that failed.
-        missing: Runs that have not been made.
+        missing: Runs that have not been started.
     """
 
     results: Mapping[Run, CellResult]
@@ -55,18 +55,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Score:
-    """What is printed for a method in a setting, by one measure.
+    """The result of a method in a setting, by one measure.
 
     Attributes:
-        mean: Over the runs that finished; None without any.
-        deviation: The standard deviation over them; None for fewer than two.
+        mean: Mean over the runs that finished; None without any.
+        deviation: Standard deviation over them; None for fewer than two.
         finished: Number of runs that finished.
         planned: Number of runs, finished or not.
         failed: Number of runs that failed.
         best: Whether no other learner in the setting has a higher mean over as many runs.
         against: The best baseline, if the method is tested against it.
-        comparison: With that baseline, over queries.
-        p_value: Of the paired t-test, with Holm's correction over the table of the measure.
+        comparison: Comparison with that baseline, over queries.
+        p_value: p of the paired t-test, with Holm's correction over the table of the measure.
         gap: The gap closed; None if ORACLE is not significantly above LOGGING, or one of the three is missing.
         paper: The paper's number on the same data set.
         paper_gaps: The gap closed by the paper's numbers, by its data set.
@@ -100,9 +100,9 @@ class Table:
     """A table: methods by settings, for each measure.
 
     Attributes:
-        columns: The settings, and what they are called.
+        columns: The settings and their labels.
         learners: The rows.
-        contenders: Those that may lead: of a sweep, the value chosen on validation queries alone.
+        contenders: The rows that may lead; of a sweep, only the value chosen on validation queries.
         references: The rows of the reference rankers, below those of the learners.
         scores: By method, setting and measure; no entry if the method is not run in the setting.
     """

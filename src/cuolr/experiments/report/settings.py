@@ -1,4 +1,4 @@
-"""Settings, which methods learn in, and the columns and tables that a report shows them in."""
+"""Settings that methods learn in, and the columns and tables of a report that show them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Setting:
     sessions_per_query: int
 
     def includes(self, cell: Cell) -> bool:
-        """Whether a cell belongs to it; fields that do not matter to the cell's method are empty."""
+        """Whether a cell belongs to it; fields that do not apply to the cell's method are empty."""
         return (
             cell.logging in ("", self.logging)
             and cell.click_model in ("", self.click_model)
@@ -27,11 +27,11 @@ class Setting:
 
 
 def label_of(setting: Setting, axes: Sequence[str], experiment: Experiment) -> str:
-    """A setting in words, such as `PBM, 1,000 sessions a query`.
+    """A setting in words, such as `PBM, 1,000 sessions per query`.
 
     Args:
         setting: A setting of the experiment.
-        axes: What to mention of it.
+        axes: The axes to mention.
         experiment: Knows whether a click model has its registered name, which is written in capitals.
     """
     parts = []
@@ -39,7 +39,7 @@ def label_of(setting: Setting, axes: Sequence[str], experiment: Experiment) -> s
         part = str(getattr(setting, axis) or "")
         if part and axis == "sessions_per_query":
             plural = "" if setting.sessions_per_query == 1 else "s"
-            part = f"{setting.sessions_per_query:,} session{plural} a query"
+            part = f"{setting.sessions_per_query:,} session{plural} per query"
         elif part and axis == "click_model" and experiment.click_model_table(part).get("name") == part:
             part = part.upper()
         parts.append(part)
@@ -51,10 +51,10 @@ class Columns:
     """The columns of a table.
 
     Attributes:
-        title: What the table shows, if there are several.
-        settings: Left to right.
-        labels: The heads.
-        axes: What the labels mention.
+        title: Title of the table, if there are several.
+        settings: The settings, left to right.
+        labels: The column heads.
+        axes: The axes that the labels mention.
         methods: The rows.
     """
 

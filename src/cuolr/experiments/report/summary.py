@@ -1,4 +1,4 @@
-"""What the results of an experiment say: means, tests against the best baseline, and the gap closed.
+"""The content of a report: means, tests against the best baseline, and the gap closed.
 
 The unit of a test is the query. The value of a query that was run with several seeds is the mean over them; queries of
 different folds are different queries.
@@ -25,7 +25,7 @@ from cuolr.experiments.report.settings import Columns, Setting, columns_of, sett
 from cuolr.experiments.results import Results
 from cuolr.experiments.spec import WITHOUT_LOG, Cell, Experiment
 
-# The tests are t-tests; random signs and samples are for the interval of a difference only.
+# Only for the interval of a difference; the tests are t-tests.
 RESAMPLES = 999
 
 
@@ -34,8 +34,8 @@ class Summary:
     """The content of a report.
 
     Attributes:
-        results: The results it is made from.
-        main_measure: The measure that the report opens with.
+        results: The results.
+        main_measure: The measure that the report shows first.
         entries: By method and setting.
         tables: One, or one for each value of the axes that are not in the columns.
         chosen: For the best value of a sweep, by its row and setting: the method chosen on validation queries.
@@ -69,7 +69,7 @@ def summarise(results: Results) -> Summary:
 
 
 def _missing_of_begun(results: Results) -> tuple[Cell, ...]:
-    """The missing cells of folds, seeds and logs that other cells have results of."""
+    """The missing cells of folds, seeds and logs for which other cells have results."""
     begun = [*results.cells, *results.failed]
     runs = {(cell.fold, cell.seed) for cell in begun}
     logs = {_log(cell) for cell in begun if cell.click_model}
@@ -85,7 +85,7 @@ def _log(cell: Cell) -> tuple[str, str, int]:
 
 
 def paper_name(experiment: Experiment, method: str) -> str:
-    """What the paper calls a method."""
+    """The paper's name of a method."""
     return experiment.report.paper_names.get(method, method)
 
 
@@ -182,7 +182,7 @@ def _column(
 
 
 def _best(methods: Sequence[str], entries: Mapping[str, Entry], measure: str) -> list[str]:
-    """The methods with the highest mean of those with the most runs; means over different folds do not compare."""
+    """The methods with the highest mean among those with the most runs; other means are not comparable."""
     finished = {m: len(entries[m].results) for m in methods if m in entries and entries[m].results}
     most = max(finished.values(), default=0)
     means = {m: entries[m].mean(measure) for m, runs in finished.items() if runs == most}

@@ -69,7 +69,7 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown(summary: Summary) -> str:
-    """All tables of all measures, the main one first."""
+    """All tables of all measures, the main measure first."""
     experiment = summary.results.experiment
     lines = [f"# {escape_markdown(experiment.title)}", "", escape_markdown(what_was_run(summary)), ""]
     for table in summary.tables:
@@ -103,7 +103,7 @@ def as_csv(summary: Summary) -> str:
 
 
 def records(summary: Summary) -> list[dict[str, str | float | int | bool | None]]:
-    """The numbers, one flat record for each method, setting and measure; None = there is none."""
+    """The numbers, one flat record for each method, setting and measure; None = no value."""
     return [
         {
             "method": method,
@@ -141,7 +141,7 @@ def latex(summary: Summary, table: Table) -> str:
     measures = summary.results.experiment.measures
     blocks = [_latex_block(summary, table, s, table.learners, label) for s, label in _columns(table)]
     if table.references:
-        # LOGGING and ORACLE are the same for all click models; what a logging policy changes is in each block's column.
+        # LOGGING and ORACLE do not depend on the click model, so there is one block per logging policy.
         by_logging = {setting.logging: setting for setting in table.columns.settings}
         for logging, setting in by_logging.items():
             label = logging if len(by_logging) > 1 else ""
@@ -230,7 +230,7 @@ def _latex_value(score: Score, run: str) -> str:
 
 
 def has_gaps(table: Table, measure: str) -> bool:
-    """Whether there are reference rankers to measure gaps between, so that a table of them makes sense."""
+    """Whether the table has reference rankers to measure gaps between."""
     return len(table.references) > 1 and any(key[2] == measure and key[0] in table.learners for key in table.scores)
 
 

@@ -1,4 +1,4 @@
-"""The words of a report: names, numbers, captions, and the findings in a few sentences."""
+"""The text of a report: names, numbers, captions and findings."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from cuolr.experiments.report.settings import Setting
 from cuolr.experiments.report.summary import Summary, learner_of, paper_name
 
 NO_VALUE = "–"
-ORACLE_NOTE = "Above 100 %: better than ORACLE, which learned from labels, but is no upper bound."
+ORACLE_NOTE = "Above 100 %: better than ORACLE, which is trained on labels but is not an upper bound."
 CASCADE_NOTE = (
-    "Under CASCADE nothing is clicked below a click, so the conditional propensity of every clicked document is 1: "
-    "CM-IPW is naive there, number for number where both have the same settings."
+    "Under CASCADE there is no click below a click, so the conditional propensity of every clicked document is 1: "
+    "CM-IPW is the same as naive there, given the same settings."
 )
 
 
@@ -36,7 +36,7 @@ _SETTINGS = ColumnWords("setting", "settings", "in")
 _COLUMNS = {
     "click_model": ColumnWords("click model", "click models", "under"),
     "logging": ColumnWords("logging policy", "logging policies", "with"),
-    "sessions_per_query": ColumnWords("size of the log", "sizes of the log", "with"),
+    "sessions_per_query": ColumnWords("log size", "log sizes", "with"),
 }
 
 
@@ -50,7 +50,7 @@ def measure_label(measure: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent.
+    """A share as a percentage.
 
     >>> percent(0.634), percent(-0.04), percent(-0.001)
     ('63 %', '−4 %', '0 %')
@@ -59,12 +59,12 @@ def percent(share: float) -> str:
 
 
 def whole_percent(share: float) -> str:
-    """The same without the sign, for intervals."""
+    """A percentage without the sign, for intervals."""
     return f"{round(100 * share):d}".replace("-", "−")
 
 
 def duration(seconds: float) -> str:
-    """A time in words.
+    """A duration in words.
 
     >>> duration(41.2), duration(200), duration(9000)
     ('41 s', '3 min 20 s', '2 h 30 min')
@@ -147,7 +147,7 @@ def caption(summary: Summary, table: Table) -> str:
 
 
 def _has_cascade_twins(summary: Summary, table: Table) -> bool:
-    """Whether CM-IPW and naive clicks are compared under the click model where they are the same."""
+    """Whether CM-IPW and naive are compared under the cascade model, where they are the same."""
     experiment = summary.results.experiment
     learners = {learner_of(experiment, method) for method in table.learners}
     names = {setting.click_model for setting in table.columns.settings} - {""}
@@ -167,17 +167,17 @@ def meaning_of_stars(table: Table) -> str:
 
 
 def rival(table: Table) -> str:
-    """What methods are tested against: the baseline by its name, if it is the only one."""
+    """What methods are tested against: the only baseline by name, or the best baseline."""
     tested = {method for (method, _, _), score in table.scores.items() if score.comparison}
     baselines = [method for method in table.learners if method not in tested]
     return baselines[0] if len(baselines) == 1 else "the best baseline"
 
 
 def paper_numbers_caption(summary: Summary, table: Table) -> str:
-    """What the grey numbers are, and on what data; "" if there are none."""
+    """The meaning of the grey numbers; "" if there are none."""
     if not any(score.paper for score in table.scores.values()):
         return ""
-    return f"Grey: the paper's number on {DATASETS[summary.results.data['paper_name']]}."
+    return f"Grey: the paper's numbers on {DATASETS[summary.results.data['paper_name']]}."
 
 
 def has_paper_gaps(table: Table) -> bool:
@@ -190,20 +190,20 @@ def gap_caption(summary: Summary) -> str:
     several = f"means over {runs_word(summary)}s" if number_of_runs(summary) > 1 else "means"
     text = (
         f"(method − LOGGING) / (ORACLE − LOGGING), from {several}, with a 95 % bootstrap interval over queries; "
-        f"{NO_VALUE} if ORACLE is not significantly above LOGGING (paired t-test over queries, p < 0.05), or one of "
-        "the three is missing."
+        f"{NO_VALUE} if ORACLE is not significantly better than LOGGING (paired t-test over queries, p < 0.05), or if "
+        "one of the three is missing."
     )
     gaps = [score.gap for table in summary.tables for score in table.scores.values() if score.gap]
     return f"{text} {ORACLE_NOTE}" if any(gap.value > 1 for gap in gaps) else text
 
 
 def has_marked_numbers(summary: Summary) -> bool:
-    """Whether a number of the paper beside ours has the letter of a note."""
+    """Whether one of the paper's numbers has a note."""
     return any(s.paper.marks for table in summary.tables for s in table.scores.values() if s.paper)
 
 
 def paper_notes(summary: Summary) -> list[Note]:
-    """Remarks on the paper's numbers beside ours."""
+    """Notes on the paper's numbers."""
     experiment = summary.results.experiment
     rows = [method for table in summary.tables for method in (*table.learners, *table.references)]
     return notes_on([paper_name(experiment, row) for row in rows]) if experiment.report.paper else []

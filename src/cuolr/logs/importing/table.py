@@ -1,11 +1,10 @@
-"""A log as one long table with a row for each document that was shown.
+"""A log as one long table with a row for each shown document.
 
-Columns: query_id, session_id, position (from 1), doc_id, click (0 or 1, true or false) and, where known,
-logging_propensity, examination (0 or 1), timestamp, reward; others are ignored. The features are in a table of their
-own.
+Columns: query_id, session_id, position (from 1), doc_id, click (0 or 1, true or false) and, optionally,
+logging_propensity, examination (0 or 1), timestamp and reward; others are ignored. The features are in a separate
+table.
 """
 
-import difflib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,19 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import index_dtype
 from cuolr.logs.importing.problems import row_problems, session_problems
 from cuolr.logs.log_folder import one_each
+from cuolr.registry import did_you_mean
 from cuolr.types import Candidates
 
 IDS = ("query_id", "session_id", "doc_id")
 NUMBERS = ("position", "click", "logging_propensity", "examination", "reward")
 REQUIRED = ("query_id", "session_id", "position", "doc_id", "click")
 OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward")
+# Other separators of a CSV file, and what to do about them.
+SEPARATORS = {
+    "\t": "tabs; rename the file to .tsv",
+    ";": "';'; save the file with commas",
+    "|": "'|'; save the file with commas",
+}
 
 
 def read_log_table(table: Table, candidates: Candidates, k: int | None = None) -> ClickLog:
@@ -36,14 +42,14 @@ def read_log_table(table: Table, candidates: Candidates, k: int | None = None) -
     Args:
         table: A Parquet, CSV or JSON lines file, or a data frame; rows in any order.
         candidates: The documents with their ids; every document in the table must be among those of its query.
-        k: Length of the lists; longer ones are cut. None = the longest.
+        k: Length of the lists; longer ones are truncated. None = the longest.
 
     Returns:
-        A row per session, sorted by session id, with sessions without a click among them. A session's timestamp is
-        its earliest.
+        A row per session, sorted by session id, including sessions without a click. The timestamp of a session is the
+        earliest of its rows.
 
     Raises:
-        InputError: With all problems, the first 20 of each kind.
+        InputError: All problems, up to 20 of each kind.
     """
     if k is not None:
         check_arguments(k=(k, Range(1)))
@@ -53,7 +59,7 @@ def read_log_table(table: Table, candidates: Candidates, k: int | None = None) -
         sessions = rows.select("session_id").drop_nulls().unique().sort("session_id").collect(engine="streaming")
         shown = _resolve(rows, sessions, candidates).collect(engine="streaming")
     if not len(shown):
-        raise InputError(f"{place}: expected a row for each document that was shown, found none")
+        raise InputError(f"{place}: expected a row for each shown document, found no rows")
     problems = [*row_problems(rows, shown), *session_problems(shown, sessions["session_id"])]
     if problems:
         raise InputError([f"{place}: {problem}" for problem in problems])
@@ -61,7 +67,7 @@ def read_log_table(table: Table, candidates: Candidates, k: int | None = None) -
 
 
 def _scan(table: Table, place: Path | str) -> pl.LazyFrame:
-    """The known columns of the table, not yet read, and the number of each row."""
+    """A lazy frame of the known columns and the number of each row."""
     if isinstance(place, Path):
         rows = scan_table(place, text_columns=(*IDS, *NUMBERS))
     else:
@@ -71,12 +77,15 @@ def _scan(table: Table, place: Path | str) -> pl.LazyFrame:
     if problems := list(_column_problems(schema)):
         raise InputError([f"{place}: {problem}" for problem in problems])
     known = [name for name in (*REQUIRED, *OPTIONAL) if name in schema]
-    # Sessions that are numbers keep their order.
+    # Numeric session ids stay numbers, to keep their order.
     as_text = [name for name in IDS if name != "session_id" or not schema[name].is_integer()]
     return rows.select(ROW, *known).with_columns(pl.col(as_text).cast(pl.String))
 
 
 def _column_problems(schema: pl.Schema) -> Iterator[str]:
+    if len(schema) == 1 and (used := [mark for mark in SEPARATORS if mark in schema.names()[0]]):
+        yield f"expected columns separated by commas, found {SEPARATORS[used[0]]}"
+        return
     yield from (_missing(name, schema.names()) for name in REQUIRED if name not in schema)
     for name in NUMBERS:
         dtype = schema.get(name, pl.Float64())
@@ -91,15 +100,13 @@ def _column_problems(schema: pl.Schema) -> Iterator[str]:
 
 
 def _missing(name: str, found: list[str]) -> str:
-    close = difflib.get_close_matches(name, found, n=1)
-    guess = f" (did you mean '{close[0]}'?)" if close else ""
-    return f"column '{name}' is missing{guess}; found: {', '.join(found)}"
+    return f"column '{name}' is missing{did_you_mean(name, found)}; rename your column; found: {', '.join(found)}"
 
 
 def _resolve(rows: pl.LazyFrame, sessions: pl.DataFrame, candidates: Candidates) -> pl.LazyFrame:
-    """Numbers for ids, and for all else; a null says that there is none.
+    """The rows with ids replaced by indices, and all values as numbers; null = invalid.
 
-    Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that
+    Columns: the row's number, impression (whether there is a position and a document), nul (whether an id contains that
     character, which NumPy drops at the end), session, query, index, position, click, and the optional ones.
     """
     queries, documents = _index(candidates)
@@ -119,7 +126,7 @@ def _resolve(rows: pl.LazyFrame, sessions: pl.DataFrame, candidates: Candidates)
     }
     if "logging_propensity" in schema:
         propensity = _number("logging_propensity", schema)
-        # Checked as it is stored: a tiny number is 0 in float32.
+        # Checked in the stored type: a tiny number is 0 in float32.
         possible = (propensity.cast(pl.Float32) > 0) & (propensity <= 1)
         columns["logging_propensity"] = _where(propensity, possible, pl.Float32)
     if "examination" in schema:
@@ -135,7 +142,9 @@ def _resolve(rows: pl.LazyFrame, sessions: pl.DataFrame, candidates: Candidates)
 def _index(candidates: Candidates) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The queries by id, and the documents by query and id."""
     if candidates.document_ids is None:
-        raise InputError("the features come without document ids, by which the log could name documents")
+        raise InputError(
+            "the features have no document ids to match doc_id with; in LETOR, add them as comments: '# docid = ID'"
+        )
     queries = pl.DataFrame({"query_id": candidates.query_ids, "query": np.arange(candidates.n_queries, dtype=np.int32)})
     query = candidates.query_of_document
     index = np.arange(candidates.n_documents) - candidates.offsets[query]
@@ -146,20 +155,20 @@ def _index(candidates: Candidates) -> tuple[pl.DataFrame, pl.DataFrame]:
     if len(repeated):
         query_id, document_id = candidates.query_ids[repeated["query"][0]], repeated["doc_id"][0]
         raise InputError(
-            f"the features have {len(repeated)} documents that share an id with another of their query, such as "
-            f"'{document_id}' of query '{query_id}'; expected each document once"
+            f"the features have {len(repeated)} documents that share an id within a query, such as '{document_id}' of "
+            f"query '{query_id}'; give each document of a query its own id"
         )
     return queries, documents
 
 
 def _number(name: str, schema: pl.Schema) -> pl.Expr:
-    """A column as float64, null where it is no number."""
+    """A column as float64; null where it is not a number."""
     column = pl.col(name)
     return (column.str.strip_chars() if schema[name] == pl.String else column).cast(pl.Float64, strict=False)
 
 
 def _binary(name: str, schema: pl.Schema) -> pl.Expr:
-    """A column as 0 and 1, null where it is neither."""
+    """A column as 0 and 1; null where it is neither."""
     if schema[name] == pl.String:
         words = pl.col(name).str.strip_chars().str.to_lowercase()
         value = words.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
@@ -173,7 +182,7 @@ def _where(value: pl.Expr, good: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
 
 
 def _plain_time(dtype: pl.DataType) -> pl.Expr:
-    """Numbers as they are, null where they are not finite; dates and times in UTC."""
+    """Numbers unchanged, null where not finite; dates and times in UTC."""
     column = pl.col("timestamp")
     if dtype.is_float():
         return pl.when(column.is_finite()).then(column)
