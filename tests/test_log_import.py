@@ -109,7 +109,7 @@ def test_documents_without_ids_are_named_by_their_candidate_index() -> None:
     ("table", "features", "problem"),
     [
         (TABLE.drop("click"), FEATURES, "the table: column 'click' is missing; rename your column; found: query_id"),
-        (TABLE.with_columns(doc_id=pl.lit("z")), FEATURES, "the table: row 1: doc_id: expected a document"),
+        (TABLE.with_columns(doc_id=pl.lit("z")), FEATURES, "the table: row 1: doc_id: 'z' is not among the documents"),
         (TABLE.with_columns(reward=pl.lit(np.nan)), FEATURES, "the table: row 1: reward: expected a finite number"),
         (TABLE, FEATURES.drop("doc_id"), "the features: column 'doc_id' is missing"),
         (TABLE, FEATURES.rename({"age": "relevance"}), "the features: column 'relevance' looks like a relevance label"),

@@ -120,7 +120,7 @@ def test_the_scale_is_not_told_where_it_does_not_matter_or_is_known(
     for arguments in ((some_queries, "--measures", "ndcg@10"), (tiny, "--measures", "err@10,clicks:pbm@3")):
         assert run("evaluate", model, "--data", *arguments).err == ""
     (tiny / "generated.json").unlink()
-    assert "for clicks:pbm@3 its maximum" in run("evaluate", model, "--data", tiny, "--measures", "clicks:pbm@3").err
+    assert "clicks:pbm@3 uses 2" in run("evaluate", model, "--data", tiny, "--measures", "clicks:pbm@3").err
     given = json.loads(run("evaluate", model, "--data", tiny, "--measures", "err@1", "--max-grade", 9, "--json").out)
     known = json.loads(run("evaluate", model, "--data", tiny, "--measures", "err@1", "--json").out)
     occurs = load_source(find_source(tiny))["test"].max_grade

@@ -154,7 +154,7 @@ def test_a_log_that_is_not_in_random_order_is_refused(run: Run, tiny: Path, tmp_
         simulate(run, tiny, tmp_path / name, "--logging", logging, "--randomised-lists", 0)
         result = run("propensity", tmp_path / name, "--randomised", "--out", tmp_path / "own.json")
         assert (result.status, len(result.err.splitlines())) == (2, 1)
-        assert "expected a new random order of the list in each session" in result.err
+        assert "needs a log whose lists were shown in a new random order in each session" in result.err
         assert "no, each document was always shown at the same position" in result.err
         assert not (tmp_path / "own.json").exists()
 

@@ -75,7 +75,7 @@ def test_products_can_be_in_bfloat16(run: Run, log: Path, tmp_path: Path) -> Non
 
 def test_it_is_said_that_clicks_choose_badly_among_the_steps_of_a_critic(run: Run, log: Path, tmp_path: Path) -> None:
     result = train(run, log, tmp_path / "model")
-    assert "note: held-out clicks are a weak guide to the step that ranks best; --set training.keep=last" in result.err
+    assert "note: held-out clicks predict the best step poorly; --set training.keep=last" in result.err
 
 
 def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny: Path, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_seed_beyond_all_generators_is_refused(run: Run, log: Path, tmp_path: 
 def test_without_labels_it_is_said_that_the_last_step_may_be_better(
     run: Run, log: Path, tiny: Path, tmp_path: Path
 ) -> None:
-    note = "--set training.keep=last keeps the last one"
+    note = "--set training.keep=last keeps the last step"
     for more, expected in (
         ((), True),
         (("--set", "training.keep=last"), False),

@@ -100,7 +100,7 @@ def test_packed_results_of_another_configuration_are_stale(tmp_path: Path) -> No
 @pytest.mark.parametrize("content", [b"", b"PAR1 and no more"])
 def test_another_file_is_told_apart(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "other.parquet").write_bytes(content)
-    with pytest.raises(InputError, match=r"other\.parquet: expected a Parquet file of results"):
+    with pytest.raises(InputError, match=r"other\.parquet: not a Parquet file of results"):
         read_results(tmp_path / "other.parquet")
 
 

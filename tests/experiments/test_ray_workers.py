@@ -109,7 +109,7 @@ def test_an_address_where_no_cluster_is_gives_one_line(address: str, reason: str
     with pytest.raises(InputError) as error:
         RayWorkers(small(), address)
     (problem,) = error.value.problems
-    assert f"found '{address}'" in problem
+    assert f"no Ray cluster at '{address}'" in problem
     assert reason in problem
     assert "\n" not in problem
 

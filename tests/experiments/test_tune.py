@@ -53,7 +53,7 @@ def test_the_same_seed_tries_the_same() -> None:
 def test_a_grid_is_all_combinations_or_an_error() -> None:
     experiment = tuning(["naive"], SPACE, Search(5, "grid"), small())
     assert len(experiment.method) == 1 + 4
-    with pytest.raises(InputError, match="4 combinations, with the preset 5 trials"):
+    with pytest.raises(InputError, match="the preset are 5 trials"):
         tuning(["naive"], SPACE, Search(4, "grid"), small())
 
 

@@ -86,6 +86,6 @@ def test_layer_norm_gives_states_of_mean_zero_and_variance_one() -> None:
 
 @pytest.mark.parametrize(("name", "value", "least"), [("heads", 0, 1), ("document_size", -1, 0)])
 def test_sizes_that_make_no_sense_are_refused(name: str, value: int, least: int) -> None:
-    expected = f"setting 'learner.encoder_settings.{name}': expected a whole number from {least} up, found {value}"
+    expected = f"setting 'learner.encoder_settings.{name}': expected a whole number >= {least}, found {value}"
     with pytest.raises(InputError, match=expected):
         built(4, **{name: value})

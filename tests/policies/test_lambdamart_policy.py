@@ -28,7 +28,7 @@ def test_a_loaded_policy_scores_like_the_saved_one(policy: LambdaMartPolicy, tmp
 
 def test_documents_of_another_width_are_refused(policy: LambdaMartPolicy) -> None:
     candidates = Candidates(np.zeros((2, 3), np.float32), np.array([0, 2]), np.array(["q"]))
-    with pytest.raises(InputError, match="documents of 10 features, as in training, found 3"):
+    with pytest.raises(InputError, match="documents with 10 features, as in training, found 3"):
         policy.score(candidates)
 
 

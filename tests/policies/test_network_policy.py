@@ -77,7 +77,7 @@ def test_no_documents_are_no_problem() -> None:
 
 
 def test_documents_of_another_width_are_refused() -> None:
-    with pytest.raises(InputError, match="documents of 3 features, as in training, found 4"):
+    with pytest.raises(InputError, match="documents with 3 features, as in training, found 4"):
         policy_of(candidates_of(3)).score(candidates_of(3, n_features=4))
 
 

@@ -168,5 +168,5 @@ def test_the_score_is_the_weighted_sum_of_normalised_features() -> None:
 
 def test_documents_of_another_width_are_refused() -> None:
     policy = fit_ranksvm(dataset_of([[0, 1]]), 1.0, normalising="none")
-    with pytest.raises(InputError, match="documents of 3 features, as in training, found 2"):
+    with pytest.raises(InputError, match="documents with 3 features, as in training, found 2"):
         policy.score(dataset_of([[0, 1]], features=2).candidates)

@@ -116,7 +116,7 @@ def test_ids_may_be_categories(dtype: pl.DataType, tmp_path: Path) -> None:
 
 def test_a_repeated_column_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("query_id,session_id,position,doc_id,click,click\nq0,a,1,d0,0,1\n")
-    with pytest.raises(InputError, match="expected each column once, found 'click' again"):
+    with pytest.raises(InputError, match="column 'click' occurs twice"):
         read_log_table(tmp_path / "log.csv", CANDIDATES)
 
 

@@ -7,7 +7,7 @@ from cuolr.types import Doubles
 
 @MEASURES.register("precision")
 class Precision(RankingMeasure):
-    """Precision, the share of positions with a relevant document; positions after the end of a list count as well."""
+    """Precision, the share of positions with a relevant document; those after the end of a list count as irrelevant."""
 
     def per_query(self, lists: GradedLists) -> Doubles:
         """[B]."""
