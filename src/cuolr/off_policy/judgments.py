@@ -24,6 +24,8 @@ Scale = Literal["0-1", "0-3", "0-4"]
 HIGHEST_GRADE: dict[Scale, int] = {"0-3": 3, "0-4": 4}
 # Expected examinations from which a document is judged.
 MIN_EXAMINATIONS = 10.0
+# As good as none, whatever the user asks for: a rate would divide by it.
+NO_EXAMINATIONS = 1e-9
 # Quantile of the rates of clicked documents that gets the highest rating.
 TOP_QUANTILE = 0.9
 
@@ -86,13 +88,12 @@ def judge(
         raise InputError(f"scale: expected 0-1, {', '.join(HIGHEST_GRADE)}, found '{scale}'")
     counts = ClickCounts.of(log)
     model = ExaminationModel.fit(counts) if examination is None else examination
-    shown = _rates(counts, model)
-    # A document at positions that the log cannot tell the examination of has none.
-    table = shown.filter(pl.col("examinations") > 0, pl.col("examinations") >= min_examinations)
+    table = _rates(counts, model).filter(pl.col("examinations") >= min_examinations)
+    shown = int(np.count_nonzero(counts.by_document(counts.by_position(counts.impressions))))
     top = table.filter(pl.col("clicks") > 0)["rate"].quantile(TOP_QUANTILE, "linear") or 0.0
     rated = table.with_columns(rating=pl.Series(ratings(table["rate"].to_numpy(), top, scale)))
     rated = rated.sort("query", "rate", "doc_id", descending=[False, True, False]).drop("query")
-    return Judgments(rated, len(shown) - len(table), identifiable(counts), top)
+    return Judgments(rated, shown - len(table), identifiable(counts), top)
 
 
 def ratings(rate: Doubles, top_rate: float, scale: Scale) -> Doubles:
@@ -132,14 +133,14 @@ def score_interval(clicks: Doubles, examinations: Doubles, squares: Doubles) -> 
 
 
 def _rates(counts: ClickCounts, model: ExaminationModel) -> pl.DataFrame:
-    """A row per shown document, with the columns of `Judgments.table` but the rating, and `query`, its number."""
+    """A row per examined document, with the columns of `Judgments.table` but the rating, and `query`, its number."""
     candidates = counts.lists.candidates
     impressions, clicks = (counts.by_document(counts.by_position(c)) for c in (counts.impressions, counts.clicks))
     examinations = counts.by_document(model.expected_examinations(counts))
     squares = counts.by_document(ExaminationModel(model.table**2).expected_examinations(counts))
-    rows = np.flatnonzero(impressions > 0)
-    exposure = np.maximum(examinations[rows], 1e-300)
-    low, high = score_interval(clicks[rows], exposure, squares[rows])
+    # A document that was shown only where examination is not known has no rate.
+    rows = np.flatnonzero(examinations > NO_EXAMINATIONS)
+    low, high = score_interval(clicks[rows], examinations[rows], squares[rows])
     query = candidates.query_of_document[rows]
     return pl.DataFrame(
         {
@@ -149,7 +150,7 @@ def _rates(counts: ClickCounts, model: ExaminationModel) -> pl.DataFrame:
             "impressions": np.rint(impressions[rows]).astype(np.int64),
             "clicks": clicks[rows],
             "examinations": examinations[rows],
-            "rate": clicks[rows] / exposure,
+            "rate": clicks[rows] / examinations[rows],
             "low": low,
             "high": high,
         }

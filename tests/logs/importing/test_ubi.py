@@ -108,7 +108,7 @@ def test_a_rare_list_from_1_among_lists_from_0_has_lost_its_first_impression(tmp
 
 @pytest.mark.parametrize("field", ["query_response_hit_ids", "query_response_object_ids"])
 def test_without_impressions_the_response_is_assumed_to_be_shown(tmp_path: Path, field: str) -> None:
-    lists, report = read(tmp_path, query(**{field: ["a", "b", "c"]}), event("click", "b", 7), event("click", "x"))
+    lists, report = read(tmp_path, query() | {field: ["a", "b", "c"]}, event("click", "b", 7), event("click", "x"))
     assert lists == {"L1": "aBc"}
     assert (report.assumed, report.assumed_impressions, report.from_0, report.from_1) == (1, 3, 0, 0)
     assert report.impressions == why.Tally(3, 3, {})
