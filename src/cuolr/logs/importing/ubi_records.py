@@ -136,9 +136,11 @@ def _query(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _event(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """A row of `EVENT_SCHEMA`."""
-    ordinal = _at(record, "event_attributes", "position", "ordinal", "index")
-    if ordinal is None:
-        ordinal = _at(record, "event_attributes", "position", "ordinal")
+    ordinal = _at(record, "event_attributes", "position", "ordinal")
+    if isinstance(ordinal, dict):
+        ordinal = ordinal.get("index")
+    elif ordinal is None:
+        ordinal = _at(record, "event_attributes", "position", "ordinal", "index")
     return (
         _text(record.get("query_id")),
         _text(record.get("application")) or "",
@@ -152,14 +154,17 @@ def _event(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _at(record: Mapping[str, Any], *path: str) -> Any:
     """A value by its path, whether fields are nested, written with dots, or a text with JSON in it; None = none."""
+    value: Any = record
+    for name in path:  # nested, as nearly always
+        value = value.get(name) if isinstance(value, dict) else None
+    if value is not None:
+        return value
     for end in range(len(path), 0, -1):
         value = record.get(".".join(path[:end]))
-        if end == len(path):
-            if value is not None:
-                return value
-            continue
+        if value is not None and end == len(path):
+            return value
         inner = _fields(value)
-        if inner and (found := _at(inner, *path[end:])) is not None:
+        if inner and end < len(path) and (found := _at(inner, *path[end:])) is not None:
             return found
     return None
 
@@ -174,12 +179,22 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
 
 
 def _text(value: Any) -> str | None:
-    """An id or a query without surrounding spaces; None where nothing is left, or with NUL, which no id may have."""
+    """An id or a query without surrounding spaces; None where nothing is left, or that is no valid id."""
     if value is None or isinstance(value, bool | dict | list):
         return None
     text = str(value).strip()
-    # JSON can hold half of a surrogate pair, which is no text.
-    return text if text and "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text) else None
+    if not text or "\0" in text or not (text.isascii() or _is_unicode(text)):
+        return None
+    return text
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold it: JSON can have half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _ordinal(value: Any) -> int | None:
@@ -197,10 +212,9 @@ def _time(value: Any) -> int | None:
     """Microseconds since 1970; a time without a zone is in UTC."""
     try:
         if isinstance(value, str):
-            try:
-                value = float(value)
-            except ValueError:
-                value = datetime.datetime.fromisoformat(value.strip())
+            value = value.strip()
+            # fromisoformat takes 20241210 for a date.
+            value = float(value) if value.isdigit() else datetime.datetime.fromisoformat(value)
         if isinstance(value, datetime.datetime):
             moment = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
             return (moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(microseconds=1)
