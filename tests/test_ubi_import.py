@@ -41,7 +41,7 @@ def test_features_name_a_query_by_its_text(ubi: Path) -> None:
     log, _ = cuolr.import_ubi([str(ubi)], features)
     assert log.ranking.tolist() == [[1, 2]]
     assert log.candidates.features.tolist() == [[1.0], [2.0], [3.0]]
-    with pytest.raises(InputError, match="expected a document that the features have for query 'red shoes', found 'a'"):
+    with pytest.raises(InputError, match="'a' is not among the documents of query 'red shoes' in the features"):
         cuolr.import_ubi(ubi, features.filter(pl.col("doc_id") != "a"))
 
 

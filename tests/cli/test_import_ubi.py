@@ -61,7 +61,7 @@ def test_an_existing_log_is_replaced_only_when_told(run: Run, files: tuple[Path,
     command = ("import-ubi", *files, "--out", tmp_path / "LOG")
     assert run(*command).status == 0
     again = run(*command)
-    assert (again.status, "exists already" in again.err) == (2, True)
+    assert (again.status, "already exists" in again.err) == (2, True)
     assert run(*command, "--overwrite").status == 0
 
 

@@ -61,5 +61,5 @@ def test_what_cannot_be_written_is_refused_before_any_work(run: Run, log: Path, 
     assert "lower --min-examinations" in error("--out", tmp_path / "j.json", "--min-examinations", 1e6)
     assert not (tmp_path / "j.json").exists()
     (tmp_path / "j.csv").write_text("mine")
-    assert "exists already" in error("--out", tmp_path / "j.csv")
+    assert "already exists" in error("--out", tmp_path / "j.csv")
     assert run("judgments", log, "--out", tmp_path / "j.csv", "--overwrite").status == 0
