@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from cuolr.logs.log_folder import load_click_log as load_click_log
     from cuolr.logs.log_folder import save_click_log as save_click_log
     from cuolr.off_policy.assess import assess as assess
+    from cuolr.off_policy.judgments import judgments as judgments
     from cuolr.policies.store import load_policy as load_policy
     from cuolr.policies.store import save_policy as save_policy
     from cuolr.supervised.ranksvm import fit_ranksvm as fit_ranksvm
     from cuolr.types import Candidates as Candidates
     from cuolr.types import RankingDataset as RankingDataset
+    from cuolr.ubi_import import import_ubi as import_ubi
 
 __version__ = "0.1.0"
 
@@ -46,6 +48,8 @@ _HOMES = {
     "fit_ranksvm": "cuolr.supervised.ranksvm",
     "generate_splits": "cuolr.data.synthetic",
     "import_log": "cuolr.log_import",
+    "import_ubi": "cuolr.ubi_import",
+    "judgments": "cuolr.off_policy.judgments",
     "load_click_log": "cuolr.logs.log_folder",
     "load_policy": "cuolr.policies.store",
     "read_candidates": "cuolr.data.candidate_reader",

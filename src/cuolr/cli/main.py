@@ -19,7 +19,9 @@ from cuolr.cli.experiment import experiment
 from cuolr.cli.generate import generate_folder
 from cuolr.cli.help import Command, command_help, overview
 from cuolr.cli.import_log import import_log
+from cuolr.cli.import_ubi import import_ubi
 from cuolr.cli.inspect import inspect
+from cuolr.cli.judgments import judgments
 from cuolr.cli.list import list_names
 from cuolr.cli.log_info import log_info
 from cuolr.cli.optimality import optimality
@@ -43,6 +45,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "check a click log of your own and make it ready for training",
             "cuolr import-log clicks.csv --features features.parquet --out LOG",
         ),
+        "import-ubi": Command(
+            import_ubi,
+            "import User Behavior Insights of a search engine",
+            "cuolr import-ubi ubi_queries.ndjson ubi_events.ndjson --out LOG",
+        ),
         "log-info": Command(
             log_info,
             "describe a click log; is position bias identifiable?",
@@ -52,6 +59,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             propensity,
             "show or estimate the examination probability of each position",
             "cuolr propensity LOG --plot examination.svg",
+        ),
+        "judgments": Command(
+            judgments,
+            "rate documents by clicks, for the evaluation of a search engine",
+            "cuolr judgments LOG --out judgments.json",
         ),
     },
     "Models": {

@@ -1,0 +1,157 @@
+"""Judgments: examination-corrected click rates of documents, as ratings for the evaluation of a search engine.
+
+They are made of clicks and measure by clicks: no learner takes them.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from cuolr.config import Range, check_arguments
+from cuolr.errors import InputError
+from cuolr.evaluation.trec import document_names
+from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.examination.identifiability import identifiable
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.counts import ClickCounts
+from cuolr.off_policy.intervals import CONFIDENCE
+from cuolr.types import Doubles
+
+Scale = Literal["0-1", "0-3", "0-4"]
+HIGHEST_GRADE: dict[Scale, int] = {"0-3": 3, "0-4": 4}
+# Expected examinations from which a document is judged.
+MIN_EXAMINATIONS = 10.0
+# As good as none, whatever the user asks for: a rate would divide by it.
+NO_EXAMINATIONS = 1e-9
+# Quantile of the rates of clicked documents that gets the highest rating.
+TOP_QUANTILE = 0.9
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """Ratings of documents, and how far they can be relied on.
+
+    Attributes:
+        table: A row per judged document: query_id, doc_id, impressions, clicks, examinations (expected, in units of
+            position 1), rate, low, high, rating.
+        left_out: Shown documents with too few expected examinations.
+        identifiable: Whether documents shown at several positions separate position bias from relevance.
+        top_rate: The rate from which a document has the highest rating; 0 = no clicks.
+    """
+
+    table: pl.DataFrame
+    left_out: int
+    identifiable: bool
+    top_rate: float
+
+
+def judgments(
+    log: ClickLog,
+    *,
+    min_examinations: float = MIN_EXAMINATIONS,
+    scale: Scale = "0-1",
+    examination: ExaminationModel | None = None,
+) -> pl.DataFrame:
+    """Rate the documents of a click log; see `judge`.
+
+    Returns:
+        A row per judged document, the best of each query first: query_id, doc_id, impressions, clicks, examinations,
+        rate, low, high (95 % interval of the rate), rating.
+    """
+    return judge(log, min_examinations=min_examinations, scale=scale, examination=examination).table
+
+
+def judge(
+    log: ClickLog,
+    *,
+    min_examinations: float = MIN_EXAMINATIONS,
+    scale: Scale = "0-1",
+    examination: ExaminationModel | None = None,
+) -> Judgments:
+    """Rate the documents of a click log by clicks / expected examinations.
+
+    The rate estimates α(d)·χ(1): how often users click the document where they examine as at position 1. The rating is
+    r = min(1, rate / top_rate) on the scale 0-1, and the grade min(G, ⌊(G + 1)·r⌋) on a scale 0-G. `top_rate` is the
+    0.9 quantile of the rates of judged documents with a click. Ratings never fall as the rate grows, over all queries.
+
+    Args:
+        log: Raw or aggregated.
+        min_examinations: Documents with fewer expected examinations are left out.
+        scale: Of the ratings.
+        examination: As known from elsewhere; None = estimated from the log.
+    """
+    check_arguments(min_examinations=(min_examinations, Range(0)))
+    if scale != "0-1" and scale not in HIGHEST_GRADE:
+        raise InputError(f"scale: expected 0-1, {', '.join(HIGHEST_GRADE)}, found '{scale}'")
+    counts = ClickCounts.of(log)
+    model = ExaminationModel.fit(counts) if examination is None else examination
+    table = _rates(counts, model).filter(pl.col("examinations") >= min_examinations)
+    shown = int(np.count_nonzero(counts.by_document(counts.by_position(counts.impressions))))
+    top = table.filter(pl.col("clicks") > 0)["rate"].quantile(TOP_QUANTILE, "linear") or 0.0
+    rated = table.with_columns(rating=pl.Series(ratings(table["rate"].to_numpy(), top, scale)))
+    rated = rated.sort("query", "rate", "doc_id", descending=[False, True, False]).drop("query")
+    return Judgments(rated, shown - len(table), identifiable(counts), top)
+
+
+def ratings(rate: Doubles, top_rate: float, scale: Scale) -> Doubles:
+    """[n] the rating of each rate, on a scale.
+
+    >>> ratings(np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.9]), 0.4, "0-3").tolist()
+    [0.0, 1.0, 2.0, 3.0, 3.0, 3.0]
+    """
+    relative = np.minimum(1.0, rate / top_rate) if top_rate > 0 else np.zeros(len(rate))
+    if scale == "0-1":
+        return relative
+    highest = HIGHEST_GRADE[scale]
+    # 3 · 0.1 is a little more than 0.3: a rate on the border of two grades must not fall below it by rounding.
+    return np.minimum(highest, np.floor((highest + 1) * relative + 1e-9)).astype(np.float64)
+
+
+def score_interval(clicks: Doubles, examinations: Doubles, squares: Doubles) -> tuple[Doubles, Doubles]:
+    """Low and high end of the interval of the rate α at `CONFIDENCE`; [n] each.
+
+    Clicks are independent with probability χ_i·α, so their number C has mean α·E and variance α·E − α²·Q with E = Σ χ_i
+    and Q = Σ χ_i². The ends solve (C − α·E)² = z²·(α·E − α²·Q), as Wilson's do for χ = 1, where Q = E. With Wilson's
+    own variance, α·E − α²·E, intervals would be too narrow wherever examination is below 1; with that of a Poisson
+    count, α·E, too wide where it is near 1.
+
+    Deviation: χ is taken as known. Its error is shared by all documents and is not in the interval.
+
+    Args:
+        clicks: C.
+        examinations: E, above 0.
+        squares: Q, at most E where χ ≤ 1.
+    """
+    z2 = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) ** 2
+    a = examinations**2 + z2 * squares
+    b = 2 * clicks * examinations + z2 * examinations
+    root = np.sqrt(np.maximum(b**2 - 4 * a * clicks**2, 0.0))
+    return np.maximum((b - root) / (2 * a), 0.0), (b + root) / (2 * a)
+
+
+def _rates(counts: ClickCounts, model: ExaminationModel) -> pl.DataFrame:
+    """A row per examined document, with the columns of `Judgments.table` but the rating, and `query`, its number."""
+    candidates = counts.lists.candidates
+    impressions, clicks = (counts.by_document(counts.by_position(c)) for c in (counts.impressions, counts.clicks))
+    examinations = counts.by_document(model.expected_examinations(counts))
+    squares = counts.by_document(ExaminationModel(model.table**2).expected_examinations(counts))
+    # A document that was shown only where examination is not known has no rate.
+    rows = np.flatnonzero(examinations > NO_EXAMINATIONS)
+    low, high = score_interval(clicks[rows], examinations[rows], squares[rows])
+    query = candidates.query_of_document[rows]
+    return pl.DataFrame(
+        {
+            "query": query,
+            "query_id": np.asarray(candidates.query_ids)[query],
+            "doc_id": document_names(candidates)[rows],
+            "impressions": np.rint(impressions[rows]).astype(np.int64),
+            "clicks": clicks[rows],
+            "examinations": examinations[rows],
+            "rate": clicks[rows] / examinations[rows],
+            "low": low,
+            "high": high,
+        }
+    )
