@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from cuolr.errors import InputError as InputError
     from cuolr.estimator import Ranker as Ranker
     from cuolr.evaluation.evaluate import evaluate as evaluate
-    from cuolr.log_import import import_log as import_log
     from cuolr.logs.aggregate import aggregate as aggregate
     from cuolr.logs.clicklog import ClickLog as ClickLog
+    from cuolr.logs.importing.import_log import import_log as import_log
+    from cuolr.logs.importing.import_ubi import import_ubi as import_ubi
     from cuolr.logs.log_folder import load_click_log as load_click_log
     from cuolr.logs.log_folder import save_click_log as save_click_log
     from cuolr.off_policy.assess import assess as assess
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from cuolr.supervised.ranksvm import fit_ranksvm as fit_ranksvm
     from cuolr.types import Candidates as Candidates
     from cuolr.types import RankingDataset as RankingDataset
-    from cuolr.ubi_import import import_ubi as import_ubi
 
 __version__ = "0.1.0"
 
@@ -47,8 +47,8 @@ _HOMES = {
     "evaluate": "cuolr.evaluation.evaluate",
     "fit_ranksvm": "cuolr.supervised.ranksvm",
     "generate_splits": "cuolr.data.synthetic",
-    "import_log": "cuolr.log_import",
-    "import_ubi": "cuolr.ubi_import",
+    "import_log": "cuolr.logs.importing.import_log",
+    "import_ubi": "cuolr.logs.importing.import_ubi",
     "judgments": "cuolr.off_policy.judgments",
     "load_click_log": "cuolr.logs.log_folder",
     "load_policy": "cuolr.policies.store",

@@ -6,7 +6,7 @@ import pytest
 
 from cuolr.logs.log_folder import load_click_log
 from tests.cli.conftest import Run
-from tests.test_ubi_import import RECORDS
+from tests.logs.importing.test_import_ubi import RECORDS
 
 ORPHAN = {**RECORDS[-1], "query_id": "L2"}
 

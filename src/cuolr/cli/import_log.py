@@ -7,7 +7,7 @@ import tyro
 from cuolr.cli.options import LetorFlags
 from cuolr.cli.terminal import say, show_json, spinner
 from cuolr.files import refuse_existing
-from cuolr.log_import import import_log as read_log
+from cuolr.logs.importing.import_log import import_log as read_log
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
 
 

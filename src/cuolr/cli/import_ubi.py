@@ -8,9 +8,9 @@ import tyro
 from cuolr.cli.options import LetorFlags
 from cuolr.cli.terminal import say, show_json, show_table, spinner
 from cuolr.files import refuse_existing
+from cuolr.logs.importing.import_ubi import import_ubi as read_log
 from cuolr.logs.importing.ubi_report import UbiReport
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
-from cuolr.ubi_import import import_ubi as read_log
 
 
 def import_ubi(
