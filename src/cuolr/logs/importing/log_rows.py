@@ -78,11 +78,9 @@ class MissingColumnsError(InputError):
         found: Names that the table has.
     """
 
-    def __init__(
-        self, missing: Sequence[tuple[str, str, str, str]], found: Sequence[str], strict: bool = False
-    ) -> None:
-        self.missing, self.found, self.strict = list(missing), list(found), strict
-        super().__init__(self.lines(lambda name, guess: f"'{guess}'" if strict else f"columns={{'{name}': '{guess}'}}"))
+    def __init__(self, missing: Sequence[tuple[str, str, str, str]], found: Sequence[str]) -> None:
+        self.missing, self.found = list(missing), list(found)
+        super().__init__(self.lines(lambda name, guess: f"columns={{'{name}': '{guess}'}}"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.missing, self.found)
