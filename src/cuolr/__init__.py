@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from cuolr.logs.aggregate import aggregate as aggregate
     from cuolr.logs.clicklog import ClickLog as ClickLog
     from cuolr.logs.importing.import_log import import_log as import_log
+    from cuolr.logs.importing.import_log import import_log_with_report as import_log_with_report
+    from cuolr.logs.importing.import_options import ImportOptions as ImportOptions
     from cuolr.logs.importing.import_ubi import import_ubi as import_ubi
     from cuolr.logs.log_folder import load_click_log as load_click_log
     from cuolr.logs.log_folder import save_click_log as save_click_log
@@ -38,6 +40,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Candidates": "cuolr.types",
     "ClickLog": "cuolr.logs.clicklog",
+    "ImportOptions": "cuolr.logs.importing.import_options",
     "InputError": "cuolr.errors",
     "Ranker": "cuolr.estimator",
     "RankingDataset": "cuolr.types",
@@ -48,6 +51,7 @@ _HOMES = {
     "fit_ranksvm": "cuolr.supervised.ranksvm",
     "generate_splits": "cuolr.data.synthetic",
     "import_log": "cuolr.logs.importing.import_log",
+    "import_log_with_report": "cuolr.logs.importing.import_log",
     "import_ubi": "cuolr.logs.importing.import_ubi",
     "judgments": "cuolr.off_policy.judgments",
     "load_click_log": "cuolr.logs.log_folder",

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_letor_features_are_read_as_the_flags_say(run: Run, features: Path, tmp_
 def test_problems_are_told_one_by_one_and_nothing_is_written(run: Run, features: Path, tmp_path: Path) -> None:
     table = tmp_path / "log.csv"
     table.write_text(TABLE.replace("a,1", "x,2"))
-    result = run("import-log", table, "--features", features, "--out", tmp_path / "out")
+    result = run("import-log", table, "--features", features, "--out", tmp_path / "out", "--strict")
     assert (result.status, result.out) == (2, "")
     assert result.err.splitlines() == [
         f"error: {table}: row 2: doc_id: 'x' is not among the documents of query 'q' in the features",
@@ -62,3 +63,108 @@ def test_lists_are_cut_and_an_existing_log_is_replaced_when_told(run: Run, featu
     assert load_click_log(tmp_path / "out").k == 2
     assert run(*command, "--k", 1, "--overwrite").status == 0
     assert load_click_log(tmp_path / "out").ranking.tolist() == [[1]]
+
+
+# What is repaired and dropped, and how that is told.
+
+
+def write_days(folder: Path) -> None:
+    """Two days of 30 sessions each, with other column names, positions from 0, and a few problems."""
+    for day in (1, 2):
+        rows = ["query_id,session_id,rank,product_id,click"]
+        for session in range(30):
+            gap, bad, gone = session == 3, session == 5 and day == 2, session == 7
+            rows += [
+                f"q,{day}-{session:02},0,a,{5 if bad else 1}",
+                f"q,{day}-{session:02},{1 + gap},{'x' if gone else 'b'},0",
+            ]
+        (folder / f"day-{day}.csv").write_text("\n".join(rows) + "\n")
+
+
+COLUMNS = ("--column", "doc_id=product_id", "--column", "position=rank")
+
+
+def test_several_files_are_imported_with_a_report(run: Run, features: Path, tmp_path: Path) -> None:
+    write_days(tmp_path)
+    out = tmp_path / "out"
+    result = run("import-log", tmp_path / "day-*.csv", "--features", features, "--out", out, *COLUMNS)
+    assert result.status == 0, result.err
+    assert result.err.splitlines()[0] == "note: positions start at 0 in the table"
+    table = [line.split() for line in result.out.splitlines()]
+    assert ["read", "60", "120", "59"] in table
+    assert ["kept", "59", "116", "59"] in table
+    assert f"{tmp_path}/day-2.csv: row 11: click: expected 0 or 1, found '5'" in result.out
+    assert f"{tmp_path}/day-1.csv: row 7: session '1-03': a gap between positions 0 and 2" in result.out
+    log = load_click_log(out)
+    assert log.sessions == 59
+    assert log.page_position is not None
+    assert log.page_position[3].tolist() == [0, 2]
+    source = json.loads((out / "meta.json").read_text())["source"]
+    assert source["tables"] == [f"{tmp_path}/day-1.csv", f"{tmp_path}/day-2.csv"]
+    assert source["import"]["kept"] == {"sessions": 59, "impressions": 116, "clicks": 59}
+    assert "1-03" not in str(source)
+
+
+def test_a_dry_run_writes_nothing(run: Run, features: Path, tmp_path: Path) -> None:
+    write_days(tmp_path)
+    command = ("import-log", tmp_path / "day-1.csv", tmp_path / "day-2.csv", "--features", features, *COLUMNS)
+    assert "--out: expected the folder" in run(*command).err
+    before = sorted(tmp_path.iterdir())
+    result = run(*command, "--dry-run", "--json", "--out", tmp_path / "out")
+    assert result.status == 0
+    printed = json.loads(result.out)
+    assert "out" not in printed
+    assert printed["report"]["first_position"] == 0
+    assert [(found["reason"], found["sessions"]) for found in printed["report"]["dropped"]] == [
+        ("click that is not 0 or 1", 1),
+        ("document without features", 0),
+    ]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_too_much_that_is_dropped_stops_the_import(run: Run, features: Path, tmp_path: Path) -> None:
+    write_days(tmp_path)
+    command = ("import-log", tmp_path / "day-*.csv", "--features", features, *COLUMNS, "--max-dropped", "1%")
+    result = run(*command, "--out", tmp_path / "out")
+    assert (result.status, result.out) == (2, "")
+    first, second, *_ = result.err.splitlines()
+    assert first == "error: 2 files: 3.3% of the impressions cannot be used, more than --max-dropped 0.01 allows"
+    assert second == "error: dropped: click that is not 0 or 1: 1 session, 2 impressions"
+    assert not (tmp_path / "out").exists()
+    result = run(*command, "--dry-run")
+    assert result.status == 2
+    assert "click that is not 0 or 1" in result.out
+    assert len(result.err.splitlines()) == 2
+
+
+def test_a_missing_column_is_told_with_the_flag_that_names_it(run: Run, features: Path, tmp_path: Path) -> None:
+    write_days(tmp_path)
+    result = run("import-log", tmp_path / "day-1.csv", "--features", features, "--dry-run")
+    assert result.status == 2
+    assert "column 'doc_id' is missing (did you mean --column doc_id=product_id?)" in result.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (("--max-dropped", "much"), "--max-dropped: expected a share such as 5% or 0.05, found 'much'"),
+        (("--max-dropped", "500"), "--max-dropped: expected a share such as 5% or 0.05, found '500'"),
+        (("--column", "doc_id"), "--column: expected NAME=COLUMN, such as doc_id=product_id, found 'doc_id'"),
+    ],
+)
+def test_a_flag_that_makes_no_sense_is_one_line(
+    flags: tuple[str, str], problem: str, run: Run, features: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "log.csv").write_text(TABLE)
+    result = run("import-log", tmp_path / "log.csv", "--features", features, "--dry-run", *flags)
+    assert (result.status, result.err) == (2, f"error: {problem}\n")
+
+
+def test_where_positions_start_can_be_told(run: Run, features: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(TABLE)
+    out = tmp_path / "out"
+    command = ("import-log", tmp_path / "log.csv", "--features", features, "--out", out, "--first-position", "0")
+    assert run(*command).status == 0
+    page_position = load_click_log(out).page_position
+    assert page_position is not None
+    assert page_position.tolist() == [[1, 2]]

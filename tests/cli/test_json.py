@@ -50,7 +50,10 @@ def test_import_log_tells_what_it_wrote(run: Run, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text(TABLE)
     out = tmp_path / "log"
     found = printed(run, "import-log", tmp_path / "log.csv", "--features", tmp_path / "features.txt", "--out", out)
+    report = found.pop("report")
     assert found == {"out": str(out), "sessions": 2, "queries": 1, "k": 2}
+    assert report["read"] == report["kept"] == {"sessions": 2, "impressions": 3, "clicks": 1}
+    assert report["repaired"] == report["dropped"] == []
 
 
 def test_rank_tells_what_it_wrote(run: Run, tmp_path: Path) -> None:

@@ -22,12 +22,31 @@ JSON_LINES = '{"id": "007", "row": "x", "n": 1}\n{"id": 8, "row": "y", "n": 2}\n
         ("table.tsv", CSV.replace(",", "\t").encode()),
         ("table.jsonl", JSON_LINES.encode()),
         ("table.ndjson", JSON_LINES.encode()),
+        ("table.jsonl.gz", gzip.compress(JSON_LINES.encode(), mtime=0)),
     ],
 )
 def test_text_columns_are_taken_as_they_stand_and_rows_are_numbered(name: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     table = scan_table(tmp_path / name, text_columns=["id", "absent"]).collect()
     assert table.to_dict(as_series=False) == {ROW: [1, 2], "id": ["007", "8"], "row": ["x", "y"], "n": [1, 2]}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_text_may_be_compressed_by_zstandard(ending: str, tmp_path: Path) -> None:
+    table, path = pl.DataFrame({"id": ["007", "8"], "n": [1, 2]}), tmp_path / f"table.{ending}.zst"
+    if ending == "csv":
+        table.lazy().sink_csv(path, compression="zstd")
+    else:
+        table.lazy().sink_ndjson(path, compression="zstd")
+    found = scan_table(path, text_columns=["id"]).collect()
+    assert found.to_dict(as_series=False) == {ROW: [1, 2], "id": ["007", "8"], "n": [1, 2]}
+
+
+def test_a_repeated_column_is_found_in_a_compressed_file(tmp_path: Path) -> None:
+    lines = pl.LazyFrame({"n": ["n", "1"], "m": ["n", "2"]})
+    lines.sink_csv(tmp_path / "table.csv.zst", compression="zstd", include_header=False)
+    with pytest.raises(InputError, match="column 'n' occurs twice"):
+        scan_table(tmp_path / "table.csv.zst")
 
 
 def test_a_column_that_only_later_lines_have_is_found(tmp_path: Path) -> None:
@@ -40,6 +59,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
     "tsv": pl.DataFrame.write_csv,
     "jsonl": pl.DataFrame.write_ndjson,
     "parquet": pl.DataFrame.write_parquet,
+    "feather": pl.DataFrame.write_ipc,
 }
 
 

@@ -1,45 +1,151 @@
-"""`cuolr import-log`: check a click log of your own and convert it for training."""
+"""`cuolr import-log`: check and repair a click log of your own and convert it for training."""
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from cuolr.cli.options import LetorFlags
-from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, spinner
+from cuolr.data.candidate_reader import read_candidates
+from cuolr.errors import InputError
 from cuolr.files import refuse_existing
-from cuolr.logs.importing.import_log import import_log as read_log
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.importing.import_options import FirstPosition, ImportOptions
+from cuolr.logs.importing.import_report import ImportFinding, ImportReport, TooManyDroppedError
+from cuolr.logs.importing.log_rows import MissingColumnsError, find_tables
+from cuolr.logs.importing.table import read_log_table
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
+
+FIRST_POSITIONS: dict[str, FirstPosition] = {"auto": "auto", "0": 0, "1": 1}
+
+
+@dataclass(frozen=True)
+class RepairFlags:
+    """What to repair and what to drop.
+
+    Attributes:
+        k: Truncate lists to this length. By default the longest is kept.
+        column: The table's name of a column that is called otherwise, such as `doc_id=product_id`.
+        first_position: Number of the first position of a page; auto finds out.
+        max_dropped: Stop if more than this share of the sessions, impressions or clicks has to be dropped.
+        strict: Every problem is an error.
+        dry_run: Print the report and write nothing.
+    """
+
+    k: int | None = None
+    column: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=COLUMN"), tyro.conf.UseAppendAction] = ()
+    first_position: Literal["auto", "0", "1"] = "auto"
+    max_dropped: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "5%"
+    strict: bool = False
+    dry_run: bool = False
+
+    def options(self) -> ImportOptions:
+        """As the importer takes them."""
+        columns = {}
+        for given in self.column:
+            name, _, column = given.partition("=")
+            if not column:
+                raise InputError(f"--column: expected NAME=COLUMN, such as doc_id=product_id, found '{given}'")
+            columns[name] = column
+        return ImportOptions(self.k, self.strict, self._share(), columns, FIRST_POSITIONS[self.first_position])
+
+    def _share(self) -> float:
+        """A share, as a number up to 1 or as a percentage."""
+        try:
+            share = float(self.max_dropped.removesuffix("%")) / (100 if self.max_dropped.endswith("%") else 1)
+        except ValueError:
+            share = -1
+        if not 0 <= share <= 1:
+            raise InputError(f"--max-dropped: expected a share such as 5% or 0.05, found '{self.max_dropped}'")
+        return share
 
 
 def import_log(
-    table: tyro.conf.Positional[Path],
+    tables: tyro.conf.Positional[tuple[str, ...]],
     features: Path,
-    out: Path,
-    k: int | None = None,
+    out: Path | None = None,
     json: bool = False,
     overwrite: bool = False,
+    repair: RepairFlags = RepairFlags(),
     letor: LetorFlags = LetorFlags(),
 ) -> None:
     """Import a click log of your own: a table of shown and clicked documents, and the documents' features.
 
-    The table has a row per shown document with the columns query_id, session_id, position (from 1), doc_id and click
-    (0 or 1), and optionally logging_propensity, examination, timestamp and reward. All problems are reported at once,
-    with their rows.
+    The table has a row per shown document with the columns query_id, session_id, position, doc_id and click (0 or 1),
+    and optionally logging_propensity, examination, timestamp and reward. Gaps in the positions and documents without
+    features are repaired. Sessions with other problems are dropped. A report counts both, with examples.
 
     Args:
-        table: Parquet, CSV or JSON lines.
+        tables: Parquet, Feather, CSV, TSV or JSON lines, the last three also as .gz or .zst. Patterns such as
+            'day-*.csv' are expanded.
         features: LETOR with document ids after '#', or Parquet with query_id, doc_id and a column per feature.
-        out: Folder of the log.
-        k: Truncate lists to this length. By default the longest is kept.
-        json: Print JSON instead of a message.
+        out: Folder of the log. Required without --dry-run.
+        json: Print JSON instead of a table.
         overwrite: Replace an existing log.
+        repair: What to repair and what to drop.
         letor: How to read LETOR features.
     """
-    refuse_existing(out, overwrite, ours=SESSIONS_FILE)
-    with spinner(f"importing {table.name}"):
-        log = read_log(table, features, k, letor.options())
-        save_click_log(log, out, {"table": str(table), "features": str(features)}, overwrite)
-    if json:
-        show_json({"out": str(out), "sessions": log.sessions, "queries": log.candidates.n_queries, "k": log.k})
-    else:
+    if out is None and not repair.dry_run:
+        raise InputError("--out: expected the folder to write the log to; to write nothing, use --dry-run")
+    if out is not None and not repair.dry_run:
+        refuse_existing(out, overwrite, ours=SESSIONS_FILE)
+    options = repair.options()
+    files = list(find_tables(tables))
+    try:
+        log, report = _read(files, features, options, letor)
+    except MissingColumnsError as error:
+        raise InputError(error.lines(lambda name, column: f"--column {name}={column}")) from None
+    except TooManyDroppedError as error:
+        if repair.dry_run:
+            _show(error.report, json)
+            raise InputError(_with_flag(error.headline)) from None
+        raise InputError([_with_flag(error.headline), *error.report.lines()]) from None
+    written: dict[str, Any] = {}
+    if out is not None and not repair.dry_run:
+        source = {"tables": [str(file) for file in files], "features": str(features)}
+        with spinner(f"writing {out.name}"):
+            save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
+        written = {"out": str(out)}
+    if json or repair.dry_run or not report.is_clean:
+        _show(report, json, {**written, "sessions": log.sessions, "queries": log.candidates.n_queries, "k": log.k})
+    if written and not json:
         say(f"wrote {out}: {log.sessions:,} sessions; describe it with: cuolr log-info {out}")
+
+
+def _read(
+    files: list[Path], features: Path, options: ImportOptions, letor: LetorFlags
+) -> tuple[ClickLog, ImportReport]:
+    with spinner(f"reading {features.name}"):
+        candidates = read_candidates(features, letor.options())
+    if len(files) == 1:
+        with spinner(f"importing {files[0].name}"):
+            return read_log_table(files[0], candidates, options)
+    with progress_bar(f"importing {len(files)} files", 2 * len(files)) as progress:
+        return read_log_table(files, candidates, options, progress)
+
+
+def _with_flag(headline: str) -> str:
+    return headline.replace("max_dropped = ", "--max-dropped ")
+
+
+def _show(report: ImportReport, json: bool, more: dict[str, Any] | None = None) -> None:
+    """Print the report: a table for people, JSON for programs."""
+    if json:
+        show_json({**(more or {}), "report": report.to_dict()})
+        return
+    for note in report.notes:
+        say(f"note: {note}")
+    rows = [("read", ImportFinding("", report.read)), ("kept", ImportFinding("", report.kept))]
+    rows += [("repaired", found) for found in report.repaired]
+    rows += [("dropped", found) for found in report.dropped]
+    show_table(
+        ", ".join(report.tables[:3]) + (f" and {len(report.tables) - 3} more" if len(report.tables) > 3 else ""),
+        ("", "reason", "sessions", "impressions", "clicks"),
+        [(what, row.reason, *(f"{number:,}" for number in asdict(row.amounts).values())) for what, row in rows],
+        left=(0, 1),
+    )
+    # What is repaired in a session and dropped of it has the same examples.
+    for reason, examples in {row.reason: row.examples for _, row in rows if row.examples}.items():
+        show_text("\n  ".join([f"{reason}, for example:", *examples]))

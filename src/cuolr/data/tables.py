@@ -1,4 +1,4 @@
-"""Tables in files: Parquet, CSV or JSON lines, read lazily."""
+"""Tables in files: Parquet, Feather, CSV or JSON lines, read lazily."""
 
 import codecs
 import csv
@@ -21,8 +21,10 @@ from cuolr.files import require_file
 ROW = "(row)"
 
 PARQUET = (".parquet", ".pq")
-COMMAS, TABS = (".csv", ".csv.gz"), (".tsv", ".tsv.gz")
-JSON_LINES = (".jsonl", ".ndjson")
+FEATHER = (".feather", ".arrow", ".ipc")
+ZSTANDARD = ".zst"
+COMMAS, TABS = (".csv", ".csv.gz", ".csv.zst"), (".tsv", ".tsv.gz", ".tsv.zst")
+JSON_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
 
 # The header is searched in these first bytes, because a file without line ends may be larger than memory.
 HEAD_BYTES = 1 << 20
@@ -32,13 +34,16 @@ def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
     """A lazy frame of a table, with the number of each row in the column `ROW`.
 
     Args:
-        path: The suffix gives the format: `.parquet`, `.csv` or `.csv.gz`, `.tsv`, `.jsonl` or `.ndjson`.
+        path: The suffix gives the format: `.parquet`, `.feather`, `.arrow` or `.ipc`; `.csv`, `.tsv`, `.jsonl` or
+            `.ndjson`, compressed if `.gz` or `.zst` follows.
         text_columns: Columns of CSV and JSON to read as text; as a number, the id 007 would become 7.
     """
     require_file(path)
     as_text = {name: pl.String() for name in text_columns}
     if _is(path, PARQUET):
         return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
+    if _is(path, FEATHER):
+        return pl.scan_ipc(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, COMMAS + TABS):
         _check_head(path)
         return pl.scan_csv(
@@ -60,7 +65,10 @@ def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
         return pl.scan_ndjson(
             pattern, schema_overrides=overrides, infer_schema_length=None, row_index_name=ROW, row_index_offset=1
         )
-    raise InputError(f"{path}: expected a table whose name ends in .parquet, .csv, .tsv, .jsonl or .ndjson")
+    raise InputError(
+        f"{path}: expected a table whose name ends in .parquet, .csv, .tsv, .jsonl, .ndjson or .feather; text may be "
+        "compressed (.gz, .zst)"
+    )
 
 
 def can_be_ids(dtype: pl.DataType) -> bool:
@@ -114,6 +122,10 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
 
 def _check_head(path: Path) -> None:
     """Raise for files that polars would misread silently or with an unclear error."""
+    if _is(path, (ZSTANDARD,)):
+        if not _is(path, JSON_LINES):
+            _check_header(path, _zstandard_header(path))
+        return
     with read_errors(path), _open(path) as file:
         head = file.read(HEAD_BYTES)
     if not head.strip():
@@ -130,14 +142,29 @@ def _check_head(path: Path) -> None:
         if head.startswith(codecs.BOM_UTF8):
             raise InputError(f"{path}: expected a JSON object, found a byte order mark; save it as UTF-8 without one")
         return
-    header = next(csv.reader([text.removeprefix("\ufeff")], delimiter=_separator(path)))
+    _check_header(path, next(csv.reader([text.removeprefix("\ufeff")], delimiter=_separator(path))))
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    """Refuse repeated columns: polars would rename them."""
     repeated = [name for name, times in Counter(header).items() if times > 1 and name]
     if repeated:
         raise InputError([f"{path}: column '{name}' occurs twice; keep one" for name in repeated])
 
 
+def _zstandard_header(path: Path) -> list[str]:
+    """The header of a file that polars can decompress, and the standard library cannot."""
+    with read_errors(path):
+        head = pl.scan_csv(
+            path, separator=_separator(path), has_header=False, infer_schema=False, n_rows=1, glob=False
+        ).collect()
+    return [str(name) for name in head.row(0)] if len(head) else []
+
+
 def _bad_line(path: Path) -> str | None:
     """The problem and the line of a malformed text file, which polars does not report; None = not known."""
+    if _is(path, (ZSTANDARD,)):
+        return None
     try:
         with _open(path) as file:
             if _is(path, JSON_LINES):

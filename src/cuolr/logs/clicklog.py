@@ -104,19 +104,25 @@ class ClickLog:
         return cls(candidates, context=context, aggregated=aggregated, **others)
 
     @classmethod
-    def from_frame(cls, table: Any, features: Any, k: int | None = None) -> "ClickLog":
-        """A log from data frames of polars or pandas; see `cuolr.import_log`, which reads files as well.
+    def from_frame(cls, table: Any, features: Any, k: int | None = None, strict: bool = False) -> "ClickLog":
+        """A log from data frames of polars or pandas; see `cuolr.import_log`, which has more options.
+
+        What is repaired or dropped is counted in a warning.
 
         Args:
             table: A row per shown document: query_id, session_id, position (from 1), doc_id, click (0 or 1) and, where
                 known, logging_propensity, examination, timestamp and reward.
             features: A row per document: query_id, doc_id and a column per feature.
             k: Length of the lists; longer ones are truncated. None = the longest.
+            strict: Whether every problem is an error.
         """
         from cuolr.data.features import read_feature_table
+        from cuolr.logs.importing.import_options import ImportOptions
         from cuolr.logs.importing.table import read_log_table
 
-        return read_log_table(table, read_feature_table(features), k)
+        log, report = read_log_table(table, read_feature_table(features), ImportOptions(k=k, strict=strict))
+        report.warn()
+        return log
 
     def to_frame(self) -> pl.DataFrame:
         """A row per shown document, as `from_frame` takes it, with row numbers as session_id.

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import cuolr
-from cuolr.errors import InputError
+from cuolr.errors import InputError, InputWarning
 from tests.data.small_data import assert_same_log, full_log
 
 TABLE = pl.DataFrame(
@@ -108,7 +108,7 @@ def test_documents_without_ids_are_named_by_their_candidate_index() -> None:
 @pytest.mark.parametrize(
     ("table", "features", "problem"),
     [
-        (TABLE.drop("click"), FEATURES, "the table: column 'click' is missing; rename your column; found: query_id"),
+        (TABLE.drop("click"), FEATURES, "the table: column 'click' is missing; found: query_id"),
         (TABLE.with_columns(doc_id=pl.lit("z")), FEATURES, "the table: row 1: doc_id: 'z' is not among the documents"),
         (TABLE.with_columns(reward=pl.lit(np.nan)), FEATURES, "the table: row 1: reward: expected a finite number"),
         (TABLE, FEATURES.drop("doc_id"), "the features: column 'doc_id' is missing"),
@@ -127,3 +127,35 @@ def test_columns_of_mixed_types_are_told() -> None:
     mixed = to_pandas(TABLE).assign(doc_id=pandas.Series(["b", 3, "c"], dtype=object))
     with pytest.raises(InputError, match=r"the table: .*expected .* of one type"):
         cuolr.import_log(mixed, FEATURES)
+
+
+DAMAGED = TABLE.with_columns(position=pl.Series([1, 3, 1]))
+
+
+def test_what_is_repaired_is_counted_in_a_warning() -> None:
+    said = r"^kept 2 of 2 sessions; repaired 1 session \(gap in the positions\)$"
+    with pytest.warns(InputWarning, match=said):
+        log = cuolr.import_log(DAMAGED, FEATURES)
+    with pytest.warns(InputWarning, match=said):
+        assert_same_log(cuolr.ClickLog.from_frame(DAMAGED, FEATURES), log)
+    assert log.page_position is not None
+    assert log.page_position.tolist() == [[0, 2], [0, -1]]
+
+
+def test_the_report_comes_in_place_of_the_warning() -> None:
+    log, report = cuolr.import_log_with_report(DAMAGED, FEATURES, cuolr.ImportOptions(k=1))
+    assert log.k == 1
+    assert [found.reason for found in report.repaired] == ["gap in the positions"]
+
+
+@pytest.mark.parametrize("read", [cuolr.import_log, cuolr.ClickLog.from_frame])
+def test_strict_refuses_what_could_be_repaired(read: Callable[..., cuolr.ClickLog]) -> None:
+    with pytest.raises(InputError, match="the table: session '7': a gap between positions 1 and 3"):
+        read(DAMAGED, FEATURES, strict=True)
+
+
+def test_options_of_an_import_are_given_by_name() -> None:
+    table = TABLE.rename({"doc_id": "sku"}).with_columns(pl.col("position") - 1)
+    with pytest.warns(InputWarning, match="kept 2 of 2 sessions; positions start at 0 in the table"):
+        log = cuolr.import_log(table, FEATURES, columns={"doc_id": "sku"}, k=1, max_dropped=0)
+    assert_same_log(log, cuolr.import_log(TABLE, FEATURES, k=1, first_position=1))

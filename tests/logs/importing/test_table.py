@@ -13,11 +13,20 @@ from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.problems import EVERY_DOCUMENT
-from cuolr.logs.importing.table import read_log_table
+from cuolr.logs.importing.table import read_log_table as read_with_report
+from cuolr.types import Candidates
 from tests.data.small_data import assert_same_log, candidates_of, full_log, log_of, random_log
 
 CANDIDATES = candidates_of(3, 2)  # d0, d1, d2 of q0; d3, d4 of q1
+
+
+def read_log_table(table: Path, candidates: Candidates, k: int | None = None) -> ClickLog:
+    """The log of a table of which every problem is an error."""
+    log, report = read_with_report(table, candidates, ImportOptions(k=k, strict=True))
+    assert report.read.sessions == report.kept.sessions == len(log)
+    return log
 
 
 def rows_of(log: ClickLog) -> pl.DataFrame:
@@ -287,8 +296,8 @@ def test_missing_columns_are_told_with_a_guess(tmp_path: Path) -> None:
         read_log_table(tmp_path / "log.csv", CANDIDATES)
     found = "found: query_id, session_id, position, docid, bought"
     assert raised.value.problems == [
-        f"{tmp_path / 'log.csv'}: column 'doc_id' is missing (did you mean 'docid'?); rename your column; {found}",
-        f"{tmp_path / 'log.csv'}: column 'click' is missing; rename your column; {found}",
+        f"{tmp_path / 'log.csv'}: column 'doc_id' is missing (did you mean columns={{'doc_id': 'docid'}}?); {found}",
+        f"{tmp_path / 'log.csv'}: column 'click' is missing; {found}",
     ]
 
 

@@ -8,6 +8,7 @@ from cuolr.data.frames import Table
 from cuolr.data.letor.reader import LetorOptions
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.seen_documents import seen_documents
 from cuolr.logs.importing.table import read_log_table
 from cuolr.logs.importing.ubi import read_ubi
@@ -43,6 +44,8 @@ def import_ubi(
             f"{f' ({reasons})' if reasons else ''}, in {report.queries:,} queries and {report.events:,} events"
         )
     if features is None:
-        return read_log_table(table, seen_documents(table)), report
-    candidates = features if isinstance(features, Candidates) else read_candidates(features, options)
-    return read_log_table(table, candidates), report
+        candidates = seen_documents(table)
+    else:
+        candidates = features if isinstance(features, Candidates) else read_candidates(features, options)
+    log, _ = read_log_table(table, candidates, ImportOptions(strict=True))
+    return log, report

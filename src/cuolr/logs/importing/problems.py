@@ -1,12 +1,14 @@
 """Checks of the long table of a log: all kinds of problems, with the first 20 of each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from cuolr.data.tables import ROW
+from cuolr.logs.importing.log_rows import LogRows
 from cuolr.types import Bools, Ints
 
 MAX_PROBLEMS = 20
@@ -16,78 +18,130 @@ EVERY_DOCUMENT = "the table needs a row for each shown document, clicked or not"
 Found: TypeAlias = tuple[Ints, Callable[[int], str]]
 
 
-def row_problems(rows: pl.LazyFrame, shown: pl.DataFrame) -> Iterator[str]:
-    """Problems of single rows.
+@dataclass(frozen=True)
+class RowProblem:
+    """What can be wrong with a row.
+
+    Attributes:
+        reason: In short, for counts.
+        text: What was expected and what was found, with the row's values by name.
+        bad: Whether a resolved row has the problem.
+    """
+
+    reason: str
+    text: str
+    bad: pl.Expr
+
+    def line(self, rows: LogRows, row: Mapping[str, Any]) -> str:
+        """The problem of one row, with its place."""
+        values = {name: quote(value) for name, value in row.items()}
+        return f"{rows.place(row[ROW])}: {self.text.format(**values)}"
+
+
+NO_SESSION = "no session_id"
+WITHOUT_FEATURES = "document without features"
+
+
+def row_kinds(columns: Sequence[str], first: int) -> list[RowProblem]:
+    """What can be wrong with single rows.
 
     Args:
-        rows: The rows of the table, with their numbers.
-        shown: The same rows resolved, with null for an invalid value; see `table`.
+        columns: Of the resolved rows, in which a null says that there is a problem; see `resolve`.
+        first: The number of the first position of a page.
     """
     no_impression = ~pl.col("impression")
     clicked = (pl.col("click") == 1).fill_null(False)
     no_nul = ~pl.col("nul")
-    kinds = {
-        "expected ids without the character NUL, found {query_id}, {session_id} and {doc_id}": pl.col("nul"),
-        "session_id: expected a value, found {session_id}": pl.col("session").is_null(),
-        "query_id: {query_id} is not in the features": pl.col("query").is_null() & no_nul,
-        "a click without an impression: expected a position and a doc_id, found {position} and {doc_id}": (
-            no_impression & clicked
+    kinds = [
+        RowProblem(
+            "id with the character NUL",
+            "expected ids without the character NUL, found {query_id}, {session_id} and {doc_id}",
+            pl.col("nul"),
         ),
-        "expected a position and a doc_id, found {position} and {doc_id}": no_impression & ~clicked,
-        "position: expected a whole number, counted from 1, found {position}": (
-            pl.col("impression") & pl.col("position").is_null()
+        RowProblem(NO_SESSION, "session_id: expected a value, found {session_id}", pl.col("session").is_null()),
+        RowProblem(
+            "unknown query",
+            "query_id: {query_id} is not in the features",
+            pl.col("query").is_null() & no_nul,
         ),
-        "doc_id: {doc_id} is not among the documents of query {query_id} in the features": (
-            pl.col("impression") & pl.col("query").is_not_null() & pl.col("index").is_null() & no_nul
+        RowProblem(
+            "no position or no doc_id",
+            "a click without an impression: expected a position and a doc_id, found {position} and {doc_id}",
+            no_impression & clicked,
         ),
-        "click: expected 0 or 1, found {click}": pl.col("click").is_null(),
-    }
-    if "logging_propensity" in shown.columns:
-        text = "logging_propensity: expected a float32 number above 0 and at most 1, found {logging_propensity}"
-        kinds[text] = pl.col("logging_propensity").is_null()
-    if "examination" in shown.columns:
-        kinds["examination: expected 0 or 1, found {examination}"] = pl.col("examination").is_null()
-        kinds["a click on a document that was not examined"] = clicked & (pl.col("examination") == 0)
-    if "reward" in shown.columns:
-        kinds["reward: expected a finite number, found {reward}"] = pl.col("reward").is_null()
-    if "timestamp" in shown.columns:
-        kinds["timestamp: expected a finite number or a time, found {timestamp}"] = pl.col("timestamp").is_null()
-    for text, bad in kinds.items():
-        numbers = shown.filter(bad)[ROW]
-        if not len(numbers):
-            continue
-        first = rows.filter(pl.col(ROW).is_in(numbers.sort().head(MAX_PROBLEMS).implode())).sort(ROW).collect()
-        told = [
-            f"row {row[ROW]}: {text.format(**{name: _quote(value) for name, value in row.items()})}"
-            for row in first.iter_rows(named=True)
-        ]
-        yield from _with_rest(told, len(numbers))
+        RowProblem(
+            "no position or no doc_id",
+            "expected a position and a doc_id, found {position} and {doc_id}",
+            no_impression & ~clicked,
+        ),
+        RowProblem(
+            f"position that is not a whole number, counted from {first}",
+            f"position: expected a whole number, counted from {first}, found {{position}}",
+            pl.col("impression") & pl.col("position").is_null(),
+        ),
+        RowProblem(
+            WITHOUT_FEATURES,
+            "doc_id: {doc_id} is not among the documents of query {query_id} in the features",
+            pl.col("impression") & pl.col("query").is_not_null() & pl.col("index").is_null() & no_nul,
+        ),
+        RowProblem("click that is not 0 or 1", "click: expected 0 or 1, found {click}", pl.col("click").is_null()),
+    ]
+    return kinds + [kind for name, kind in _optional_kinds(clicked) if name in columns]
 
 
-def session_problems(shown: pl.DataFrame, session_ids: pl.Series) -> Iterator[str]:
+def _optional_kinds(clicked: pl.Expr) -> Iterator[tuple[str, RowProblem]]:
+    """By the column that they are about."""
+    for name, expected in {
+        "logging_propensity": "a float32 number above 0 and at most 1",
+        "examination": "0 or 1",
+        "reward": "a finite number",
+        "timestamp": "a finite number or a time",
+    }.items():
+        text = f"{name}: expected {expected}, found {{{name}}}"
+        yield name, RowProblem(f"{name} that is not {expected}", text, pl.col(name).is_null())
+        if name == "examination":
+            text = "a click on a document that was not examined"
+            yield name, RowProblem(text, text, clicked & (pl.col("examination") == 0))
+
+
+def row_problems(rows: LogRows, shown: pl.DataFrame, first: int) -> Iterator[str]:
+    """A line for each row with a problem, at most 20 of a kind."""
+    for kind in row_kinds(shown.columns, first):
+        numbers = shown.filter(kind.bad)[ROW]
+        if len(numbers):
+            told = [kind.line(rows, row) for row in rows.at(numbers.sort().head(MAX_PROBLEMS).to_list())]
+            yield from _with_rest(told, len(numbers), rows.name)
+
+
+def session_problems(rows_of: LogRows, shown: pl.DataFrame, session_ids: pl.Series, first: int) -> Iterator[str]:
     """Problems of the lists that the rows form.
 
     Args:
-        shown: The resolved rows.
+        rows_of: The table.
+        shown: Its rows, resolved.
         session_ids: The id of each session.
+        first: The number of the first position of a page.
     """
     rows = shown.filter(pl.col("session").is_not_null()) if shown["session"].null_count() else shown
-    several = _several_queries(rows, len(session_ids))
+    several = several_queries(rows, len(session_ids))
     # Rows that were already reported are not reported again as a gap or a repeated document.
     unplaced = np.zeros(len(session_ids), np.bool_)
     unplaced[rows.filter(pl.col("position").is_null())["session"].to_numpy()] = True
+    (late, late_text), again, (after, gap_text) = position_problems(rows, ~unplaced, first - 1)
     kinds: list[Found] = [
         (np.flatnonzero(several), lambda _: "expected rows of one query, found several queries"),
-        *_bad_positions(rows, ~unplaced),
-        _repeated_documents(rows, ~several),
+        (late, lambda i: f"{late_text(i)}; {EVERY_DOCUMENT}"),
+        again,
+        (after, lambda i: f"{gap_text(i)}; {EVERY_DOCUMENT}"),
+        repeated_documents(rows, ~several, first - 1),
     ]
     for sessions, text in kinds:
-        first = enumerate(sessions[:MAX_PROBLEMS].tolist())
-        told = [f"session {_quote(session_ids[session])}: {text(i)}" for i, session in first]
-        yield from _with_rest(told, len(sessions))
+        numbered = enumerate(sessions[:MAX_PROBLEMS].tolist())
+        told = [f"{rows_of.name}: session {quote(session_ids[session])}: {text(i)}" for i, session in numbered]
+        yield from _with_rest(told, len(sessions), rows_of.name)
 
 
-def _several_queries(rows: pl.DataFrame, sessions: int) -> Bools:
+def several_queries(rows: pl.DataFrame, sessions: int) -> Bools:
     """[sessions] whether a session has rows of more than one query."""
     known = rows.filter(pl.col("query").is_not_null()) if rows["query"].null_count() else rows
     session, query = known["session"].to_numpy(), known["query"].to_numpy()
@@ -98,33 +152,32 @@ def _several_queries(rows: pl.DataFrame, sessions: int) -> Bools:
     return several
 
 
-def _bad_positions(rows: pl.DataFrame, sessions: Bools) -> Iterator[Found]:
-    """Lists that do not start at position 1, repeated positions and gaps, in the given sessions."""
-    session, position = _sorted_pairs(rows, "position", sessions)
+def position_problems(rows: pl.DataFrame, sessions: Bools, shift: int) -> Iterator[Found]:
+    """Lists that start late, repeated positions, and gaps, in the given sessions; positions are told with a shift."""
+    session, position = sorted_pairs(rows, "position", sessions)
     same, step = session[1:] == session[:-1], np.diff(position)
     late = np.flatnonzero(np.concatenate([[True], ~same])[: len(session)] & (position != 1))
-    yield session[late], lambda i: f"the first position is {position[late[i]]}, expected 1; {EVERY_DOCUMENT}"
+    yield session[late], lambda i: f"the first position is {position[late[i]] + shift}, expected {1 + shift}"
     again = np.flatnonzero(same & (step == 0)) + 1
-    yield session[again], lambda i: f"position {position[again[i]]} occurs twice"
+    yield session[again], lambda i: f"position {position[again[i]] + shift} occurs twice"
     after = np.flatnonzero(same & (step > 1)) + 1
-    yield (
-        session[after],
-        lambda i: f"a gap between positions {position[after[i] - 1]} and {position[after[i]]}; {EVERY_DOCUMENT}",
-    )
+    told = position + shift
+    yield session[after], lambda i: f"a gap between positions {told[after[i] - 1]} and {told[after[i]]}"
 
 
-def _repeated_documents(rows: pl.DataFrame, sessions: Bools) -> Found:
-    session, index = _sorted_pairs(rows, "index", sessions)
+def repeated_documents(rows: pl.DataFrame, sessions: Bools, shift: int) -> Found:
+    """Documents that a list has again, in the given sessions; positions are told with a shift."""
+    session, index = sorted_pairs(rows, "index", sessions)
     again = np.flatnonzero((session[1:] == session[:-1]) & (index[1:] == index[:-1])) + 1
 
     def text(i: int) -> str:
         same = rows.filter(pl.col("session") == session[again[i]], pl.col("index") == index[again[i]])
-        return f"the same document at positions {', '.join(map(str, same['position'].sort()))}"
+        return f"the same document at positions {', '.join(map(str, (same['position'] + shift).sort()))}"
 
     return session[again], text
 
 
-def _sorted_pairs(rows: pl.DataFrame, name: str, sessions: Bools) -> tuple[Ints, Ints]:
+def sorted_pairs(rows: pl.DataFrame, name: str, sessions: Bools) -> tuple[Ints, Ints]:
     """The sessions and the known values of a column, of the rows of the given sessions, sorted.
 
     Each pair is sorted as one number: sorting a table of tens of millions of rows would take several times its memory.
@@ -138,12 +191,13 @@ def _sorted_pairs(rows: pl.DataFrame, name: str, sessions: Bools) -> tuple[Ints,
     return pairs >> 32, pairs & 0xFFFFFFFF
 
 
-def _with_rest(told: list[str], total: int) -> Iterator[str]:
+def _with_rest(told: list[str], total: int, name: str) -> Iterator[str]:
     """The first problems of a kind, and the number of the others."""
     yield from told[:MAX_PROBLEMS]
     if total > MAX_PROBLEMS:
-        yield f"… and {total - MAX_PROBLEMS} more of this kind"
+        yield f"{name}: … and {total - MAX_PROBLEMS} more of this kind"
 
 
-def _quote(value: Any) -> str:
+def quote(value: Any) -> str:
+    """A value of the table as messages show it."""
     return "null" if value is None else f"'{value}'".replace("\0", "\\0")

@@ -1,0 +1,47 @@
+"""How to import a log."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from cuolr.config import Range, check_arguments
+from cuolr.errors import InputError
+
+IDS = ("query_id", "session_id", "doc_id")
+NUMBERS = ("position", "click", "logging_propensity", "examination", "reward")
+REQUIRED = ("query_id", "session_id", "position", "doc_id", "click")
+OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward")
+
+FirstPosition: TypeAlias = Literal["auto", 0, 1]
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How to import a log.
+
+    Attributes:
+        k: Length of the lists; longer ones are truncated. None = the longest.
+        strict: Whether every problem is an error. Otherwise, what can be repaired is repaired, and other sessions
+            with a problem are dropped.
+        max_dropped: The largest share of the sessions, the impressions or the clicks that may be dropped.
+        columns: The table's name of a column where it has another than ours, such as `{"doc_id": "product_id"}`.
+        first_position: The number of the first position of a page. "auto" = 0 if positions start there, else 1; always
+            1 if `strict`.
+    """
+
+    k: int | None = None
+    strict: bool = False
+    max_dropped: float = 0.05
+    columns: Mapping[str, str] = field(default_factory=dict)
+    first_position: FirstPosition = "auto"
+
+    def __post_init__(self) -> None:
+        check_arguments(max_dropped=(self.max_dropped, Range(0, 1)))
+        if self.k is not None:
+            check_arguments(k=(self.k, Range(1)))
+        if self.first_position not in ("auto", 0, 1):
+            raise InputError(f"first_position: expected 'auto', 0 or 1, found {self.first_position!r}")
+        unknown = [name for name in self.columns if name not in (*REQUIRED, *OPTIONAL)]
+        if unknown:
+            known = ", ".join((*REQUIRED, *OPTIONAL))
+            raise InputError([f"columns: expected one of {known}, found '{name}'" for name in unknown])

@@ -1,0 +1,146 @@
+"""What became of the rows of an imported table."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cuolr.errors import InputError, InputWarning
+
+MAX_EXAMPLES = 3
+# Rows that the caller asked to leave out, which are no fault of the table.
+CUT = "after the last of the k positions"
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """Numbers of sessions, of impressions (rows of the table) and of clicks (rows with a click)."""
+
+    sessions: int
+    impressions: int
+    clicks: int
+
+
+@dataclass(frozen=True)
+class ImportFinding:
+    """One kind of problem.
+
+    Attributes:
+        reason: What is wrong.
+        amounts: Of a repair, the sessions in which it was made. Of what was dropped, the sessions that were dropped as
+            a whole, and all impressions and clicks that were.
+        examples: A line each, with the row.
+    """
+
+    reason: str
+    amounts: Amounts
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What became of the rows of a table: impressions and clicks read = kept + dropped.
+
+    Attributes:
+        tables: Names of the files.
+        first_position: The number of the first position of a page in the table, 0 or 1.
+        read: All that is in the table.
+        kept: What is in the log.
+        repaired: What was changed, by kind.
+        dropped: What is not in the log, by reason.
+    """
+
+    tables: tuple[str, ...]
+    first_position: int
+    read: Amounts
+    kept: Amounts
+    repaired: tuple[ImportFinding, ...] = ()
+    dropped: tuple[ImportFinding, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the table was taken as it is, but for lists that are cut where the caller said."""
+        as_told = all(found.reason == CUT for found in self.dropped)
+        return as_told and not self.repaired and self.first_position == 1
+
+    @property
+    def dropped_shares(self) -> dict[str, float]:
+        """The share of the sessions, impressions and clicks that could not be used."""
+        shares = {}
+        for unit, total in asdict(self.read).items():
+            lost = sum(getattr(found.amounts, unit) for found in self.dropped if found.reason != CUT)
+            shares[unit] = lost / total if total else 0.0
+        return shares
+
+    @property
+    def notes(self) -> list[str]:
+        """What was found out about the table as a whole."""
+        return ["positions start at 0 in the table"] if self.first_position == 0 else []
+
+    def summary(self) -> str:
+        """One line with all counts."""
+        parts = [f"kept {self.kept.sessions:,} of {self.read.sessions:,} sessions", *self.notes]
+        parts += [f"repaired {_count(found.amounts)} ({found.reason})" for found in self.repaired]
+        parts += [f"dropped {_count(found.amounts)} ({found.reason})" for found in self.dropped]
+        return "; ".join(parts)
+
+    def warn(self) -> None:
+        """Warn with all counts, unless the table was taken as it is."""
+        if not self.is_clean:
+            warnings.warn(self.summary(), InputWarning, stacklevel=3)
+
+    def lines(self) -> Iterator[str]:
+        """What was dropped, a line for each reason and each example, and what was repaired."""
+        for found in self.dropped:
+            yield f"dropped: {found.reason}: {_count(found.amounts)}"
+            yield from found.examples
+        for found in self.repaired:
+            yield f"repaired: {found.reason}: {_count(found.amounts)}"
+
+    def to_dict(self, examples: bool = True) -> dict[str, Any]:
+        """As JSON can hold it; without the examples no id is in it."""
+        report = asdict(self)
+        for found in (*report["repaired"], *report["dropped"]):
+            found.update(found.pop("amounts"))
+            found["examples"] = list(found["examples"])
+            if not examples:
+                del found["examples"]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in report.items()}
+
+
+class TooManyDroppedError(InputError):
+    """More of a table is unusable than `max_dropped` allows.
+
+    Attributes:
+        report: What is wrong with it.
+        headline: What is too much, in one line.
+    """
+
+    def __init__(self, report: ImportReport, headline: str) -> None:
+        self.report, self.headline = report, headline
+        super().__init__([headline, *report.lines()])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.report, self.headline)
+
+
+def check_dropped(report: ImportReport, max_dropped: float, name: str) -> None:
+    """Raise if more was dropped than is allowed, or if nothing is left."""
+    share, unit = max((share, unit) for unit, share in report.dropped_shares.items())
+    if share > max_dropped:
+        raise TooManyDroppedError(
+            report,
+            f"{name}: {share:.1%} of the {unit} cannot be used, more than max_dropped = {max_dropped:.4g} allows",
+        )
+    if not report.kept.sessions:
+        raise TooManyDroppedError(report, f"{name}: no session can be used")
+
+
+def _count(amounts: Amounts) -> str:
+    """Numbers in words, without those that are 0.
+
+    >>> _count(Amounts(1, 20_000, 0))
+    '1 session, 20,000 impressions'
+    """
+    words = [f"{n:,} {unit if n != 1 else unit[:-1]}" for unit, n in asdict(amounts).items() if n]
+    return ", ".join(words) or "nothing"

@@ -1,0 +1,214 @@
+"""The rows of a log's tables, not yet read, each with its file and its number."""
+
+import difflib
+import glob
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from cuolr.data.frames import Table, is_path, to_polars
+from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
+from cuolr.errors import InputError
+from cuolr.logs.importing.import_options import IDS, NUMBERS, OPTIONAL, REQUIRED, ImportOptions
+
+# The number of a row holds the number of its file above these bits.
+ROW_BITS = 40
+
+# Other separators of a CSV file, and what to do about them.
+SEPARATORS = {
+    "\t": "tabs; rename the file to .tsv",
+    ";": "';'; save the file with commas",
+    "|": "'|'; save the file with commas",
+}
+# What columns are often called elsewhere, where the names are not alike.
+OTHER_NAMES = {
+    "query_id": ("query", "search_term", "keywords"),
+    "session_id": ("search_id", "srch_id", "request_id", "impression_id"),
+    "position": ("rank", "pos", "ordinal", "slot"),
+    "doc_id": ("document_id", "product_id", "item_id", "prop_id", "object_id", "sku", "url"),
+    "click": ("clicked", "clicks", "click_bool", "is_click"),
+}
+
+
+@dataclass(frozen=True)
+class LogRows:
+    """The known columns of the tables of a log, under our names.
+
+    Attributes:
+        parts: The rows of each table, with the same columns and types.
+        places: The path of each table; what to call it, if it is none.
+    """
+
+    parts: tuple[pl.LazyFrame, ...]
+    places: tuple[Path | str, ...]
+
+    @property
+    def name(self) -> str:
+        """What to call the tables together."""
+        return str(self.places[0]) if len(self.places) == 1 else f"{len(self.places)} files"
+
+    @property
+    def schema(self) -> pl.Schema:
+        """Columns and their types, the same in all parts."""
+        return self.parts[0].collect_schema()
+
+    def place(self, number: int) -> str:
+        """The file of a row, and the row."""
+        return f"{self.places[number >> ROW_BITS]}: row {number & ((1 << ROW_BITS) - 1)}"
+
+    def at(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        """The rows of these numbers, in their order in the tables."""
+        found: list[dict[str, Any]] = []
+        for part in sorted({number >> ROW_BITS for number in numbers}):
+            with read_errors(self.places[part]):
+                rows = self.parts[part].filter(pl.col(ROW).is_in(list(numbers))).sort(ROW).collect(engine="streaming")
+            found += rows.to_dicts()
+        return found
+
+
+class MissingColumnsError(InputError):
+    """A table lacks columns that a log must have.
+
+    Attributes:
+        missing: For each its place, our name, the name that was looked for, and the closest that the table has, "" =
+            none.
+        found: Names that the table has.
+    """
+
+    def __init__(self, missing: Sequence[tuple[str, str, str, str]], found: Sequence[str]) -> None:
+        self.missing, self.found = list(missing), list(found)
+        super().__init__(self.lines(lambda name, guess: f"columns={{'{name}': '{guess}'}}"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.missing, self.found)
+
+    def lines(self, suggest: Callable[[str, str], str]) -> list[str]:
+        """A line for each missing column; `suggest` says how to give the closest name."""
+        lines = []
+        for place, name, source, guess in self.missing:
+            hint = f" (did you mean {suggest(name, guess)}?)" if guess else ""
+            lines.append(f"{place}: column '{source}' is missing{hint}; found: {', '.join(self.found)}")
+        return lines
+
+
+def scan_log(table: Table | Sequence[Path | str], options: ImportOptions) -> LogRows:
+    """The known columns of one or more tables.
+
+    Args:
+        table: A data frame; or a path or a pattern, or several of them.
+        options: How to import.
+    """
+    if isinstance(table, str | Path | list | tuple):
+        places: tuple[Path | str, ...] = tuple(find_tables([table] if isinstance(table, str | Path) else table))
+        texts = [options.columns.get(name, name) for name in (*IDS, *NUMBERS)]
+        scanned = [scan_table(Path(place), text_columns=texts) for place in places]
+    else:
+        places = ("the table",)
+        scanned = [to_polars(table, "the table").lazy().with_row_index(ROW, offset=1)]
+    parts = [_known_columns(rows, place, options) for rows, place in zip(scanned, places, strict=True)]
+    return LogRows(tuple(_of_one_type(parts, places)), places)
+
+
+def find_tables(patterns: Sequence[Path | str]) -> Iterator[Path]:
+    """The files that paths and patterns name, those of a pattern by name. A path that exists is no pattern."""
+    found: set[Path] = set()
+    if not patterns:
+        raise InputError("expected a table, found none")
+    for pattern in patterns:
+        if not is_path(pattern):
+            raise InputError(f"expected paths of tables, found an object of type {type(pattern).__name__}")
+        path = Path(pattern)
+        files = [path]
+        if not path.exists() and glob.has_magic(str(pattern)):
+            files = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True))
+            if not files:
+                raise InputError(f"{pattern}: no file matches")
+        for file in files:
+            if file.resolve() in found:
+                raise InputError(f"{file}: given twice; give each table once")
+            found.add(file.resolve())
+            yield file
+
+
+def _known_columns(rows: pl.LazyFrame, place: Path | str, options: ImportOptions) -> pl.LazyFrame:
+    """The row's number and the known columns, ids as text."""
+    with read_errors(place):
+        schema = rows.drop(ROW).collect_schema()
+    if len(schema) == 1 and (used := [mark for mark in SEPARATORS if mark in schema.names()[0]]):
+        raise InputError(f"{place}: expected columns separated by commas, found {SEPARATORS[used[0]]}")
+    ours = {name: options.columns.get(name, name) for name in (*REQUIRED, *OPTIONAL)}
+    missing = [
+        (str(place), name, source, _closest(source, schema.names()))
+        for name, source in ours.items()
+        if source not in schema and (name in REQUIRED or name in options.columns)
+    ]
+    if missing:
+        raise MissingColumnsError(missing, schema.names())
+    known = {name: source for name, source in ours.items() if source in schema}
+    types = {name: schema[source] for name, source in known.items()}
+    if problems := list(_type_problems(types)):
+        raise InputError([f"{place}: {problem}" for problem in problems])
+    # Numeric session ids stay numbers, to keep their order.
+    as_text = [name for name in IDS if name != "session_id" or not types[name].is_integer()]
+    columns = [pl.col(source).alias(name) for name, source in known.items()]
+    return rows.select(ROW, *columns).with_columns(pl.col(as_text).cast(pl.String))
+
+
+def _closest(name: str, found: list[str]) -> str:
+    """The column that a missing one is most likely called by, "" = none."""
+    close = difflib.get_close_matches(name, found, n=1)
+    return next((other for other in (*close, *OTHER_NAMES.get(name, ())) if other in found), "")
+
+
+def _type_problems(types: dict[str, pl.DataType]) -> Iterator[str]:
+    for name in NUMBERS:
+        dtype = types.get(name, pl.Float64())
+        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.String)):
+            yield f"column '{name}': expected numbers, found {dtype}"
+    for name in IDS:
+        if not can_be_ids(types[name]):
+            yield f"column '{name}': expected text or whole numbers, found {types[name]}"
+    timestamp = types.get("timestamp", pl.Int64())
+    if not (timestamp.is_numeric() or timestamp.is_temporal()):
+        yield f"column 'timestamp': expected numbers or dates and times, found {timestamp}"
+
+
+def _of_one_type(parts: list[pl.LazyFrame], places: Sequence[Path | str]) -> Iterator[pl.LazyFrame]:
+    """The tables with the same columns and types, and rows numbered over all of them."""
+    if len(parts) == 1:
+        yield parts[0]
+        return
+    schemas = [part.collect_schema() for part in parts]
+    for name in OPTIONAL:
+        having = [name in schema for schema in schemas]
+        if any(having) and not all(having):
+            lacking, other = places[having.index(False)], places[having.index(True)]
+            raise InputError(f"{lacking}: column '{name}' is missing, which {other} has; expected it in all or none")
+    types = {name: _common_type(name, [schema[name] for schema in schemas]) for name in schemas[0] if name != ROW}
+    for number, part in enumerate(parts):
+        in_all = pl.col(ROW).cast(pl.Int64) + (number << ROW_BITS)
+        yield part.select(in_all, *(_cast(name, schemas[number][name], dtype) for name, dtype in types.items()))
+
+
+def _common_type(name: str, found: Sequence[pl.DataType]) -> pl.DataType:
+    if len(set(found)) == 1:
+        return found[0]
+    if name == "timestamp":
+        if all(dtype.is_temporal() for dtype in found):
+            return pl.Datetime("us")
+        if any(dtype.is_temporal() for dtype in found):
+            raise InputError("column 'timestamp': expected numbers in all files, or times in all; found both")
+        return pl.Int64() if all(dtype.is_integer() for dtype in found) else pl.Float64()
+    if name == "session_id" and all(dtype.is_integer() and dtype != pl.UInt64 for dtype in found):
+        return pl.Int64()
+    return pl.String()
+
+
+def _cast(name: str, found: pl.DataType, dtype: pl.DataType) -> pl.Expr:
+    column = pl.col(name)
+    if isinstance(found, pl.Datetime) and found.time_zone is not None and dtype != found:
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return column if found == dtype else column.cast(dtype)

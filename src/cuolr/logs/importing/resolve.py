@@ -1,0 +1,145 @@
+"""The rows of a log's table with numbers for ids."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from cuolr.data.tables import ROW, read_errors
+from cuolr.errors import InputError
+from cuolr.logs.importing.import_options import IDS
+from cuolr.logs.importing.log_rows import LogRows
+from cuolr.types import Candidates
+
+# Positions are stored in int32, counted from 1.
+MAX_POSITION = 2**31 - 2
+
+
+def read_sessions(rows: LogRows, progress: Callable[[int], None]) -> pl.Series:
+    """The ids of all sessions, sorted."""
+    found = []
+    for part, place in zip(rows.parts, rows.places, strict=True):
+        with read_errors(place):
+            found.append(part.select("session_id").drop_nulls().unique().collect(engine="streaming"))
+        progress(1)
+    return pl.concat(found).unique().sort("session_id")["session_id"]
+
+
+def resolve(
+    rows: LogRows, session_ids: pl.Series, candidates: Candidates, progress: Callable[[int], None]
+) -> pl.DataFrame:
+    """The rows with ids replaced by indices, and all values as numbers; null = invalid.
+
+    Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that
+    character, which NumPy drops at the end), session, query, index, position (from 0 up, as in the table), click, and
+    the optional ones.
+    """
+    sessions = session_ids.to_frame().with_row_index("session").lazy()
+    queries, documents = (table.lazy() for table in _index(candidates))
+    columns = _columns(rows.schema)
+    found = []
+    for part, place in zip(rows.parts, rows.places, strict=True):
+        numbered = (
+            part.join(sessions, on="session_id", how="left")
+            .join(queries, on="query_id", how="left")
+            .join(documents, on=["query", "doc_id"], how="left")
+        )
+        with read_errors(place):
+            found.append(numbered.select(ROW, "session", "query", "index", **columns).collect(engine="streaming"))
+        progress(1)
+    return pl.concat(found)
+
+
+def zero_or_one(shown: pl.DataFrame) -> Literal[0, 1]:
+    """Where positions start: at 0 if rows are there about as often as at 1; a few zeros among many ones are errors."""
+    position = shown["position"]
+    zeros, ones = int((position == 0).sum()), int((position == 1).sum())
+    return 0 if zeros and 2 * zeros >= ones else 1
+
+
+def from_one(shown: pl.DataFrame, first: int) -> pl.DataFrame:
+    """Positions that count from 1, null where they are before the first."""
+    if first == 0:
+        return shown.with_columns(pl.col("position") + 1)
+    return shown.with_columns(pl.when(pl.col("position") >= 1).then(pl.col("position")))
+
+
+def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
+    """All but the ids."""
+    position = _number("position", schema)
+    whole = (position >= 0) & (position <= MAX_POSITION) & (position == position.floor())
+    texts = [name for name in IDS if schema[name] == pl.String]
+    columns = {
+        "impression": pl.col("position").is_not_null() & pl.col("doc_id").is_not_null(),
+        "nul": pl.any_horizontal(pl.col(texts).str.contains("\0", literal=True).fill_null(False)),
+        "position": _where(position, whole, pl.Int32),
+        "click": _binary("click", schema),
+    }
+    if "logging_propensity" in schema:
+        propensity = _number("logging_propensity", schema)
+        # Checked in the stored type: a tiny number is 0 in float32.
+        possible = (propensity.cast(pl.Float32) > 0) & (propensity <= 1)
+        columns["logging_propensity"] = _where(propensity, possible, pl.Float32)
+    if "examination" in schema:
+        columns["examination"] = _binary("examination", schema)
+    if "reward" in schema:
+        reward = _number("reward", schema)
+        columns["reward"] = _where(reward, reward.cast(pl.Float32).is_finite(), pl.Float32)
+    if "timestamp" in schema:
+        columns["timestamp"] = _plain_time(schema["timestamp"])
+    return columns
+
+
+def _index(candidates: Candidates) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The queries by id, and the documents by query and id."""
+    if candidates.document_ids is None:
+        raise InputError(
+            "the features have no document ids to match doc_id with; in LETOR, add them as comments: '# docid = ID'"
+        )
+    queries = pl.DataFrame({"query_id": candidates.query_ids, "query": np.arange(candidates.n_queries, dtype=np.int32)})
+    query = candidates.query_of_document
+    index = np.arange(candidates.n_documents) - candidates.offsets[query]
+    documents = pl.DataFrame(
+        {"query": query.astype(np.int32), "doc_id": candidates.document_ids, "index": index.astype(np.int32)}
+    ).filter(pl.col("doc_id") != "")
+    repeated = documents.filter(pl.struct("query", "doc_id").is_duplicated())
+    if len(repeated):
+        query_id, document_id = candidates.query_ids[repeated["query"][0]], repeated["doc_id"][0]
+        raise InputError(
+            f"the features have {len(repeated)} documents that share an id within a query, such as '{document_id}' of "
+            f"query '{query_id}'; give each document of a query its own id"
+        )
+    return queries, documents
+
+
+def _number(name: str, schema: pl.Schema) -> pl.Expr:
+    """A column as float64; null where it is not a number."""
+    column = pl.col(name)
+    return (column.str.strip_chars() if schema[name] == pl.String else column).cast(pl.Float64, strict=False)
+
+
+def _binary(name: str, schema: pl.Schema) -> pl.Expr:
+    """A column as 0 and 1; null where it is neither."""
+    if schema[name] == pl.String:
+        words = pl.col(name).str.strip_chars().str.to_lowercase()
+        value = words.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
+    else:
+        value = _number(name, schema)
+    return _where(value, (value == 0) | (value == 1), pl.UInt8)
+
+
+def _where(value: pl.Expr, good: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
+    return pl.when(good).then(value).cast(dtype)
+
+
+def _plain_time(dtype: pl.DataType) -> pl.Expr:
+    """Numbers unchanged, null where not finite; dates and times in UTC."""
+    column = pl.col("timestamp")
+    if dtype.is_float():
+        return pl.when(column.is_finite()).then(column)
+    if dtype.is_numeric():
+        return column
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return column.cast(pl.Datetime("us"))
