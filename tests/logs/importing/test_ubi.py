@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.logs.importing import ubi_report as why
+from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.seen_documents import seen_documents
 from cuolr.logs.importing.table import read_log_table
 from cuolr.logs.importing.ubi import read_ubi
@@ -305,7 +306,7 @@ def test_impressions_clicks_and_lists_in_are_kept_or_dropped_with_a_reason(
     assert report.from_0 + report.from_1 + report.assumed == report.complete + report.repaired
     assert sum(actions.values()) == report.queries + report.events + report.other_records
     if len(table):  # a table that the importer of logs takes as it is
-        log = read_log_table(table, seen_documents(table))
+        log, _ = read_log_table(table, seen_documents(table), ImportOptions(strict=True))
         assert (log.sessions, int(log.where.sum())) == (table["session_id"].n_unique(), len(table))
         assert int(log.clicks.sum()) == report.clicks.kept
 
