@@ -64,7 +64,7 @@ def test_a_whole_number_is_taken_where_a_number_is_asked_for() -> None:
         ({"name": "x", "inner": {"rate": True}}, "setting 'inner.rate': expected a number, found True"),
         ({"name": "x", "inner": {"sizes": [1, "2"]}}, "setting 'inner.sizes[1]': expected a whole number, found '2'"),
         ({"name": "x", "inner": {"size": []}}, "unknown setting 'inner.size' (did you mean 'inner.sizes'?)"),
-        ({"name": "x", "inner": 3}, "setting 'inner': expected Inner, found 3"),
+        ({"name": "x", "inner": 3}, "setting 'inner': expected a table of settings, found 3"),
         ({"name": "x", "pair": [1]}, "setting 'pair': expected a list of a whole number, a string, found [1]"),
     ],
 )

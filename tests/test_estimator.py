@@ -242,3 +242,42 @@ def test_a_loaded_policy_knows_its_own_log(log: ClickLog, tmp_path: Path) -> Non
     ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
     ranker.save(tmp_path / "model")
     assert cuolr.assess(cuolr.load_policy(tmp_path / "model"), log) == ranker.assess(log)
+
+
+def test_a_loaded_ranker_can_be_given_other_steps(log: ClickLog, tmp_path: Path) -> None:
+    cuolr.Ranker("sac", steps=2, seed=3, batch_size=8, settings=QUICK).fit(log).save(tmp_path / "model")
+    loaded = cuolr.Ranker.load(tmp_path / "model")
+    assert (loaded.steps, loaded.seed) == (2, 3)
+    assert loaded.set_params(steps=7).config.training.steps == 7
+
+
+def test_a_model_whose_learner_is_not_installed_ranks_all_the_same(log: ClickLog, tmp_path: Path) -> None:
+    provenance = {"settings": {"learner": {"name": "foreign"}, "training": {"steps": 2, "seed": 1}}}
+    cuolr.save_policy(RandomPolicy(3), tmp_path / "model", provenance)
+    loaded = cuolr.Ranker.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.rank(log.candidates, 4), RandomPolicy(3).rank(log.candidates, 4))
+    assert loaded.result_.provenance == provenance
+
+
+def test_a_setting_is_given_once() -> None:
+    with pytest.raises(InputError, match=r"settings: 'training.steps' is given by the parameter steps, too"):
+        cuolr.Ranker("sac", steps=5, settings={"training.steps": 9})
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    config = cuolr.Ranker("sac", steps=np.int64(7), settings={"learner.discount": np.float32(0.5)}).config  # type: ignore[arg-type]
+    assert (config.training.steps, config.learner_config.discount) == (7, 0.5)
+
+
+def test_a_fitted_policy_knows_its_own_log(log: ClickLog) -> None:
+    ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
+    expected = ranker.assess(log)
+    assert expected.held_out
+    assert cuolr.assess(ranker.policy_, log) == cuolr.assess(ranker, log) == expected
+
+
+def test_the_candidates_of_a_data_set_are_ranked(
+    log: ClickLog, splits: tuple[RankingDataset, RankingDataset, RankingDataset]
+) -> None:
+    ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
+    np.testing.assert_array_equal(ranker.rank(splits[2]), ranker.rank(splits[2].candidates))  # type: ignore[arg-type]

@@ -65,11 +65,18 @@ def test_its_names_are_listed() -> None:
     assert "popularity" not in cuolr("list", "--json", installed=False).stdout
 
 
-def test_a_plug_in_that_cannot_be_loaded_is_reported_and_takes_nothing_down() -> None:
+def test_a_plug_in_that_cannot_be_used_is_reported_and_takes_nothing_down() -> None:
     listed = cuolr("list", "--json")
     assert listed.returncode == 0
-    (warning,) = [line for line in listed.stderr.splitlines() if line.startswith("warning: ")]
-    assert "measure 'broken' of the plug-in cuolr_popularity:not_there cannot be loaded" in warning
+    warnings = sorted(line for line in listed.stderr.splitlines() if line.startswith("warning: "))
+    expected = [
+        "learner 'half-made' of the plug-in cuolr_popularity:HalfMade cannot be loaded: TypeError: HalfMade has no",
+        "learner 'no-learner' of the plug-in cuolr_popularity:no_learner cannot be loaded: TypeError: expected a",
+        "measure 'broken' of the plug-in cuolr_popularity:not_there cannot be loaded",
+    ]
+    for warning, text in zip(warnings, expected, strict=True):
+        assert text in warning
+    assert "half-made" not in json.loads(listed.stdout)["learners"]
 
 
 def test_its_learner_runs_in_an_experiment(results: Path) -> None:

@@ -9,6 +9,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -229,8 +230,10 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
             return tuple(
                 _convert(a, item, f"{name}[{i}]") for i, (a, item) in enumerate(zip(arguments, value, strict=True))
             )
-    elif hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+    elif hint is float and isinstance(value, Real) and not isinstance(value, bool):
         return float(value)
+    elif hint is int and isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
     elif isinstance(hint, type) and type(value) is hint:
         return value
     raise InputError(f"setting '{name}': expected {_describe(hint)}, found {value!r}")
@@ -280,4 +283,6 @@ def _describe(hint: Any) -> str:
         return f"a table with {_describe(arguments[1])} for each key"
     if origin is tuple:
         return "a list of " + ", ".join(_describe(option) for option in arguments if option is not Ellipsis)
+    if dataclasses.is_dataclass(hint):
+        return "a table of settings"
     return words.get(hint, getattr(hint, "__name__", str(hint)))

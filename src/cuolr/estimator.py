@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
-from cuolr.evaluation.trec import document_names
 from cuolr.examination.propensities import Propensities, read_propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
@@ -66,6 +65,9 @@ class Ranker:
     def _configure(self) -> RunConfig:
         given = {"training.steps": self.steps, "training.batch_size": self.batch_size, "training.seed": self.seed}
         given = {name: value for name, value in given.items() if value is not None}
+        for name in given.keys() & (self.settings or {}).keys():
+            parameter = name.removeprefix("training.")
+            raise InputError(f"settings: '{name}' is given by the parameter {parameter}, too; give it once")
         learner = usual_learner(self.preset) if self.learner is None else self.learner
         config = configure(learner, self.preset, {**given, **(self.settings or {})})
         if self.batch_size is not None and not config.learner_class.data_parallel:
@@ -154,6 +156,8 @@ class Ranker:
             k: Length of the rankings.
             sample_seed: Seed for sampling each document from the policy; None = take the best.
         """
+        if isinstance(candidates, RankingDataset):
+            candidates = candidates.candidates
         policy = self.policy_ if sample_seed is None else self.policy_.sampled(sample_seed)
         return policy.rank(candidates, k)
 
@@ -163,7 +167,7 @@ class Ranker:
         A document without an id is named by its number within the query, from 1.
         """
         ranking = self.rank(candidates, k, sample_seed)
-        names = document_names(candidates).to_numpy().astype("U")
+        names = candidates.document_names
         rows = candidates.offsets[:-1, None] + ranking
         ids: Strings = names[rows.clip(0, max(len(names) - 1, 0))]
         ids[ranking < 0] = ""
@@ -190,7 +194,10 @@ class Ranker:
         """
         policy, provenance = load_policy(folder), provenance_of(folder)
         trained = provenance.get("training", {})
-        ranker = cls(**_parameters_of(provenance))
+        try:
+            ranker = cls(**_parameters_of(provenance))
+        except InputError:  # its learner is not installed, or has other settings now; the policy ranks all the same
+            ranker = cls()
         best = Best(policy, trained.get("validation"), trained.get("step", 0))
         ranker.result_ = TrainingResult(best, trained.get("steps", 0), "finished", {}, provenance)
         return ranker
@@ -209,9 +216,11 @@ def _parameters_of(provenance: Mapping[str, Any]) -> dict[str, Any]:
     if not settings:
         return {}
     learner = {f"learner.{name}": value for name, value in settings["learner"].items() if name != "name"}
-    training = {f"training.{name}": value for name, value in settings["training"].items()}
+    training = dict(settings["training"])
+    given = {name: training.pop(name) for name in ("steps", "seed")}
     return {
         "learner": settings["learner"]["name"],
         "preset": provenance.get("preset", "default"),
-        "settings": learner | training,
+        **given,
+        "settings": learner | {f"training.{name}": value for name, value in training.items()},
     }

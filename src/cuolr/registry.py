@@ -42,8 +42,19 @@ class Registry(Generic[T]):
     cuolr.errors.InputError: unknown animal 'cta' (did you mean 'cat'?); known: cat
     """
 
-    def __init__(self, kind: str, package: str | None, entry_points: str | None = None) -> None:
+    def __init__(
+        self, kind: str, package: str | None, entry_points: str | None = None, base: str | None = None
+    ) -> None:
+        """A registry without entries; they are loaded at the first look-up.
+
+        Args:
+            kind: The kind of the entries, for messages.
+            package: The package whose modules register entries.
+            entry_points: The group of entry points by which other packages add entries.
+            base: Name of the class that entries of other packages must inherit.
+        """
         self.kind = kind
+        self._base = base
         self._package = package
         self._entry_points = entry_points
         self._entries: dict[str, T] = {}
@@ -91,13 +102,25 @@ class Registry(Generic[T]):
             for entry_point in metadata.entry_points(group=self._entry_points):
                 self._load_plug_in(entry_point)
 
+    def _problem(self, entry: Any) -> str:
+        """Why an entry of another package cannot be used; "" if it can."""
+        if not isinstance(entry, type):
+            return f"expected a class, found {entry!r}"
+        if self._base is not None and self._base not in [parent.__name__ for parent in entry.__mro__]:
+            return f"expected a subclass of {self._base}, found {entry.__name__}"
+        needs_config = any("Config" in vars(parent).get("__annotations__", {}) for parent in entry.__mro__)
+        return f"{entry.__name__} has no Config" if needs_config and not hasattr(entry, "Config") else ""
+
     def _load_plug_in(self, entry_point: metadata.EntryPoint) -> None:
         """Load what another package adds; a broken plug-in gives a warning and affects nothing else."""
         try:
             entry = entry_point.load()
+            if problem := self._problem(entry):
+                self._entries = {name: other for name, other in self._entries.items() if other is not entry}
+                raise TypeError(problem)
             if entry not in self._entries.values():
                 self.register(entry_point.name)(entry)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a plug-in that exits must not end the program
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             message = f"{self.kind} '{entry_point.name}' of the plug-in {entry_point.value} cannot be loaded: {reason}"
             warnings.warn(message, InputWarning, stacklevel=2)

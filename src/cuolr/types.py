@@ -69,6 +69,15 @@ class Candidates:
         """[n_documents] the query that each row belongs to."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
+    @property
+    def document_names(self) -> Strings:
+        """[n_documents] the ids; a document without one is named by its number within the query, from 1."""
+        numbers = (np.arange(self.n_documents) - self.offsets[self.query_of_document] + 1).astype(np.str_)
+        if self.document_ids is None:
+            return numbers
+        ids = np.asarray(self.document_ids)
+        return np.where(ids != "", ids, numbers)
+
     def rows_of(self, queries: IntegerArray) -> Ints:
         """The rows of these queries' documents, query by query."""
         sizes = self.sizes[queries]

@@ -117,7 +117,7 @@ def test_tuning_writes_the_best_settings(run: Run, tmp_path: Path) -> None:
         "--sessions-per-query", 10, "--click-models", "pbm",
     )  # fmt: skip
     assert result.status == 0, result.err
-    assert "naive: 3 trials" in result.err
+    assert "naive: only 3 trials" in result.err
     assert len(read_results(out).cells) == 3
     assert "[method.naive]" in (out / "best.toml").read_text()
     assert "(preset)" in result.out

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cuolr.errors import InputError
-from cuolr.evaluation.trec import document_names, write_qrels, write_run
+from cuolr.evaluation.trec import write_qrels, write_run
 from cuolr.types import Candidates, RankingDataset
 
 
@@ -31,7 +31,7 @@ def test_a_document_without_an_id_has_the_same_name_in_both_files(tmp_path: Path
         (two_queries(), ["1", "2", "3", "1"]),
         (two_queries("x", "", "z", ""), ["x", "2", "z", "1"]),
     ):
-        assert document_names(dataset.candidates).to_list() == names
+        assert dataset.candidates.document_names.tolist() == names
         write_qrels(tmp_path / "qrels", dataset)
         write_run(tmp_path / "run", dataset.candidates, np.array([[0, 1, 2], [0, -1, -1]]))
         for file in ("qrels", "run"):

@@ -61,3 +61,16 @@ class TopGrade(RankingMeasure):
     def per_query(self, lists: GradedLists) -> Doubles:
         """[B]."""
         return lists.shown[:, 0].astype(np.float64)
+
+
+def no_learner() -> None:
+    """A mistake that a package may make: an entry point that is no class."""
+
+
+@LEARNERS.register("half-made")
+class HalfMade(Learner):
+    """Another one: a learner without settings."""
+
+    def fit(self, task: FitTask) -> LinearPolicy:
+        """Never called."""
+        raise NotImplementedError

@@ -167,3 +167,10 @@ def test_values_are_written_as_in_toml_or_as_plain_text() -> None:
 def test_settings_are_checked_before_anything_starts(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         configure("sac", settings=settings)
+
+
+def test_a_table_and_a_setting_in_it_are_both_taken_in_any_order() -> None:
+    single, table = {"learner.click_rates.prior_strength": 7.0}, {"learner.click_rates": {"prior_steps": 3}}
+    for settings in (single | table, table | single):
+        config = configure("factored", settings=settings).learner_config.click_rates
+        assert (config.prior_strength, config.prior_steps) == (7.0, 3)

@@ -61,7 +61,7 @@ def generate_folder(
         described = {"preset": preset, **asdict(sizes), "seed": seed}
         # Not every split has a document of the highest grade, so the scale is recorded.
         described["max_grade"] = splits["train"].max_grade
-        (folder / DESCRIPTION_FILE).write_text(json_format.dumps(described, indent=2) + "\n")
+        (folder / DESCRIPTION_FILE).write_text(json_format.dumps(described, indent=2) + "\n", encoding="utf-8")
         for split, dataset in splits.items():
             write_letor(dataset, folder / "Fold1" / f"{split}.txt")
             progress(1)

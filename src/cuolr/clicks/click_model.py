@@ -14,7 +14,7 @@ from cuolr.registry import Registry
 from cuolr.types import Bools, Doubles, Floats, IntegerArray
 
 CLICK_MODELS: Registry[type["ClickModel"]] = Registry(
-    "click model", package="cuolr.clicks", entry_points="cuolr.click_models"
+    "click model", package="cuolr.clicks", entry_points="cuolr.click_models", base="ClickModel"
 )
 
 Reals = TypeVar("Reals", Floats, Doubles)

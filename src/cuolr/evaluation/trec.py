@@ -62,7 +62,7 @@ def write_run(path: Path, candidates: Candidates, ranking: Ints) -> None:
 def write_qrels(path: Path, dataset: RankingDataset) -> None:
     """Write the grade of every document, a line each: query, 0, document, grade. All or nothing."""
     candidates = dataset.candidates
-    names = {"query_id": candidates.query_ids[candidates.query_of_document], "doc_id": document_names(candidates)}
+    names = {"query_id": candidates.query_ids[candidates.query_of_document], "doc_id": candidates.document_names}
     lines = pl.DataFrame(names | {"grade": np.asarray(dataset.relevance)})
     _write(path, lines.select("query_id", pl.lit(0).alias("iteration"), "doc_id", "grade"))
 
@@ -75,19 +75,9 @@ def ranked_documents(candidates: Candidates, ranking: Ints) -> pl.DataFrame:
         {
             "query_id": candidates.query_ids[query],
             "position": (position + 1).astype(np.int32),
-            "doc_id": document_names(candidates)[rows],
+            "doc_id": candidates.document_names[rows],
         }
     )
-
-
-def document_names(candidates: Candidates) -> pl.Series:
-    """[n_documents] the ids; a document without one is named by its number within the query, from 1."""
-    indices = np.arange(candidates.n_documents) - candidates.offsets[candidates.query_of_document]
-    numbers = pl.Series((indices + 1).astype(np.str_))
-    if candidates.document_ids is None:
-        return numbers
-    ids = pl.Series(np.asarray(candidates.document_ids))
-    return ids.zip_with(ids != "", numbers)
 
 
 def _write(path: Path, lines: pl.DataFrame) -> None:

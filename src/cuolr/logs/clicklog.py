@@ -127,17 +127,17 @@ class ClickLog:
     def to_frame(self) -> pl.DataFrame:
         """A row per shown document, as `from_frame` takes it, with row numbers as session_id.
 
-        It has all columns of the log, with positions from 1. Documents without ids are named by their candidate index.
+        It has all columns of the log, with positions from 1. Documents without ids have their number within the query,
+        from 1.
         An aggregated log has a `count`, and mean clicks, which `from_frame` does not accept.
         """
         row, position = np.nonzero(self.where)
         query, index = self.query[row], self.ranking[row, position]
-        ids = self.candidates.document_ids
         frame: dict[str, npt.NDArray[Any]] = {
             "query_id": self.candidates.query_ids[query],
             "session_id": row,
             "position": position + 1,
-            "doc_id": index.astype(np.str_) if ids is None else ids[self.candidates.offsets[query] + index],
+            "doc_id": self.candidates.document_names[self.candidates.offsets[query] + index],
             "click": self.clicks[row, position],
         }
         for name, values in self.columns.items():

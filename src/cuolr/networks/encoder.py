@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from cuolr.config import from_dict
 from cuolr.registry import Registry
 
-ENCODERS: Registry[type["StateEncoder"]] = Registry("encoder", package="cuolr.networks", entry_points="cuolr.encoders")
+ENCODERS: Registry[type["StateEncoder"]] = Registry(
+    "encoder", package="cuolr.networks", entry_points="cuolr.encoders", base="StateEncoder"
+)
 
 
 @dataclass(frozen=True)

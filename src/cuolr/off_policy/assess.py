@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -48,8 +48,19 @@ class EvaluatedQueries:
 ALL_QUERIES = EvaluatedQueries()
 
 
+class FittedRanker(Protocol):
+    """A fitted `Ranker`."""
+
+    @property
+    def policy_(self) -> RankingPolicy:
+        """What it learned."""
+
+
 def assess(
-    policy: RankingPolicy, log: ClickLog, k: int | None = None, provenance: Mapping[str, Any] | None = None
+    policy: RankingPolicy | FittedRanker,
+    log: ClickLog,
+    k: int | None = None,
+    provenance: Mapping[str, Any] | None = None,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks from re-ordering them.
 
@@ -58,15 +69,15 @@ def assess(
     larger log are not recognised: remove them first.
 
     Args:
-        policy: The model.
+        policy: The model: a policy, or a fitted `Ranker`.
         log: Raw sessions, or an aggregated log, for which examination is estimated by position only.
         k: Length of the rankings that are compared with the log; None = 10, or the length of its lists if shorter.
-        provenance: Provenance of the model; None = that of the loaded model. If it names no log, the model is taken as
-            not trained on `log`.
+        provenance: Provenance of the model; None = as it was trained or loaded with. If it names no log, `log` is new
+            to the model.
     """
-    return evaluate_off_policy(
-        policy, log, k, _queries_to_evaluate(policy, log, policy.provenance if provenance is None else provenance)
-    )
+    policy = policy if isinstance(policy, RankingPolicy) else policy.policy_
+    known = policy.provenance if provenance is None else provenance
+    return evaluate_off_policy(policy, log, k, _queries_to_evaluate(policy, log, known))
 
 
 def evaluate_off_policy(

@@ -12,7 +12,6 @@ from scipy import stats
 
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
-from cuolr.evaluation.trec import document_names
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.examination.identifiability import identifiable
 from cuolr.logs.clicklog import ClickLog
@@ -146,7 +145,7 @@ def _rates(counts: ClickCounts, model: ExaminationModel) -> pl.DataFrame:
         {
             "query": query,
             "query_id": np.asarray(candidates.query_ids)[query],
-            "doc_id": document_names(candidates)[rows],
+            "doc_id": candidates.document_names[rows],
             "impressions": np.rint(impressions[rows]).astype(np.int64),
             "clicks": clicks[rows],
             "examinations": examinations[rows],

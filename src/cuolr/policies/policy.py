@@ -14,7 +14,9 @@ from cuolr.errors import InputError
 from cuolr.registry import Registry
 from cuolr.types import Candidates, Floats, Ints
 
-POLICIES: Registry[type["RankingPolicy"]] = Registry("policy", package="cuolr.policies", entry_points="cuolr.policies")
+POLICIES: Registry[type["RankingPolicy"]] = Registry(
+    "policy", package="cuolr.policies", entry_points="cuolr.policies", base="RankingPolicy"
+)
 
 
 class Ranks(Protocol):

@@ -16,7 +16,9 @@ from cuolr.training.loop import Loop
 from cuolr.training.training_config import TrainingConfig
 from cuolr.types import Ints
 
-LEARNERS: Registry[type["Learner"]] = Registry("learner", package="cuolr.learners", entry_points="cuolr.learners")
+LEARNERS: Registry[type["Learner"]] = Registry(
+    "learner", package="cuolr.learners", entry_points="cuolr.learners", base="Learner"
+)
 
 # Tables of results test methods against baselines.
 Role = Literal["method", "baseline"]

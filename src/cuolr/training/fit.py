@@ -111,7 +111,10 @@ def fit(
     normaliser = Normaliser.fit(training.normalising, log.candidates)
     task = FitTask(log, normaliser, held_out, training, loop, propensities)
     policy = learner_class(config.learner_config).fit(task)
-    return loop.result or _without_steps(policy, loop)
+    result = loop.result or _without_steps(policy, loop)
+    if result.best is not None:
+        object.__setattr__(result.best.policy, "provenance", result.provenance)  # as `load_policy` does
+    return result
 
 
 def _run_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> RunFolder | None:

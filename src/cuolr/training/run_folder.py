@@ -89,7 +89,7 @@ class RunFolder:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
         kept = [line for number, line in enumerate(lines, start=1) if _step_of(line, f"{path}:{number}") <= step]
         with atomic_file(path) as unfinished:
-            unfinished.write_text("".join(f"{line}\n" for line in kept))
+            unfinished.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
 
 def _step_of(line: str, where: str) -> int:

@@ -97,12 +97,12 @@ def test_the_data_frame_of_a_log_has_all_its_columns_with_positions_from_1() -> 
     assert "count" in cuolr.aggregate(log).to_frame().columns
 
 
-def test_documents_without_ids_are_named_by_their_candidate_index() -> None:
+def test_documents_without_ids_are_named_by_their_number_within_the_query() -> None:
     features = np.zeros((3, 1), np.float32)
     candidates = cuolr.Candidates(features, np.array([0, 1, 3]), np.array(["q0", "q1"]))
     ranking, clicks = np.array([[1, 0]], np.int16), np.zeros((1, 2), np.uint8)
     log = cuolr.ClickLog(candidates, np.array([1], np.int32), ranking, clicks, np.ones(1, np.int64))
-    assert log.to_frame()["doc_id"].to_list() == ["1", "0"]
+    assert log.to_frame()["doc_id"].to_list() == ["2", "1"]
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ class Cache:
             with atomic_folder(self.folder / "content" / content, overwrite=True) as folder:
                 arrays = {name: _write_array(folder, name, value) for name, value in _arrays_of(file).items()}
                 description = {"dense": file.dense, "note": file.note, "arrays": arrays}
-                (folder / "content.json").write_text(json.dumps(description))
+                (folder / "content.json").write_text(json.dumps(description), encoding="utf-8")
         except OSError as error:
             warnings.warn(
                 f"{self.folder}: cannot be written ({error.strerror}); not cached", InputWarning, stacklevel=3
@@ -121,7 +121,7 @@ class Cache:
         try:
             pointer.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(pointer) as unfinished:
-                unfinished.write_text(json.dumps(known))
+                unfinished.write_text(json.dumps(known), encoding="utf-8")
         except OSError:
             return
 
@@ -165,7 +165,7 @@ def _open_array(folder: Path, name: str, expected: dict[str, Any] | None, verify
 
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None

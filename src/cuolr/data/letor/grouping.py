@@ -40,7 +40,7 @@ def group(queries: pl.Series) -> tuple[Ints | None, Ints, Strings]:
 def read_groups(path: Path, n_rows: int) -> tuple[Ints, Strings]:
     """Offsets from the group file of a file without `qid`; queries are named by their number."""
     groups = group_file(path)
-    lines = groups.read_text(errors="replace").split("\n")
+    lines = groups.read_text(encoding="utf-8", errors="replace").split("\n")
     problems = [
         f"{groups}:{number}: expected the number of rows of a query, found {line!r}"
         for number, line in enumerate(lines, start=1)

@@ -43,7 +43,7 @@ class RankingMeasure(ABC):
 
 
 MEASURES: Registry[type[RankingMeasure]] = Registry(
-    "measure", package="cuolr.evaluation.measures", entry_points="cuolr.measures"
+    "measure", package="cuolr.evaluation.measures", entry_points="cuolr.measures", base="RankingMeasure"
 )
 
 

@@ -66,7 +66,8 @@ def configure(learner: Any, preset: str = "default", settings: Mapping[str, Any]
         sections = {"learner": _of_learner(learner, table, settings), "training": table.get("training", {})}
     else:
         sections = {"training": table.get("training", {})}
-    for name, value in settings.items():
+    # Whole tables first, then single settings within them, in whatever order they are given.
+    for name, value in sorted(settings.items(), key=lambda setting: setting[0].count(".")):
         section, *path = name.split(".")
         if section == "learner" and path and section not in sections:
             raise InputError(f"setting '{name}': learner is given as a Config; set it there")
@@ -126,4 +127,4 @@ def _put(table: dict[str, Any], path: Sequence[str], value: Any) -> None:
         if not isinstance(table.get(key), dict):
             table[key] = {}
         table = table[key]
-    table[path[-1]] = value
+    table[path[-1]] = dict(value) if isinstance(value, Mapping) else value
