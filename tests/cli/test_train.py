@@ -280,14 +280,14 @@ def test_a_run_of_other_settings_or_of_another_log_is_not_resumed(run: Run, log:
     save_click_log(shorter, tmp_path / "shorter")
     other = train(run, tmp_path / "shorter", tmp_path / "model", "--resume")
     assert other.status == 2
-    assert "belongs to another log; use overwrite (--overwrite) to start again" in other.err
+    assert "belongs to another log; start again with overwrite" in other.err
 
 
 def test_a_model_is_not_overwritten_unless_asked_for(run: Run, log: Path, tmp_path: Path) -> None:
     train(run, log, tmp_path / "model")
     refused = train(run, log, tmp_path / "model", "--seed", 2)
     assert refused.status == 2
-    assert "resume it (--resume) or overwrite it (--overwrite)" in refused.err.replace("\n", " ")
+    assert "continue it with resume, or start again with overwrite" in refused.err.replace("\n", " ")
     assert train(run, log, tmp_path / "model", "--seed", 2, "--overwrite").status == 0
     assert description(tmp_path / "model")["provenance"]["settings"]["training"]["seed"] == 2
 

@@ -87,7 +87,7 @@ def test_what_cannot_be_done_together_is_refused_in_one_line(two: Path) -> None:
     assert results(two, 1)["refusals"] == [
         "lightgbm cannot be trained by several processes; run it without torchrun",
         "batch_size: expected at least 2, one list for each process, found 1",
-        f"{two / 'naive'}: exists already; resume it (--resume) or overwrite it (--overwrite)",
+        f"{two / 'naive'}: exists already; continue it with resume, or start again with overwrite",
     ]
 
 

@@ -327,7 +327,7 @@ def test_nothing_to_resume_is_an_error(tmp_path: Path) -> None:
 
 def test_a_folder_is_not_overwritten_unless_asked_for(tmp_path: Path) -> None:
     finish(tmp_path / "run")
-    with pytest.raises(InputError, match=r"run: exists already; resume it \(--resume\) or overwrite it"):
+    with pytest.raises(InputError, match=r"run: exists already; continue it with resume, or start"):
         run_folder(tmp_path / "run").start()
     before = weights_of(load_policy(tmp_path / "run"))
     run_folder(tmp_path / "run", overwrite=True).start()

@@ -6,7 +6,8 @@ from pathlib import Path
 import tyro
 
 from cuolr.cli.options import DataOptions, MeasureOptions, as_model_takes
-from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
+from cuolr.cli.ranking_progress import RankingInParts
+from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text
 from cuolr.evaluation.evaluate import PER_QUERY_SUFFIXES, Evaluation, write_per_query
 from cuolr.evaluation.evaluate import evaluate as measure_policy
 from cuolr.evaluation.measures import what_counts
@@ -74,8 +75,9 @@ def evaluate(
     policy = load_policy(model)
     labelled = data_options.load_labelled(data, measured.split, measured.names)
     queries = as_model_takes(labelled, policy.n_features, data)
-    with spinner(f"ranking {queries.candidates.n_queries:,} queries"):
-        evaluation = measure_policy(policy, queries, measured.names, measured.without_relevant)
+    with progress_bar("ranking", queries.candidates.n_queries) as progress:
+        ranker = RankingInParts(policy, progress)
+        evaluation = measure_policy(ranker, queries, measured.names, measured.without_relevant)
     means = evaluation.means()
     files.write(queries, evaluation)
     n_queries, n_without = len(evaluation.query_ids), evaluation.n_without_relevant

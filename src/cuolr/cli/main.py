@@ -148,7 +148,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         ),
         "oracle": Command(
             oracle,
-            "train on the true labels: an upper bound for other models",
+            "train on the true labels: a reference for other models",
             "cuolr oracle --data DATA --out ORACLE",
         ),
     },

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuolr.cli.options import DataOptions
-from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.cli.terminal import progress_bar, say, show_json, spinner
 from cuolr.config import Range, check_arguments
 from cuolr.evaluation.evaluate import score_on
 from cuolr.files import refuse_existing
@@ -39,7 +39,7 @@ def oracle(
     overwrite: bool = False,
     data_options: DataOptions = DataOptions(),
 ) -> None:
-    """Train on the true labels: LambdaMART with the paper's settings, an upper bound for models trained from clicks.
+    """Train on the true labels: LambdaMART with the paper's settings, a reference for models trained from clicks.
 
     Args:
         data: Folder of a labelled data set with train and vali splits.
@@ -55,7 +55,8 @@ def oracle(
     splits = data_options.load(data)
     train, validation = splits["train"], splits["vali"]
     provenance = {"data": str(data), "fold": data_options.fold_of(data), "seed": seed}
-    with spinner("training"):
+    settings = LambdaMartSettings(seed=seed, threads=threads)
+    with progress_bar("trees", settings.trees) if not training.best else spinner("training") as progress:
         if training.best:
             # It needs torch, which takes a second to load.
             from cuolr.supervised.oracle_best import fit_best
@@ -64,7 +65,7 @@ def oracle(
             policy, chosen, tried = found.policy, found.name, dict(found.validation)
             described = {"oracle": "best", "chosen": chosen, "tried": tried, **provenance}
         else:
-            policy = fit_lambdamart(train, validation, LambdaMartSettings(seed=seed, threads=threads))
+            policy = fit_lambdamart(train, validation, settings, progress)
             chosen, tried = "lambdamart", {"lambdamart": score_on(validation)(policy)}
             described = {"oracle": "lambdamart", **provenance}
     save_policy(policy, out, described)

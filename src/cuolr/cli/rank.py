@@ -6,7 +6,8 @@ from pathlib import Path
 import tyro
 
 from cuolr.cli.options import LetorFlags
-from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.cli.ranking_progress import RankingInParts
+from cuolr.cli.terminal import progress_bar, say, show_json, spinner
 from cuolr.config import Range, check_arguments
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.errors import problems_in
@@ -59,8 +60,10 @@ def rank(
     with spinner(f"reading {candidates.name}"):
         documents = read_candidates(candidates, letor.options(), policy.n_features)
     k = min(lists.k, int(documents.sizes.max()))
-    with problems_in(candidates), spinner(f"ranking {documents.n_queries:,} queries"):
-        ranking = policy.rank(documents, k)
+    with problems_in(candidates), progress_bar("ranking", documents.n_queries) as progress:
+        # Samples are drawn for all queries together.
+        ranker = policy if lists.sample is not None else RankingInParts(policy, progress)
+        ranking = ranker.rank(documents, k)
     write_rankings(out, documents, ranking)
     if json:
         show_json({"out": str(out), "queries": documents.n_queries, "k": k, "sample": lists.sample})

@@ -98,7 +98,7 @@ class Processes:
                 try:
                     yield cell, pool.submit(_run, self._experiment, cell, splits, clicks).result()
                 except BrokenProcessPool:
-                    yield cell, Failure("its process was killed, probably for lack of memory; try fewer --jobs")
+                    yield cell, Failure("its process was killed, probably for lack of memory; try fewer jobs")
                 except Exception as error:
                     yield cell, Failure(describe(error))
         self._suspects = []

@@ -3,6 +3,7 @@
 Left of the wall: it reads relevance labels, so it is not a learner.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,10 @@ class LambdaMartSettings:
 
 
 def fit_lambdamart(
-    train: RankingDataset, validation: RankingDataset | None = None, settings: LambdaMartSettings | None = None
+    train: RankingDataset,
+    validation: RankingDataset | None = None,
+    settings: LambdaMartSettings | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> LambdaMartPolicy:
     """LambdaMART (Burges, 2010) on true labels, with gain 2^r − 1.
 
@@ -46,6 +50,7 @@ def fit_lambdamart(
         train: The training queries.
         validation: Queries for early stopping; None = grow all trees.
         settings: Hyper-parameters; None = the paper's.
+        progress: Called with 1 after each tree.
     """
     settings = settings or LambdaMartSettings()
     parameters = {
@@ -63,16 +68,17 @@ def fit_lambdamart(
         "verbosity": -1,
     }
     lgb = load_lightgbm()
+    callbacks = [] if progress is None else [lambda _: progress(1)]
     labelled = _lightgbm_dataset(train)
     if validation is None:
-        booster = lgb.train(parameters, labelled, settings.trees)
+        booster = lgb.train(parameters, labelled, settings.trees, callbacks=callbacks)
     else:
         booster = lgb.train(
             parameters,
             labelled,
             settings.trees,
             valid_sets=[_lightgbm_dataset(validation, reference=labelled)],
-            callbacks=[lgb.early_stopping(settings.early_stopping, verbose=False)],
+            callbacks=[*callbacks, lgb.early_stopping(settings.early_stopping, verbose=False)],
         )
     # After early stopping, LightGBM writes the trees up to the best iteration only.
     return LambdaMartPolicy(booster.model_to_string(), settings.threads)

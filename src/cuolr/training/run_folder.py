@@ -54,7 +54,7 @@ class RunFolder:
         checkpoint = check_to_resume(self.path)
         saved = load_checkpoint(checkpoint)
         if saved["settings"].get("log") != self.settings.get("log"):
-            raise InputError(f"{checkpoint}: belongs to another log; use overwrite (--overwrite) to start again")
+            raise InputError(f"{checkpoint}: belongs to another log; start again with overwrite")
         problems = list(_differences(saved["settings"], self.settings))
         if problems:
             raise InputError(
@@ -108,14 +108,14 @@ def check_place(path: Path, overwrite: bool) -> None:
     if not all(any(fnmatch(name, pattern) for pattern in FILES) for name in names):
         raise InputError(f"{path}: exists and is not a model; choose another folder or remove it")
     if names and not overwrite:
-        raise InputError(f"{path}: exists already; resume it (--resume) or overwrite it (--overwrite)")
+        raise InputError(f"{path}: exists already; continue it with resume, or start again with overwrite")
 
 
 def check_to_resume(path: Path) -> Path:
     """The checkpoint file of a run; raises `InputError` if there is none."""
     checkpoint = path / CHECKPOINT_FILE
     if not checkpoint.exists():
-        raise InputError(f"{checkpoint}: not found, so there is nothing to resume; start without --resume")
+        raise InputError(f"{checkpoint}: not found, so there is nothing to resume; start without resume")
     return checkpoint
 
 

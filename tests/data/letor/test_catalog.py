@@ -152,7 +152,7 @@ def test_two_data_sets_of_one_folder_are_not_guessed_between(tmp_path: Path) -> 
         for split in ("train", "valid", "test"):
             make_split(tmp_path / "yahoo", f"{name}.{split}.txt", 700)
     for folder in (tmp_path, tmp_path / "yahoo"):
-        with pytest.raises(InputError, match="found yahoo-set1 and yahoo-set2; choose one with --dataset"):
+        with pytest.raises(InputError, match="found yahoo-set1 and yahoo-set2; choose one with dataset"):
             find_source(folder)
         assert find_source(folder, name="yahoo-set2").paths["vali"].name == "set2.valid.txt"
 

@@ -111,7 +111,7 @@ def find_info(folder: Path, name: str | None = None) -> DatasetInfo:
     known = [info for info in CATALOGUE.values() if info.prefix and _has_train(folder, info.prefix)]
     if len(known) > 1:
         names = " and ".join(info.name for info in known)
-        raise InputError(f"{folder}: expected one data set, found {names}; choose one with --dataset")
+        raise InputError(f"{folder}: expected one data set, found {names}; choose one with dataset")
     return known[0] if known else CATALOGUE["folder"]
 
 
