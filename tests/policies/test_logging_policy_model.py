@@ -9,22 +9,21 @@ from cuolr.policies.lambdamart_policy import LambdaMartPolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.logging_policy_model import LoggingPolicyModel, agreement, clone_lambdamart, clone_linear
 from cuolr.policies.policy import rank_by_score
-from cuolr.types import Candidates
+from cuolr.types import Candidates, Ints
 from tests.small_log import small_candidates, small_log
+
+
+def shown(candidates: Candidates, ranking: Ints) -> ClickLog:
+    """One session for each query, without a click."""
+    queries = np.arange(len(ranking), dtype=np.int32)
+    return ClickLog(candidates, queries, ranking, np.zeros(ranking.shape, np.uint8), np.ones(len(ranking), np.int64))
 
 
 def logged_by(weights: list[float], queries: int = 200, k: int = 4) -> ClickLog:
     """One session for each query, shown the order by a linear ranker."""
     candidates = small_candidates(queries, least=5, most=9)
     ranker = LinearPolicy(np.array(weights, np.float32), Normaliser.fit("min-max", candidates))
-    ranking = ranker.rank(candidates, k)
-    return ClickLog(
-        candidates,
-        np.arange(queries, dtype=np.int32),
-        ranking,
-        np.zeros(ranking.shape, np.uint8),
-        np.ones(queries, np.int64),
-    )
+    return shown(candidates, ranker.rank(candidates, k))
 
 
 def test_the_clone_ranks_as_the_logging_policy_did() -> None:
@@ -60,13 +59,7 @@ def test_a_row_that_stands_for_many_sessions_counts_as_often() -> None:
 
 def test_there_is_no_clone_where_no_document_is_shown_above_another() -> None:
     candidates = small_candidates(5, least=1, most=1)
-    log = ClickLog(
-        candidates,
-        np.arange(5, dtype=np.int32),
-        np.zeros((5, 1), np.int16),
-        np.zeros((5, 1), np.uint8),
-        np.ones(5, np.int64),
-    )
+    log = shown(candidates, np.zeros((5, 1), np.int64))
     assert clone_linear(log, Normaliser.fit("min-max", candidates), 1) is None
 
 
@@ -74,14 +67,7 @@ def logged_by_a_product(queries: int = 150, k: int = 4) -> ClickLog:
     """Shown in the order of a product of two features, which no linear ranker reproduces."""
     candidates = small_candidates(queries, least=25, most=30)
     values = candidates.features - np.median(candidates.features, axis=0)
-    ranking = rank_by_score(values[:, 0] * values[:, 1], candidates.offsets, k)
-    return ClickLog(
-        candidates,
-        np.arange(queries, dtype=np.int32),
-        ranking,
-        np.zeros(ranking.shape, np.uint8),
-        np.ones(queries, np.int64),
-    )
+    return shown(candidates, rank_by_score(values[:, 0] * values[:, 1], candidates.offsets, k))
 
 
 def test_a_linear_logging_policy_is_cloned_by_one_linear_ranker() -> None:

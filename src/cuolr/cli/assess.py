@@ -39,7 +39,7 @@ def assess(
     Exit status:
 
       0   ship: the model is better
-      10  test: the model looks better; run an A/B test
+      10  test: the model is probably better; run an A/B test
       11  keep: the log does not show that the model is better
       2   bad input, such as a missing file
 

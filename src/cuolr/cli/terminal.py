@@ -154,7 +154,7 @@ def training_bar(steps: int) -> Iterator[Callable[[int, Mapping[str, float]], No
 def live_table(
     title: str, columns: Sequence[str], rows: Sequence[str]
 ) -> Iterator[Callable[[str, Sequence[str], str], None]]:
-    """A table that fills up while it is looked at; lines where there is no terminal.
+    """A table that fills up as results arrive; lines where there is no terminal.
 
     The function that it gives takes a row, the columns that the value is for, and the value.
 

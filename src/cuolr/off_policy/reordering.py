@@ -31,7 +31,7 @@ def clicks_by_query(
         queries: The queries to estimate, ascending.
 
     Returns:
-        logged: [number of queries] in the logged order.
+        logged: [number of queries] in the order that was shown.
         reordered: [number of queries] in the model's order.
     """
     lists = counts.lists

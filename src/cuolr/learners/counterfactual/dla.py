@@ -44,7 +44,6 @@ class DLA(JointLearner):
 
     Config = DlaConfig
     config: DlaConfig
-    role = "baseline"
     search_space: ClassVar[SearchSpace] = {
         "learner.learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
         "learner.examination_learning_rate": (1e-3, 1e-2, 3e-2),

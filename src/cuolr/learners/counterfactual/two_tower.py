@@ -35,7 +35,6 @@ class TwoTower(JointLearner):
 
     Config = TwoTowerConfig
     config: TwoTowerConfig
-    role = "baseline"
     search_space: ClassVar[SearchSpace] = {
         "learner.learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
         "learner.position_learning_rate": (1e-3, 1e-2, 3e-2),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cuolr.config import Range
 from cuolr.learners.rl.mdp import Episodes
-from cuolr.learners.rl.sac import SAC, SacConfig
+from cuolr.learners.rl.sac import LEARNING_RATES, SAC, SacConfig
 from cuolr.networks.masked import logsumexp
 from cuolr.training.base_learner import LEARNERS, SearchSpace
 
@@ -37,12 +37,7 @@ class CQL(SAC):
 
     Config = CqlConfig
     config: CqlConfig
-    search_space: ClassVar[SearchSpace] = {
-        "learner.actor_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
-        "learner.critic_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
-        "learner.encoder_learning_rate": (1e-6, 1e-4),
-        "learner.conservative_weight": (1e-3, 1e-2, 1e-1),
-    }
+    search_space: ClassVar[SearchSpace] = {**LEARNING_RATES, "learner.conservative_weight": (1e-3, 1e-2, 1e-1)}
 
     def q_values(self, episodes: Episodes, states: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """[K, B] Q(s, a) of the logged actions and [K, N, B] of all actions, both with a gradient."""

@@ -17,6 +17,12 @@ from cuolr.training.base_learner import LEARNERS, SearchSpace
 
 # Initial value of the automatic entropy weight, in clicks per nat.
 FIRST_ENTROPY_WEIGHT = 0.1
+# What tuning tries of the learning rates of an actor-critic.
+LEARNING_RATES: SearchSpace = {
+    "learner.actor_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+    "learner.critic_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
+    "learner.encoder_learning_rate": (1e-6, 1e-4),
+}
 
 
 @dataclass(frozen=True)
@@ -51,12 +57,7 @@ class SAC(CriticLearner):
 
     Config = SacConfig
     config: SacConfig
-    search_space: ClassVar[SearchSpace] = {
-        "learner.actor_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
-        "learner.critic_learning_rate": (1e-4, 3e-4, 1e-3, 3e-3),
-        "learner.encoder_learning_rate": (1e-6, 1e-4),
-        "learner.encoder_settings.residual": (True, False),
-    }
+    search_space: ClassVar[SearchSpace] = {**LEARNING_RATES, "learner.encoder_settings.residual": (True, False)}
     n_critics = 2
 
     def build_networks(self) -> dict[str, tuple[nn.Module, float]]:

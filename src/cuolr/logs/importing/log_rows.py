@@ -73,7 +73,7 @@ class MissingColumnsError(InputError):
     """A table lacks columns that a log must have.
 
     Attributes:
-        missing: For each its place, our name, the name that was looked for, and the closest that the table has, "" =
+        missing: For each its place, our name, the name that was expected, and the closest that the table has, "" =
             none.
         found: Names that the table has.
     """

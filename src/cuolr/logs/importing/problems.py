@@ -109,8 +109,8 @@ def row_problems(rows: LogRows, shown: pl.DataFrame, first: int) -> Iterator[str
     for kind in row_kinds(shown.columns, first):
         numbers = shown.filter(kind.bad)[ROW]
         if len(numbers):
-            told = [kind.line(rows, row) for row in rows.at(numbers.sort().head(MAX_PROBLEMS).to_list())]
-            yield from _with_rest(told, len(numbers), rows.name)
+            lines = [kind.line(rows, row) for row in rows.at(numbers.sort().head(MAX_PROBLEMS).to_list())]
+            yield from _with_rest(lines, len(numbers), rows.name)
 
 
 def session_problems(rows_of: LogRows, shown: pl.DataFrame, session_ids: pl.Series, first: int) -> Iterator[str]:
@@ -137,8 +137,8 @@ def session_problems(rows_of: LogRows, shown: pl.DataFrame, session_ids: pl.Seri
     ]
     for sessions, text in kinds:
         numbered = enumerate(sessions[:MAX_PROBLEMS].tolist())
-        told = [f"{rows_of.name}: session {quote(session_ids[session])}: {text(i)}" for i, session in numbered]
-        yield from _with_rest(told, len(sessions), rows_of.name)
+        lines = [f"{rows_of.name}: session {quote(session_ids[session])}: {text(i)}" for i, session in numbered]
+        yield from _with_rest(lines, len(sessions), rows_of.name)
 
 
 def several_queries(rows: pl.DataFrame, sessions: int) -> Bools:
@@ -153,7 +153,7 @@ def several_queries(rows: pl.DataFrame, sessions: int) -> Bools:
 
 
 def position_problems(rows: pl.DataFrame, sessions: Bools, shift: int) -> Iterator[Found]:
-    """Lists that start late, repeated positions, and gaps, in the given sessions; positions are told with a shift."""
+    """Lists that start late, repeated positions, and gaps, in the given sessions; positions in messages are shifted."""
     session, position = sorted_pairs(rows, "position", sessions)
     same, step = session[1:] == session[:-1], np.diff(position)
     late = np.flatnonzero(np.concatenate([[True], ~same])[: len(session)] & (position != 1))
@@ -161,12 +161,12 @@ def position_problems(rows: pl.DataFrame, sessions: Bools, shift: int) -> Iterat
     again = np.flatnonzero(same & (step == 0)) + 1
     yield session[again], lambda i: f"position {position[again[i]] + shift} occurs twice"
     after = np.flatnonzero(same & (step > 1)) + 1
-    told = position + shift
-    yield session[after], lambda i: f"a gap between positions {told[after[i] - 1]} and {told[after[i]]}"
+    on_page = position + shift
+    yield session[after], lambda i: f"a gap between positions {on_page[after[i] - 1]} and {on_page[after[i]]}"
 
 
 def repeated_documents(rows: pl.DataFrame, sessions: Bools, shift: int) -> Found:
-    """Documents that a list has again, in the given sessions; positions are told with a shift."""
+    """Documents that a list has again, in the given sessions; positions in messages are shifted."""
     session, index = sorted_pairs(rows, "index", sessions)
     again = np.flatnonzero((session[1:] == session[:-1]) & (index[1:] == index[:-1])) + 1
 
@@ -191,9 +191,9 @@ def sorted_pairs(rows: pl.DataFrame, name: str, sessions: Bools) -> tuple[Ints, 
     return pairs >> 32, pairs & 0xFFFFFFFF
 
 
-def _with_rest(told: list[str], total: int, name: str) -> Iterator[str]:
+def _with_rest(lines: list[str], total: int, name: str) -> Iterator[str]:
     """The first problems of a kind, and the number of the others."""
-    yield from told[:MAX_PROBLEMS]
+    yield from lines[:MAX_PROBLEMS]
     if total > MAX_PROBLEMS:
         yield f"{name}: … and {total - MAX_PROBLEMS} more of this kind"
 

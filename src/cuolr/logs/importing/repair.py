@@ -83,9 +83,9 @@ class Repair:
         new = np.flatnonzero(self._reason_of[sessions] == GOOD)
         if not len(new):
             return
-        told = self._reasons.setdefault(reason, [])
+        known = self._reasons.setdefault(reason, [])
         _, first_of_each = np.unique(sessions[new], return_index=True)
-        told += examples(new[np.sort(first_of_each)[: MAX_EXAMPLES - len(told)]])
+        known += examples(new[np.sort(first_of_each)[: MAX_EXAMPLES - len(known)]])
         self._reason_of[sessions] = np.where(
             self._reason_of[sessions] == GOOD, list(self._reasons).index(reason), self._reason_of[sessions]
         )
