@@ -108,6 +108,10 @@ class ClickModelFit(ABC):
         """The group of each entry of a parameter by pair; each group has its own prior."""
         return np.zeros(self.pairs, np.int64)
 
+    def entry_name(self, name: str, place: int) -> str:
+        """What an entry of a global parameter is for, in words; by default a position."""
+        return f"position {place + 1}"
+
     def click_model(self, values: Values) -> ClickModel | None:
         """The model with these global parameters, to simulate clicks on labelled documents; None if there is none."""
         return None

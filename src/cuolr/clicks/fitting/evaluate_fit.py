@@ -1,6 +1,5 @@
 """How well a fitted click model predicts the clicks of held-out sessions."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,7 +80,7 @@ class Difference:
     """The log-likelihood per held-out session of a model minus that of the best.
 
     Attributes:
-        mean: At most 0; −∞ if a session has probability 0 under the model.
+        mean: −∞ if a session has probability 0 under the model.
         interval: 95 % confidence interval over queries.
     """
 
@@ -94,17 +93,12 @@ class Difference:
         return self.interval[1] < 0
 
 
-def differences_to_best(scores: Mapping[str, FitScores]) -> tuple[str, dict[str, Difference]]:
-    """The model of the highest held-out log-likelihood, and the difference of each model to it.
+def difference_to(best: FitScores, score: FitScores) -> Difference:
+    """The difference of a model to the best one, on the same held-out sessions.
 
     Sessions of one query are not independent: the interval is that of a ratio of sums over queries (delta method, with
     Student's t); in a log of few queries over their folds, see `ClickPatterns.unit`.
     """
-    best = max(scores, key=lambda name: scores[name].log_likelihood)
-    return best, {name: _difference(score, scores[best]) for name, score in scores.items()}
-
-
-def _difference(score: FitScores, best: FitScores) -> Difference:
     if score is best:
         return Difference(0.0, (0.0, 0.0))
     if np.isneginf(score.log_likelihood):

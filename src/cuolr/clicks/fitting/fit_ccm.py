@@ -50,6 +50,10 @@ class ClickChainFit(TopDownFit):
         yield Counted("continuation", first + IRRELEVANT, on - relevant_on, passed.clicked - both)
         yield Counted("continuation", first + RELEVANT, relevant_on, both)
 
+    def entry_name(self, name: str, place: int) -> str:
+        """After what the user continues."""
+        return ("after a skip", "after a click, irrelevant", "after a click, relevant")[place]
+
     def click_model(self, values: Values) -> ClickModel:
         """With the attractiveness as relevance."""
         skip, irrelevant, relevant = values["continuation"].tolist()

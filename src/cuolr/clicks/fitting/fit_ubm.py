@@ -45,6 +45,11 @@ class UserBrowsingFit(ExaminationFit):
         """[K, K + 1] γ by position and last click."""
         return values["examination"].reshape(self.k, self.k + 1)
 
+    def entry_name(self, name: str, place: int) -> str:
+        """The position and the last click above it."""
+        position, last = divmod(place, self.k + 1)
+        return f"position {position + 1}, {f'last click at {last}' if last else 'no click above'}"
+
     def click_model(self, values: Values) -> ClickModel:
         """Row r has the entries for rank r by the distance to the last click; the last one is for none."""
         table = self.table(values)
