@@ -1,12 +1,13 @@
 """`cuolr fit-clicks`: fit click models to a log, and find out which explains it best."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
 
-from cuolr.cli.options import Name
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits, share_at_several_positions
@@ -20,17 +21,42 @@ from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.types import Doubles
 
 AUTO = "auto"
+Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")]
+
+
+@dataclass(frozen=True)
+class FitOutputs:
+    """Files.
+
+    Attributes:
+        out: Write the best click model to this TOML file, and the parameters of each query and document to a Parquet
+            file beside it.
+        plot: Plot perplexity and parameters by position to this file: .png, .svg or .pdf.
+        overwrite: Replace existing files.
+    """
+
+    out: Path | None = None
+    plot: Path | None = None
+    overwrite: bool = False
+
+    def check(self, models: Sequence[str]) -> None:
+        """Raise, before any work, if a file cannot be written."""
+        if self.out is not None:
+            check_suffix(self.out, (".toml",))
+            if all(CLICK_FITS.get(name).is_baseline for name in models):
+                raise InputError(f"--out: {', '.join(models)}: a click rate is not a model of users; add a click model")
+        if self.plot is not None:
+            check_suffix(self.plot, PLOT_SUFFIXES)
+        check_files((self.out, None if self.out is None else pairs_file(self.out), self.plot), self.overwrite)
 
 
 def fit_clicks(
     log: tyro.conf.Positional[Path],
-    model: tuple[Name, ...] = (AUTO,),
-    out: Path | None = None,
-    plot: Path | None = None,
+    model: Names = (AUTO,),
     samples: int = 20,
     seed: int = 1,
     json: bool = False,
-    overwrite: bool = False,
+    outputs: FitOutputs = FitOutputs(),
 ) -> None:
     """Fit click models to a log, and tell which predicts the clicks of held-out sessions best.
 
@@ -41,53 +67,40 @@ def fit_clicks(
     Args:
         log: Folder of a click log, not aggregated.
         model: Names of click models, or auto for all, with click rates as baselines.
-        out: Write the best click model to this TOML file, and the parameters of each query and document to a Parquet
-            file beside it.
-        plot: Plot perplexity and parameters by position to this file: .png, .svg or .pdf.
         samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.
         seed: Decides which sessions are held out, and the bootstrap samples.
         json: Print JSON instead of tables.
-        overwrite: Replace existing files.
+        outputs: Files to write.
     """
-    _check(model, out, plot, overwrite)
+    if not model:
+        raise InputError(f"--model: expected {AUTO} or names of click models, found none")
     check_arguments(**{"--samples": (samples, Range(0)), "--seed": (seed, Range(0))})
-    names = CLICK_FITS.names() if AUTO in model else list(model)
+    if samples == 1:
+        raise InputError("--samples: expected 0 or at least 2, found 1")
+    names = CLICK_FITS.names() if AUTO in model else [name for name in model if CLICK_FITS.get(name)]
+    outputs.check(names)
     patterns = ClickPatterns.of(log, seed)
     with problems_in(log), progress_bar("fitting", len(names)) as progress:
         compared = compare_fits(patterns, names, progress=progress)
     best = fit_click_model(compared.best, patterns)
-    if samples > 1:
+    if samples:
         with progress_bar("intervals", samples) as progress:
             best = with_errors(best, patterns, samples, seed, progress)
     _warn(log, patterns, compared, best)
-    if out is not None:
-        save_users(best, patterns, out, str(log))
-    if plot is not None:
+    if outputs.out is not None:
+        save_users(best, patterns, outputs.out, str(log))
+    if outputs.plot is not None:
         # It loads matplotlib.
         from cuolr.clicks.fitting.fit_plot import plot_fits
 
-        plot_fits(compared, best, plot)
+        plot_fits(compared, best, outputs.plot)
     if json:
         show_json(_as_json(compared, best))
         return
     _show(log, compared, best)
-    for written in (out, plot):
+    for written in (outputs.out, outputs.plot):
         if written is not None:
             say(f"wrote {written}")
-
-
-def _check(models: tuple[str, ...], out: Path | None, plot: Path | None, overwrite: bool) -> None:
-    """Raise, before any work, if an output cannot be written or a model is unknown."""
-    if not models:
-        raise InputError(f"--model: expected {AUTO} or names of click models, found none")
-    baselines = [name for name in models if name != AUTO and CLICK_FITS.get(name).is_baseline]
-    if out is not None:
-        check_suffix(out, (".toml",))
-        if len(baselines) == len(models):
-            raise InputError(f"--out: {', '.join(baselines)}: click rates are not a model of users; name a click model")
-    if plot is not None:
-        check_suffix(plot, PLOT_SUFFIXES)
-    check_files((out, None if out is None else pairs_file(out), plot), overwrite)
 
 
 def _warn(log: Path, patterns: ClickPatterns, compared: FitComparison, best: FittedClicks) -> None:

@@ -4,14 +4,17 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import betaln, digamma
+from scipy.special import betaln
 
 from cuolr.types import Doubles, Ints
 
 # Pairs that the prior is estimated from, at most.
-MAX_PAIRS = 50_000
-# Bounds of the pseudo-counts: pairs that seem all alike have an infinite maximum-likelihood strength.
-LEAST, MOST = 1e-2, 1e3
+MAX_PAIRS = 20_000
+TURNS = 4
+# Bounds of the strength: pairs that seem all alike have an infinite one of highest likelihood.
+LEAST, MOST = 1e-1, 1e3
+# Smallest pseudo-count, so that no probability is 0 or 1.
+PSEUDO_COUNT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,12 @@ class BetaPrior:
 
 
 def _beta_binomial(successes: Doubles, trials: Doubles) -> tuple[float, float]:
-    """The pseudo-counts of highest likelihood, by L-BFGS in their logarithms."""
-    from scipy.optimize import minimize
+    """The pseudo-counts: in turn the mean of the pairs' posterior means, and the strength of highest likelihood.
+
+    Deviation: maximum likelihood of both would be drawn from the mean by a distribution that is not a Beta, such as
+    that of few grades, and an unseen pair would not have the mean of the others.
+    """
+    from scipy.optimize import minimize_scalar
 
     seen = np.flatnonzero(trials > 1e-9)
     if not len(seen):
@@ -72,16 +79,17 @@ def _beta_binomial(successes: Doubles, trials: Doubles) -> tuple[float, float]:
     if len(seen) > MAX_PAIRS:
         seen = np.random.default_rng(0).permutation(seen)[:MAX_PAIRS]
     yes, no = successes[seen], np.maximum(trials[seen] - successes[seen], 0)
+    least = 0.5 / (yes.sum() + no.sum() + 1)
+    mean, strength = (yes.sum() + 0.5) / (yes.sum() + no.sum() + 1), 1.0
+    for _ in range(TURNS):
+        for _ in range(TURNS):
+            mean = float(((yes + strength * mean) / (yes + no + strength)).mean())
+        mean = min(max(mean, least), 1 - least)
 
-    def loss(logs: Doubles) -> tuple[float, Doubles]:
-        a, b = np.exp(logs)
-        likelihood = (betaln(yes + a, no + b) - betaln(a, b)).mean()
-        total = digamma(yes + no + a + b) - digamma(a + b)
-        slope = [p * (digamma(counts + p) - digamma(p) - total).mean() for counts, p in ((yes, a), (no, b))]
-        return -likelihood, -np.array(slope)
+        def loss(log_strength: float, mean: float = mean) -> float:
+            a, b = np.exp(log_strength) * mean, np.exp(log_strength) * (1 - mean)
+            return -float((betaln(yes + a, no + b) - betaln(a, b)).mean())
 
-    mean = (yes.sum() + 0.5) / (yes.sum() + no.sum() + 1)
-    start = np.log(np.clip([2 * mean, 2 * (1 - mean)], LEAST, MOST))
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(np.log(LEAST), np.log(MOST))] * 2)
-    a, b = np.exp(found.x)
-    return float(a), float(b)
+        bounds = (np.log(LEAST), np.log(MOST))
+        strength = float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.01}).x))
+    return max(strength * mean, PSEUDO_COUNT), max(strength * (1 - mean), PSEUDO_COUNT)

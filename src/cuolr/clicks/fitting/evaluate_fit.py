@@ -103,6 +103,8 @@ def difference_to(best: FitScores, score: FitScores) -> Difference:
         return Difference(0.0, (0.0, 0.0))
     if np.isneginf(score.log_likelihood):
         return Difference(-np.inf, (-np.inf, -np.inf))
+    if np.isneginf(best.log_likelihood):
+        return Difference(np.inf, (np.inf, np.inf))
     there = score.sessions_by_unit > 0
     gap, sessions = (score.log_likelihood_by_unit - best.log_likelihood_by_unit)[there], score.sessions_by_unit[there]
     mean, number = float(gap.sum() / sessions.sum()), len(sessions)

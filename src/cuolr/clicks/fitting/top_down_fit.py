@@ -99,7 +99,7 @@ class TopDownFit(ClickModelFit):
             click, more, below = clicks[:, k], later[:, k], none_below[:, k + 1]
             onward = np.where(click, after_click[:, k], after_skip[:, k])
             on = onward * below
-            rest = on + 1 - onward
+            rest = on + (1 - onward)
             examined[:, k + 1] = np.where(more, 1.0, examined[:, k] * on / rest)
             chance = np.where(click, attractiveness[:, k], 1 - attractiveness[:, k])
             known = np.log(chance * np.where(more, onward, rest))
@@ -140,7 +140,7 @@ def _probability_of_no_clicks(attractiveness: Doubles, after_skip: Doubles) -> D
     none = np.ones((rows, k + 1))
     for position in range(k - 1, -1, -1):
         onward = after_skip[:, position]
-        none[:, position] = (1 - attractiveness[:, position]) * (1 - onward + onward * none[:, position + 1])
+        none[:, position] = (1 - attractiveness[:, position]) * ((1 - onward) + onward * none[:, position + 1])
     return none
 
 
