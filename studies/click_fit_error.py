@@ -127,7 +127,7 @@ def plot(sessions: tuple[int, ...], errors: Mapping[str, list[tuple[float, float
 
 
 def main(
-    sessions: tuple[int, ...] = (5_000, 20_000, 80_000, 320_000), queries: int = 50, out: Path | None = None
+    sessions: tuple[int, ...] = (2_500, 10_000, 40_000, 160_000), queries: int = 50, out: Path | None = None
 ) -> None:
     """Measure the error of each click model after several numbers of sessions.
 

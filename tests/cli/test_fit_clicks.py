@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from cuolr.logs.aggregate import aggregate
@@ -139,3 +140,18 @@ def test_a_log_that_cannot_tell_position_from_attractiveness_has_a_note(run: Run
     result = run("fit-clicks", tmp_path / "log", "--model", "pbm", "--samples", 0)
     assert result.status == 0
     assert "each document was always shown at the same position" in result.err
+
+
+def test_parameters_can_come_from_features_also_of_documents_that_were_never_shown(run: Run, tmp_path: Path) -> None:
+    log = random_log("pbm", sessions=300, k=3)
+    save_click_log(log, tmp_path / "log")
+    users = tmp_path / "users.toml"
+    arguments = ("--model", "pbm", "--samples", 0, "--out", users, "--json")
+    result = run("fit-clicks", tmp_path / "log", "--parameters", "both", *arguments)
+    assert result.status == 0, result.err
+    assert len(pl.read_parquet(tmp_path / "users.parquet")) == log.candidates.n_documents
+    without = replace(log, candidates=replace(log.candidates, features=np.zeros_like(log.candidates.features)))
+    save_click_log(without, tmp_path / "without")
+    result = run("fit-clicks", tmp_path / "without", "--parameters", "features")
+    assert (result.status, len(result.err.splitlines())) == (2, 1)
+    assert "without: the documents of this log have no features that differ" in result.err

@@ -11,7 +11,7 @@ import tyro
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits, share_at_several_positions
-from cuolr.clicks.fitting.fit_model import FittedClicks, fit_click_model, with_errors
+from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, fit_click_model, with_errors
 from cuolr.clicks.fitting.users_file import pairs_file, save_users
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError, problems_in
@@ -53,6 +53,7 @@ class FitOutputs:
 def fit_clicks(
     log: tyro.conf.Positional[Path],
     model: Names = (AUTO,),
+    parameters: DocumentParameters = "pair",
     samples: int = 20,
     seed: int = 1,
     json: bool = False,
@@ -62,11 +63,13 @@ def fit_clicks(
 
     A fifth of the sessions is held out. The best model is then fitted to all sessions, with intervals of its
     parameters. With --out it can be simulated: `cuolr simulate --data LOG --click-model users.toml` simulates the same
-    users on the documents of the log. Features are not used.
+    users on the documents of the log.
 
     Args:
         log: Folder of a click log, not aggregated.
         model: Names of click models, or auto for all, with click rates as baselines.
+        parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
+            those from features as prior.
         samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.
         seed: Decides which sessions are held out, and the bootstrap samples.
         json: Print JSON instead of tables.
@@ -80,9 +83,11 @@ def fit_clicks(
     names = CLICK_FITS.names() if AUTO in model else [name for name in model if CLICK_FITS.get(name)]
     outputs.check(names)
     patterns = ClickPatterns.of(log, seed)
+    if parameters != "pair":
+        patterns = patterns.with_every_document()
     with problems_in(log), progress_bar("fitting", len(names)) as progress:
-        compared = compare_fits(patterns, names, progress=progress)
-    best = fit_click_model(compared.best, patterns)
+        compared = compare_fits(patterns, names, documents=parameters, progress=progress)
+    best = fit_click_model(compared.best, patterns, parameters)
     if samples:
         with progress_bar("intervals", samples) as progress:
             best = with_errors(best, patterns, samples, seed, progress)

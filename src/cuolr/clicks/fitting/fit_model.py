@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from cuolr.clicks.fitting.beta_prior import BetaPrior
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit
 from cuolr.clicks.fitting.em import Converged, Stopping, maximise
+from cuolr.clicks.fitting.feature_mean import FeatureMean
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles
+
+DocumentParameters: TypeAlias = Literal["pair", "features", "both"]
 
 # Relative change of the pseudo-counts of a prior below which they are no longer updated.
 PRIOR_TOLERANCE = 0.05
@@ -57,7 +61,12 @@ class FittedClicks:
         return np.clip(value - margin, 0, 1), np.clip(value + margin, 0, 1)
 
 
-def fit_click_model(name: str, patterns: ClickPatterns, stopping: Stopping | None = None) -> FittedClicks:
+def fit_click_model(
+    name: str,
+    patterns: ClickPatterns,
+    documents: DocumentParameters = "pair",
+    stopping: Stopping | None = None,
+) -> FittedClicks:
     """Fit the click model of this name by maximum likelihood.
 
     Parameters by pair have a Beta prior, which is learned: EM and the update of the prior alternate until the prior
@@ -66,6 +75,8 @@ def fit_click_model(name: str, patterns: ClickPatterns, stopping: Stopping | Non
     Args:
         name: A name in `CLICK_FITS`.
         patterns: The counts of the log.
+        documents: The parameters of documents: `pair`, one for each pair, with the same prior mean for all; `features`,
+            a logistic regression on features; `both`, one for each pair, with that regression as prior mean.
         stopping: When fitting stops.
     """
     stopping = stopping or Stopping()
@@ -73,6 +84,7 @@ def fit_click_model(name: str, patterns: ClickPatterns, stopping: Stopping | Non
     data = model.data(patterns)
     values = model.start()
     priors = {parameter: BetaPrior.weak() for parameter in values}
+    update = _PriorUpdate(model, documents, patterns)
     rough = replace(
         stopping,
         tolerance=max(stopping.tolerance, FIRST_TOLERANCE),
@@ -80,7 +92,7 @@ def fit_click_model(name: str, patterns: ClickPatterns, stopping: Stopping | Non
     )
     for _ in range(stopping.rounds if model.by_pair else 0):
         found = maximise(model, values, data, priors, rough)
-        values, learned = found.values, _learned(model, found)
+        values, learned = found.values, update.learned(found)
         unchanged = all(_close(priors[parameter], prior) for parameter, prior in learned.items())
         priors |= learned
         if unchanged:
@@ -125,11 +137,30 @@ def with_errors(
     return replace(fitted, errors=known)
 
 
-def _learned(model: ClickModelFit, found: Converged) -> dict[str, BetaPrior]:
-    """The priors of the parameters by pair."""
-    groups = model.prior_groups()
-    evidence = {name: found.expectation.evidence(name, found.values[name]) for name in model.by_pair}
-    return {name: BetaPrior.learned(successes, trials, groups) for name, (successes, trials) in evidence.items()}
+class _PriorUpdate:
+    """Learns the priors of the parameters by pair."""
+
+    def __init__(self, model: ClickModelFit, documents: DocumentParameters, patterns: ClickPatterns) -> None:
+        self.model = model
+        self.documents = documents
+        # A model with a parameter for each document and position has no use for features of documents.
+        by_features = documents != "pair" and len(model.prior_groups()) == model.pairs
+        self.means = {name: FeatureMean.of(patterns) for name in model.by_pair} if by_features else {}
+
+    def learned(self, found: Converged) -> dict[str, BetaPrior]:
+        """The priors that fit the expected counts."""
+        return {name: self._prior(name, found) for name in self.model.by_pair}
+
+    def _prior(self, name: str, found: Converged) -> BetaPrior:
+        successes, trials = found.expectation.evidence(name, found.values[name])
+        if name not in self.means:
+            return BetaPrior.learned(successes, trials, self.model.prior_groups())
+        if self.documents == "both":
+            return BetaPrior.around(self.means[name].fit_across(successes, trials), successes, trials)
+        # Here the regression is what is fitted, and this is its M-step.
+        return BetaPrior.exactly(
+            self.means[name].fit(found.expectation.successes[name], found.expectation.trials[name])
+        )
 
 
 def _fitted(name: str, model: ClickModelFit, found: Converged, priors: Mapping[str, BetaPrior]) -> FittedClicks:

@@ -12,7 +12,7 @@ from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.types import Bools, Doubles, Ints
 
 # Rows of click patterns at a time: their arrays fit a core's cache.
-ROWS_AT_A_TIME = 1 << 14
+ROWS_AT_A_TIME = 1 << 12
 
 
 class Counted(NamedTuple):
