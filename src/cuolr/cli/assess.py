@@ -1,13 +1,12 @@
 """`cuolr assess`: off-policy evaluation of a model on a click log, and a recommendation."""
 
-import json as json_format
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tyro
 
-from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
-from cuolr.files import atomic_file
+from cuolr.cli.terminal import show_json, show_table, show_text, spinner
 from cuolr.logs.log_folder import load_click_log
 
 if TYPE_CHECKING:
@@ -92,21 +91,19 @@ def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def show_recommendation(found: "OffPolicyEvaluation", file: Path) -> None:
-    """Print the off-policy evaluation of a model on its training log, and write it to a file."""
-    with atomic_file(file) as unfinished:
-        unfinished.write_text(json_format.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+def recommendation_lines(found: "OffPolicyEvaluation") -> Iterator[str]:
+    """The off-policy evaluation of a model on its training log, in words."""
     kind = "query" if found.queries == 1 else "queries"
     on = f"{kind} that it was trained on" if found.trained_on_these_queries else f"held-out {kind}"
-    say(
+    yield (
         f"on {found.queries:,} {on}: a session shows {found.overlap:.0%} of the model's top {found.k} on average; "
         f"{found.never_shown:.0%} is never shown"
     )
     if found.logging_policy_share is not None:
-        say(
+        yield (
             f"{found.logging_policy_share:.0%} of the score comes from a model of the current ranker, which "
             f"reproduces {found.logging_policy_overlap:.0%} of its top {found.k}"
         )
-    say(f"{found.recommendation}: {found.reason}")
+    yield f"{found.recommendation}: {found.reason}"
     if found.recommendation == "keep" and found.interval[1] > 0:
-        say("note: on a later log all queries can be used: cuolr assess MODEL LATER_LOG")
+        yield "note: on a later log all queries can be used: cuolr assess MODEL LATER_LOG"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from cuolr.training.hold_out import held_out_queries
 from cuolr.training.log_form import Aggregation, TrainingLog
 from cuolr.training.loop import Best, Loop, Progress, TrainingResult, Validate
 from cuolr.training.presets.configure import RunConfig
-from cuolr.training.run_folder import RunFolder
+from cuolr.training.run_folder import RunFolder, check_place, check_to_resume
 from cuolr.types import Ints
 
 
@@ -50,6 +51,13 @@ class ModelFolder:
     path: Path
     resume: bool = False
     overwrite: bool = False
+
+    def check(self) -> None:
+        """Raise `InputError` if the run cannot be started or resumed there."""
+        if self.resume:
+            distributed.from_first(partial(check_to_resume, self.path))
+        else:
+            distributed.from_first(partial(check_place, self.path, self.overwrite))
 
 
 @dataclass(frozen=True)

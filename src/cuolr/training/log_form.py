@@ -38,8 +38,8 @@ class TrainingLog:
         return cls(log, lambda: log, lambda: aggregate(log), lambda: propensities)
 
     @classmethod
-    def of_folder(cls, folder: Path) -> Self:
-        """A saved log, with the propensities in its folder.
+    def of_folder(cls, folder: Path, propensities: Path | None = None) -> Self:
+        """A saved log, with the propensities of a file or, by default, those in its folder.
 
         It is aggregated block by block, so that only the distinct lists need to fit into memory.
         """
@@ -49,7 +49,7 @@ class TrainingLog:
             example,
             lambda: load_click_log(folder),
             lambda: aggregate_folder(folder),
-            lambda: read_propensities(beside) if beside.is_file() else None,
+            lambda: read_propensities(propensities or beside) if propensities or beside.is_file() else None,
         )
 
     def read_for(self, learner: type[Learner], name: str, aggregation: Aggregation = "auto") -> ClickLog:
