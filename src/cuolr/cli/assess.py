@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from cuolr.cli.terminal import show_json, show_table, show_text, spinner
+from cuolr.cli.terminal import show_json, show_table, show_text, stage_bars
 from cuolr.logs.log_folder import load_click_log
+from cuolr.progress import Stages
 
 if TYPE_CHECKING:
     from cuolr.off_policy.recommendation import OffPolicyEvaluation
@@ -48,8 +49,8 @@ def assess(
         k: Length of the lists that are compared with the log. By default 10, or the length of the log's lists.
         json: Print JSON instead of a table.
     """
-    with spinner("evaluating"):
-        result = _off_policy_evaluation(model, log, k)
+    with stage_bars() as stages:
+        result = _off_policy_evaluation(model, log, k, stages)
     if json:
         show_json(result.as_dict())
     else:
@@ -58,12 +59,12 @@ def assess(
     return EXIT_STATUS[result.recommendation]
 
 
-def _off_policy_evaluation(model: Path, log: Path, k: int | None) -> "OffPolicyEvaluation":
+def _off_policy_evaluation(model: Path, log: Path, k: int | None, stages: Stages) -> "OffPolicyEvaluation":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
     from cuolr.policies.store import load_policy, provenance_of
 
-    return assess_policy(load_policy(model), load_click_log(log), k, provenance_of(model))
+    return assess_policy(load_policy(model), load_click_log(log, stages), k, provenance_of(model), stages)
 
 
 def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:

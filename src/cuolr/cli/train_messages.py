@@ -2,18 +2,20 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from cuolr.cli.assess import recommendation_lines
-from cuolr.cli.terminal import say, training_bar
+from cuolr.cli.terminal import say, stage_bars, training_bar
 from cuolr.files import atomic_file
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
+from cuolr.progress import Stages, unseen_stages
 from cuolr.training import distributed
 from cuolr.training.fit import FitRequest, ModelFolder, fit
+from cuolr.training.loop import Progress as StepProgress
 from cuolr.training.loop import TrainingResult
 from cuolr.training.run_folder import ASSESSMENT_FILE, CHECKPOINT_FILE
 from cuolr.training.used_options import has_setting
@@ -45,9 +47,8 @@ def fit_with_messages(request: FitRequest, measure: str | None) -> dict[str, Any
         read.append(log)
         speak(f"{request.provenance['log']['folder']}: {log.sessions:,} sessions in {len(log):,} rows")
 
-    bar = training_bar(request.config.training.steps) if distributed.is_first() else nullcontext()
-    with _stopped_at_once(folder), bar as progress:
-        result = fit(request, progress, on_read)
+    with _stopped_at_once(folder), _bars(request.config.training.steps) as (progress, stages):
+        result = fit(request, progress, on_read, stages)
     _tell_result(result, request, measure)
     facts = {"out": str(folder.path), **result.provenance["training"]}
     return {**facts, "assessment": _assess(result, read[0], folder.path)} if distributed.is_first() else facts
@@ -63,6 +64,26 @@ def tell_differences_from_paper(request: FitRequest, measure: str | None) -> Non
     # 0 = the values were given, not estimated.
     if 0 < lists < PAPER_LISTS:
         speak(f"note: unlike the paper, which uses {PAPER_LISTS:,} random lists, propensities are from {lists:,}")
+
+
+@contextmanager
+def _bars(steps: int) -> Iterator[tuple[StepProgress | None, Stages]]:
+    """Bars for what comes before the first step, then the bar of training; only in the first process."""
+    if not distributed.is_first():
+        yield None, unseen_stages
+        return
+    show: StepProgress | None = None
+    with ExitStack() as shown:
+        stages = shown.enter_context(stage_bars())
+
+        def progress(step: int, values: Mapping[str, float]) -> None:
+            nonlocal show
+            if show is None:
+                shown.close()
+                show = shown.enter_context(training_bar(steps))
+            show(step, values)
+
+        yield progress, stages
 
 
 @contextmanager
@@ -105,7 +126,8 @@ def _tell_result(result: TrainingResult, request: FitRequest, measure: str | Non
 def _assess(result: TrainingResult, log: ClickLog, out: Path) -> dict[str, Any]:
     """The off-policy evaluation of the model on its training log, written to the run's folder."""
     assert result.best is not None
-    evaluation = assess(result.best.policy, log, provenance=result.provenance)
+    with stage_bars() as stages:
+        evaluation = assess(result.best.policy, log, provenance=result.provenance, stages=stages)
     with atomic_file(out / ASSESSMENT_FILE) as unfinished:
         unfinished.write_text(json.dumps(evaluation.as_dict(), indent=2) + "\n", encoding="utf-8")
     for line in recommendation_lines(evaluation):

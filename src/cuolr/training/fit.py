@@ -15,6 +15,7 @@ from cuolr.files import versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks, fingerprint
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.training import distributed
 from cuolr.training.base_learner import FitTask
 from cuolr.training.hold_out import held_out_queries
@@ -82,7 +83,10 @@ class FitRequest:
 
 
 def fit(
-    request: FitRequest, progress: Progress | None = None, on_read: Callable[[ClickLog], None] | None = None
+    request: FitRequest,
+    progress: Progress | None = None,
+    on_read: Callable[[ClickLog], None] | None = None,
+    stages: Stages = unseen_stages,
 ) -> TrainingResult:
     """Train a policy on a log.
 
@@ -92,12 +96,13 @@ def fit(
         request: The log and the settings.
         progress: Called after each step.
         on_read: Called before training with the log, in the form that the learner reads.
+        stages: Told of the progress of what comes before the first step.
     """
     config, training = request.config, request.config.training
     learner_class = config.learner_class
     if distributed.processes() > 1 and not learner_class.data_parallel:
         raise InputError(f"{config.learner} cannot be trained by several processes; run it without torchrun")
-    log = request.log.read_for(learner_class, config.learner, request.aggregation)
+    log = request.log.read_for(learner_class, config.learner, request.aggregation, stages)
     if on_read is not None:
         on_read(log)
     propensities = request.log.propensities() if learner_class.takes_propensities else None
@@ -117,7 +122,7 @@ def fit(
         provenance={**_provenance(request, settings, log), **_described(propensities)},
     )
     normaliser = Normaliser.fit(training.normalising, log.candidates)
-    task = FitTask(log, normaliser, held_out, training, loop, propensities)
+    task = FitTask(log, normaliser, held_out, training, loop, propensities, stages)
     policy = learner_class(config.learner_config).fit(task)
     result = loop.result or _without_steps(policy, loop)
     if result.best is not None:
