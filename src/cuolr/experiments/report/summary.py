@@ -234,3 +234,20 @@ def _paper(
 def learner_of(experiment: Experiment, method: str) -> str:
     """The learner of a row; "" for the best value of a sweep, which is not a method of the experiment."""
     return experiment.method_named(method).learner if method in experiment.methods else ""
+
+
+def equal_methods(summary: Summary, table: Table, setting: Setting) -> list[tuple[str, ...]]:
+    """The groups of learners whose values are the same on every query of every run in a setting, by every measure."""
+    groups: list[list[str]] = []
+    learners = [
+        m for m in table.learners if m in summary.results.experiment.methods and (m, setting) in summary.entries
+    ]
+    for method in learners:
+        entry = summary.entries[method, setting]
+        known = (group for group in groups if entry.equals(summary.entries[group[0], setting]))
+        group = next(known, None)
+        if group is None:
+            groups.append([method])
+        else:
+            group.append(method)
+    return [tuple(group) for group in groups if len(group) > 1]
