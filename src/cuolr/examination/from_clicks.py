@@ -26,6 +26,7 @@ from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
 from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.random import FIXED_SEED
 from cuolr.types import Doubles, Ints
 
 # Maximum number of cells that the likelihood is computed from: 20,000 lists of 10.
@@ -65,7 +66,7 @@ class ExaminationModel:
         counts = log if isinstance(log, ClickCounts) else ClickCounts.of(log, stages)
         normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
         shown = ScaledDocuments.of(counts.lists, normaliser)
-        logging_policy = LoggingPolicyModel.fit(counts.lists, normaliser, seed=0, folds=FOLDS, stages=stages)
+        logging_policy = LoggingPolicyModel.fit(counts.lists, normaliser, seed=FIXED_SEED, folds=FOLDS, stages=stages)
         scores = logging_policy.scores(shown.features)
         scores = scores[shown.documents]
         return cls.from_counts(counts, scores, cap_at_first_position=cap_at_first_position, stages=stages)
@@ -109,7 +110,7 @@ class ExaminationModel:
         progress = stages("estimating examination", k + 1)
         lists = np.arange(len(top.lists)) if lists is None else lists
         clicked = np.intersect1d(np.flatnonzero(top.by_position(top.clicks).sum(axis=1) > 0), lists)
-        sample = np.random.default_rng(0).permutation(clicked)[: max(1, MAX_CELLS // top.cells_per_list)]
+        sample = np.random.default_rng(FIXED_SEED).permutation(clicked)[: max(1, MAX_CELLS // top.cells_per_list)]
         after_click, level, slope = _effects_within_lists(top, logging_scores[:, :k], sample, progress)
         if share_at_several_positions(top, lists) >= MIN_SHARE_AT_SEVERAL_POSITIONS or identifiable(top, lists):
             after_click, level = _effects_within_documents(top, lists, after_click, level)
@@ -174,7 +175,9 @@ def _effects_within_documents(
     """Step 3, which also uses lists without clicks: corrects the result of `_effects_within_lists`."""
     in_lists, group, clicks_on = counts_by_document(counts, lists)
     items, item = np.unique(counts.cells[in_lists] % counts.cells_per_list, return_inverse=True)
-    clicked = np.random.default_rng(0).permutation(np.flatnonzero(clicks_on > 0))[: max(1, MAX_CELLS // len(items))]
+    clicked = np.random.default_rng(FIXED_SEED).permutation(np.flatnonzero(clicks_on > 0))[
+        : max(1, MAX_CELLS // len(items))
+    ]
     number = np.full(len(clicks_on), -1)
     number[clicked] = np.arange(len(clicked))
     kept = number[group] >= 0

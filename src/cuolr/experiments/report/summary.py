@@ -24,6 +24,7 @@ from cuolr.experiments.report.scores import Entry, Score, Table
 from cuolr.experiments.report.settings import Columns, Setting, columns_of, settings_of
 from cuolr.experiments.results import Results
 from cuolr.experiments.spec import WITHOUT_LOG, Cell, Experiment
+from cuolr.random import FIXED_SEED
 
 # Only for the interval of a difference; the tests are t-tests.
 RESAMPLES = 999
@@ -198,7 +199,7 @@ def _compare(first: Entry, second: Entry, measure: str) -> Comparison | None:
     ours, theirs = (np.concatenate(entry.per_query(measure, runs)) for entry in (first, second))
     if np.count_nonzero(~np.isnan(ours) & ~np.isnan(theirs)) < 2:
         return None
-    return compare(ours, theirs, seed=0, resamples=RESAMPLES)
+    return compare(ours, theirs, seed=FIXED_SEED, resamples=RESAMPLES)
 
 
 def _gap(method: Entry, logging: Entry, oracle: Entry, measure: str) -> GapClosed | None:
