@@ -24,6 +24,8 @@ HELP = ("-h, --help", "Show this help.")
 # Text in which a line is not broken, and the placeholder for its spaces while lines are wrapped.
 KEPT_TOGETHER = re.compile(r"`[^`]*`|\(default: [^)]*\)")
 UNBROKEN = "\0"
+# Annotation of an option that is accepted but has no line in the help.
+NOT_SHOWN = "not shown"
 # Headings. The first two come first, the others as in the signature.
 ARGUMENTS, REQUIRED, OPTIONS = "Arguments", "Required options", "Options"
 
@@ -131,7 +133,8 @@ def _options(run: Callable[..., Any]) -> Iterator[_Option]:
 def _one_or_group(name: str, hint: Any, default: Any, meaning: str, group: str) -> Iterator[_Option]:
     """The option of a parameter; for a dataclass, the options of its fields, under a heading."""
     if not dataclasses.is_dataclass(hint):
-        yield _option(name, hint, default, meaning, group)
+        if NOT_SHOWN not in _unwrapped(hint)[1]:
+            yield _option(name, hint, default, meaning, group)
         return
     config = typing.cast("type[Any]", hint)
     heading = (meaning or Docstring.parse(config.__doc__).summary).removesuffix(".")
