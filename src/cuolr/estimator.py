@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from cuolr.errors import InputError
-from cuolr.evaluation.evaluate import score_on
+from cuolr.errors import InputError, require_type
+from cuolr.evaluation.evaluate import OF_LABELS, score_on
 from cuolr.examination.propensities import Propensities, read_propensities
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.assess import assess
+from cuolr.off_policy.assess import OF_LOGS, assess
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.store import load_policy, provenance_of, save_policy
@@ -64,6 +64,9 @@ class Ranker:
         self.config = self._configure()
 
     def _configure(self) -> RunConfig:
+        if self.settings is not None:
+            require_type("settings", self.settings, Mapping, "give settings by name, {'training.held_out': 0.2}")
+        require_type("preset", self.preset, str, "give a name, such as 'paper'")
         given = {"training.steps": self.steps, "training.batch_size": self.batch_size, "training.seed": self.seed}
         given = {name: value for name, value in given.items() if value is not None}
         for name in given.keys() & (self.settings or {}).keys():
@@ -116,10 +119,13 @@ class Ranker:
             propensities: Propensities, or a file of them, for learners that take them.
             progress: Called after each step with its number and the logged values.
         """
+        require_type("log", log, ClickLog, OF_LOGS)
         if propensities is not None:
             check_used(self.config.learner, "propensities", "propensities")
         if isinstance(propensities, Path | str):
             propensities = read_propensities(Path(propensities))
+        if propensities is not None:
+            require_type("propensities", propensities, Propensities, "a path of a file of them is accepted, too")
         request = FitRequest(
             TrainingLog.of(log, propensities),
             self.config,
@@ -149,7 +155,7 @@ class Ranker:
         assert self.result_.best is not None, "a run that ends by itself has been validated"
         return self.result_.best
 
-    def rank(self, candidates: Candidates, k: int = 10, sample_seed: int | None = None) -> Ints:
+    def rank(self, candidates: Candidates | RankingDataset, k: int = 10, sample_seed: int | None = None) -> Ints:
         """[n_queries, k] the candidate indices of the best documents of each query, −1 after the last one.
 
         Args:
@@ -157,16 +163,16 @@ class Ranker:
             k: Length of the rankings.
             sample_seed: Seed for sampling each document from the policy; None = take the best.
         """
-        if isinstance(candidates, RankingDataset):
-            candidates = candidates.candidates
+        candidates = _candidates_of(candidates)
         policy = self.policy_ if sample_seed is None else self.policy_.sampled(sample_seed)
         return policy.rank(candidates, k)
 
-    def rank_ids(self, candidates: Candidates, k: int = 10, sample_seed: int | None = None) -> Strings:
+    def rank_ids(self, candidates: Candidates | RankingDataset, k: int = 10, sample_seed: int | None = None) -> Strings:
         """[n_queries, k] like `rank`, but with document ids; "" after the last one.
 
         A document without an id is named by its number within the query, from 1.
         """
+        candidates = _candidates_of(candidates)
         ranking = self.rank(candidates, k, sample_seed)
         names = candidates.document_names
         rows = candidates.offsets[:-1, None] + ranking
@@ -204,7 +210,17 @@ class Ranker:
         return ranker
 
 
+def _candidates_of(candidates: Candidates | RankingDataset) -> Candidates:
+    if isinstance(candidates, RankingDataset):
+        return candidates.candidates
+    require_type(
+        "candidates", candidates, Candidates, "read_candidates returns one, and a log has one as log.candidates"
+    )
+    return candidates
+
+
 def _validation_on(validation: RankingDataset, log: ClickLog) -> Validation:
+    require_type("validation", validation, RankingDataset, OF_LABELS)
     expected, given = log.candidates.n_features, validation.candidates.n_features
     if given != expected:
         raise InputError(f"validation: expected documents of {expected} features, as in the log, found {given}")

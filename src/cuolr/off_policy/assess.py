@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.examination.identifiability import identifiable
 from cuolr.logs.clicklog import ClickLog
@@ -22,6 +22,8 @@ from cuolr.progress import Stages, unseen_stages
 from cuolr.training.hold_out import held_out_queries
 from cuolr.types import Ints
 
+# Where an argument comes from, for the error of another type.
+OF_LOGS = "load_click_log, import_log and simulate return one"
 # Default length of the compared rankings; shorter if the lists of the log are.
 DEFAULT_K = 10
 # Number of queries used to measure the share of the logging policy in the score.
@@ -78,6 +80,7 @@ def assess(
             to the model.
         stages: Told of the progress.
     """
+    require_type("log", log, ClickLog, OF_LOGS)
     policy = policy if isinstance(policy, RankingPolicy) else policy.policy_
     known = policy.provenance if provenance is None else provenance
     return evaluate_off_policy(policy, log, k, _queries_to_evaluate(policy, log, known), stages)
