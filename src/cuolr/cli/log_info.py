@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.terminal import bar, show_json, show_table, show_text
+from cuolr.cli.terminal import bar, show_json, show_table, show_text, stage_bars
 from cuolr.logs.diagnosis import LogInfo, describe_folder
 
 
@@ -16,7 +16,8 @@ def log_info(log: tyro.conf.Positional[Path], json: bool = False) -> None:
         log: Folder of the log.
         json: Print JSON instead of tables.
     """
-    info = describe_folder(log)
+    with stage_bars() as stages:
+        info = describe_folder(log, stages)
     if json:
         show_json(asdict(info))
     else:

@@ -4,13 +4,19 @@ from pathlib import Path
 
 from cuolr.data.features import read_feature_table
 from cuolr.data.frames import Table, is_path
-from cuolr.data.letor.reader import LetorOptions, filled_up, read_letor
+from cuolr.data.letor.reader import LetorOptions, filled_up, read_file
 from cuolr.data.tables import COMMAS, JSON_LINES, PARQUET, TABS
 from cuolr.errors import InputError
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Candidates
 
 
-def read_candidates(source: Table, options: LetorOptions = LetorOptions(), n_features: int | None = None) -> Candidates:
+def read_candidates(
+    source: Table,
+    options: LetorOptions = LetorOptions(),
+    n_features: int | None = None,
+    stages: Stages = unseen_stages,
+) -> Candidates:
     """Read the documents of each query with their features and ids.
 
     Args:
@@ -19,12 +25,15 @@ def read_candidates(source: Table, options: LetorOptions = LetorOptions(), n_fea
         options: How to read LETOR.
         n_features: Number of features of the model that ranks them. LETOR omits zeros, so the last features may not
             occur; see `filled_up`.
+        stages: Told of the bytes that were read so far; Parquet is read at once.
     """
     if not is_path(source) or Path(source).suffix.lower() in PARQUET:
+        stages("reading features", None)
         return read_feature_table(source)
     path = Path(source)
+    progress = stages(f"reading {path.name}", path.stat().st_size if path.is_file() else None)
     try:
-        candidates = read_letor(path, options).candidates
+        candidates = read_file(path, options, progress).candidates
     except InputError:
         if path.is_file() and path.name.lower().endswith(COMMAS + TABS + JSON_LINES):
             raise InputError(f"{path}: features must be Parquet or LETOR; convert this table to Parquet") from None

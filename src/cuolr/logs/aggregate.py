@@ -14,6 +14,7 @@ import polars as pl
 
 from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
+from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles
 
 # Columns that distinguish lists, by the first part of their name.
@@ -23,7 +24,7 @@ KEYS = ("query", "ranking", "logging_propensity", "page_position", "context")
 Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]]]
 
 
-def aggregate(log: ClickLog, click_weights: Weighting | None = None) -> ClickLog:
+def aggregate(log: ClickLog, click_weights: Weighting | None = None, progress: Progress = unseen) -> ClickLog:
     """One row for each query and ranking, with the number of its sessions and their mean clicks and rewards.
 
     Sessions of one list that differ in logging propensities (the logging policy changed), page positions or context
@@ -33,23 +34,24 @@ def aggregate(log: ClickLog, click_weights: Weighting | None = None) -> ClickLog
         log: Raw or aggregated.
         click_weights: Each click is multiplied by its weight before averaging, for weights that depend on the other
             clicks of the session. Rewards are not weighted.
+        progress: Called with the number of rows of each chunk.
 
     Returns:
         Rows sorted by query and ranking, whatever the order of the sessions.
     """
     slices = (slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(log), 1), ROWS_AT_A_TIME))
-    return _aggregate((log.select(rows) for rows in slices), click_weights)
+    return _aggregate((log.select(rows) for rows in slices), click_weights, progress)
 
 
-def aggregate_folder(folder: Path) -> ClickLog:
+def aggregate_folder(folder: Path, stages: Stages = unseen_stages) -> ClickLog:
     """Aggregate a saved log as `aggregate` does, in chunks, for logs that are larger than memory.
 
     Memory grows with the number of distinct lists only: about 1 kB each at the peak, for lists of ten.
     """
-    return _aggregate(read_click_log(folder))
+    return _aggregate(read_click_log(folder, stages=stages))
 
 
-def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -> ClickLog:
+def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None, progress: Progress = unseen) -> ClickLog:
     sums: list[pl.DataFrame] = []
     rows_after_merge = 0
     for chunk in chunks:
@@ -58,6 +60,7 @@ def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -
         if sum(map(len, sums)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
             sums = [_merge(sums)]
             rows_after_merge = len(sums[0])
+        progress(len(chunk))
     return _means(_merge(sums), chunk)
 
 

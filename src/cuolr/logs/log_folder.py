@@ -25,6 +25,7 @@ from cuolr.errors import InputError, unreadable
 from cuolr.files import atomic_folder, versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import check_rows, expected_types, to_numpy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Ints
 
 SESSIONS_FILE, META_FILE = "sessions.parquet", "meta.json"
@@ -82,20 +83,29 @@ def write_click_log(
         (unfinished / META_FILE).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 
-def load_click_log(folder: Path | str) -> ClickLog:
+def load_click_log(folder: Path | str, stages: Stages = unseen_stages) -> ClickLog:
     """Read a whole log; features are memory-mapped. Raises if the folder is damaged or not a log."""
     folder = Path(folder)
-    return concatenate(read_click_log(folder), _count_rows(folder))
+    return concatenate(read_click_log(folder, stages=stages), _count_rows(folder))
 
 
-def read_click_log(folder: Path, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterator[ClickLog]:
-    """Read a log chunk by chunk, for logs that are larger than memory."""
+def read_click_log(
+    folder: Path, rows_at_a_time: int = ROWS_AT_A_TIME, stages: Stages = unseen_stages
+) -> Iterator[ClickLog]:
+    """Read a log chunk by chunk, for logs that are larger than memory.
+
+    Args:
+        folder: The log.
+        rows_at_a_time: Rows of a chunk.
+        stages: Told of the rows that were read, and used, so far.
+    """
     rows = _count_rows(folder)
     file, meta, candidates = folder / SESSIONS_FILE, read_meta(folder), load_candidates(folder)
     aggregated: bool = meta["aggregated"]
     with read_errors(file):
         sessions = pl.scan_parquet(file, glob=False)
         types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated)
+    progress = stages(f"reading {folder.name}", rows)
     for start in range(0, rows, rows_at_a_time):
         with read_errors(file):
             frame = sessions.slice(start, rows_at_a_time).cast(types).collect()  # type: ignore[arg-type]
@@ -103,6 +113,7 @@ def read_click_log(folder: Path, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterat
         chunk = ClickLog.from_columns(candidates, columns, aggregated)
         check_rows(file, chunk, start)
         yield chunk
+        progress(len(chunk))
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
