@@ -98,5 +98,7 @@ def _file_of(array: npt.NDArray[Any]) -> Path | None:
     if not alike or file.stat().st_size != whole.offset + whole.nbytes:
         return None
     starts = range(0, len(array), ROWS_AT_A_TIME)
-    same = (np.array_equal(array[i : i + ROWS_AT_A_TIME], whole[i : i + ROWS_AT_A_TIME]) for i in starts)
+    same = (
+        np.array_equal(array[i : i + ROWS_AT_A_TIME], whole[i : i + ROWS_AT_A_TIME], equal_nan=True) for i in starts
+    )
     return file if all(same) else None

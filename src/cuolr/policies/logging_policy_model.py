@@ -129,7 +129,8 @@ def clone_lambdamart(lists: ClickLog, queries: IntegerArray, normaliser: Normali
     queries = np.sort(queries[: max(1, affordable)])
     chosen = normaliser.apply(candidates.select(queries))
     grades = _grades(lists)[candidates.rows_of(queries)]
-    model = grow_ranking_trees(chosen.features, grades, chosen.sizes, {**LAMBDAMART, "seed": seed}, NUMBER_OF_TREES)
+    features = normaliser.natively(chosen.features)
+    model = grow_ranking_trees(features, grades, chosen.sizes, {**LAMBDAMART, "seed": seed}, NUMBER_OF_TREES)
     return LambdaMartPolicy(model, 1, normaliser)
 
 
@@ -149,7 +150,7 @@ def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPoli
     rng = np.random.default_rng(seed)
     candidates = log.candidates
     queries = np.unique(log.query)
-    affordable = max(1, MAX_PAIR_VALUES // (PAIRS_PER_QUERY * candidates.n_features))
+    affordable = max(1, MAX_PAIR_VALUES // (PAIRS_PER_QUERY * (candidates.n_features + normaliser.n_indicators)))
     if len(queries) > affordable:
         queries = np.sort(rng.choice(queries, affordable, replace=False))
     chosen = candidates.select(queries)

@@ -96,7 +96,7 @@ class ScaledScoringPolicy(ScoringPolicy):
 
     @abstractmethod
     def score_scaled(self, features: Floats) -> Floats:
-        """[n] the scores of one or more scaled documents [n, F]; each bit-identical whatever the others are."""
+        """[n] the scores of one or more scaled documents [n, F + M]; each bit-identical whatever the others are."""
 
     def score(self, candidates: Candidates) -> Floats:
         """[n_documents] the scores, higher = better; computed in parts, to avoid a scaled copy of all documents."""

@@ -58,8 +58,8 @@ class SequentialPolicy(RankingPolicy):
 
     @property
     def n_features(self) -> int:
-        """The number of features of the encoder."""
-        return self.encoder.n_features
+        """The number of features of the encoder, without indicators of missing values."""
+        return self.encoder.n_features - self.normaliser.n_indicators
 
     def snapshot(self) -> Self:
         """A deep copy, which further training does not change."""
@@ -124,7 +124,7 @@ class SequentialPolicy(RankingPolicy):
         return {
             "encoder": ENCODERS.name_of(type(self.encoder)),
             "encoder_settings": to_dict(self.encoder.config),
-            "n_features": self.n_features,
+            "n_features": self.encoder.n_features,
             "k": self.encoder.k,
             "hidden": [self.scorer.second.in_features, self.scorer.second.out_features],
             "behaviour": self.behaviour is not None,
