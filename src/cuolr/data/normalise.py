@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cuolr.data.missing_values import MissingValues
 from cuolr.errors import InputError
 from cuolr.registry import unknown_name
-from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, Strings
+from cuolr.types import Bools, Candidates, Doubles, FeatureRecipe, Floats, Ints, Strings
 
 Normalising = Literal["min-max", "log-min-max", "query-min-max", "none"]
 
@@ -42,6 +42,7 @@ class Normaliser:
     high: Doubles
     feature_names: Strings | None = None  # [F] of the training candidates, where they have names
     missing: MissingValues | None = None  # None = missing values stay NaN
+    recipe: FeatureRecipe | None = None  # how the training features were made from the columns of a table
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Normalising):
@@ -56,7 +57,7 @@ class Normaliser:
             low, high = (reduce.reduce(candidates.features, axis=0).astype(np.float64) for reduce in (np.fmin, np.fmax))
         if problems := list(_range_problems(low, high, candidates.feature_names)):
             raise InputError(problems)
-        nothing = replace(nothing, missing=MissingValues.fit(candidates.features))
+        nothing = replace(nothing, missing=MissingValues.fit(candidates.features), recipe=candidates.recipe)
         if kind in ("query-min-max", "none"):
             return nothing
         # The map is increasing, so the range of the mapped values is the mapped range.
@@ -70,20 +71,22 @@ class Normaliser:
         return {"normaliser.low": self.low, "normaliser.high": self.high, **missing}
 
     def settings(self) -> dict[str, Any]:
-        """The kind, and the features' names, to be saved."""
+        """The kind, the features' names, and how they were made, to be saved."""
         names = None if self.feature_names is None else self.feature_names.tolist()
-        return {"normalising": self.kind, "feature_names": names}
+        recipe = None if self.recipe is None else self.recipe.to_dict()
+        return {"normalising": self.kind, "feature_names": names, "recipe": recipe}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The normaliser that `arrays` and `settings` were taken from."""
-        names = settings["feature_names"]
+        names, recipe = settings["feature_names"], settings.get("recipe")
         return cls(
             settings["normalising"],
             arrays["normaliser.low"],
             arrays["normaliser.high"],
             None if names is None else np.array(list(names), np.str_),
             MissingValues.from_arrays(arrays),
+            None if recipe is None else FeatureRecipe.from_dict(recipe),
         )
 
     @property
@@ -98,6 +101,8 @@ class Normaliser:
             candidates: Candidates to rank.
             n_features: F, the number of features in training.
         """
+        if problems := list(_recipe_problems(self.recipe, candidates.recipe)):
+            raise InputError(problems)
         known, found = self.feature_names, candidates.feature_names
         if known is not None and found is not None and not np.array_equal(known, found):
             problems = [f"feature '{name}' is missing" for name in known if name not in found]
@@ -180,6 +185,20 @@ def _range_problems(low: Doubles, high: Doubles, names: Strings | None) -> Itera
             yield f"{feature} has no value in any document; remove it"
         else:
             yield f"{feature}: expected finite numbers, found infinity"
+
+
+def _recipe_problems(ours: FeatureRecipe | None, other: FeatureRecipe | None) -> Iterator[str]:
+    """Columns that were made numbers in another way than in training."""
+    if ours is None or other is None or ours == other:
+        return
+    known = {column.name: column for column in ours.columns}
+    for column in other.columns:
+        trained = known.get(column.name, column)
+        if column != trained and not {column.kind, trained.kind} <= {"number", "boolean"}:
+            yield (
+                f"column '{column.name}' was encoded as another {column.kind} than in training; read the table with "
+                "read_candidates(…, recipe=policy.recipe)"
+            )
 
 
 def _signed_log(values: Doubles) -> Doubles:

@@ -14,7 +14,7 @@ from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.networks.encoder import ENCODERS, StateEncoder, build_encoder
 from cuolr.networks.layers import PairNetwork, arrays_of, load_arrays, seeded
 from cuolr.policies.policy import POLICIES, RankingPolicy
-from cuolr.types import Candidates, Ints
+from cuolr.types import Candidates, FeatureRecipe, Ints
 
 # Number of documents scored at a time: enough for efficient products, few enough to stay in the cache.
 DOCUMENTS_AT_A_TIME = 8_192
@@ -60,6 +60,11 @@ class SequentialPolicy(RankingPolicy):
     def n_features(self) -> int:
         """The number of features of the encoder, without indicators of missing values."""
         return self.encoder.n_features - self.normaliser.n_indicators
+
+    @property
+    def recipe(self) -> FeatureRecipe | None:
+        """How columns of a table become the features of documents, as in training; None = not known."""
+        return self.normaliser.recipe
 
     def snapshot(self) -> Self:
         """A deep copy, which further training does not change."""
