@@ -1,8 +1,10 @@
 """Reading the candidates of a log or of a ranking: from LETOR, whose labels are dropped, or from a table."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from cuolr.data.feature_options import FeatureOptions
+from cuolr.data.feature_tables import FeatureTables, read_feature_tables
 from cuolr.data.features import read_feature_table
 from cuolr.data.frames import Table, is_path
 from cuolr.data.letor.reader import LetorOptions, filled_up, read_letor
@@ -11,7 +13,7 @@ from cuolr.types import Candidates, FeatureRecipe
 
 
 def read_candidates(
-    source: Table,
+    source: Table | FeatureTables,
     options: LetorOptions = LetorOptions(),
     n_features: int | None = None,
     columns: FeatureOptions = FeatureOptions(),
@@ -21,14 +23,21 @@ def read_candidates(
 
     Args:
         source: A DataFrame of polars or pandas with the columns query_id, doc_id and one per feature; a Parquet,
-            Feather, CSV, TSV or JSON lines file with the same columns; or a LETOR file.
+            Feather, CSV, TSV or JSON lines file with the same columns; or a LETOR file. Or `FeatureTables`, to join
+            several tables.
         options: How to read LETOR.
         n_features: Number of features of the model that ranks them. LETOR omits zeros, so the last features may not
             occur; see `filled_up`.
-        columns: What is a feature, and what to leave out, of a table.
+        columns: What is a feature, and what to leave out, of one table; `FeatureTables` say so themselves.
         recipe: How columns of a table become numbers, as the model keeps it (`RankingPolicy.recipe`). None = it is
             decided by the table.
     """
+    if isinstance(source, FeatureTables):
+        if not source.is_one_table:
+            return read_feature_tables(source if recipe is None else replace(source, recipe=recipe))
+        return read_candidates(
+            source.query_document, options, n_features, source.options, source.recipe if recipe is None else recipe
+        )
     if not is_path(source) or is_table(Path(source)):
         return read_feature_table(source, columns, recipe)
     candidates = read_letor(Path(source), options).candidates
