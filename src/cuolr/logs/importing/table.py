@@ -1,7 +1,7 @@
 """A log as one long table with a row for each shown document.
 
 Columns: query_id, session_id, position, doc_id, click (0 or 1, true or false) and, where known, logging_propensity,
-examination (0 or 1), timestamp, reward; others are ignored. The features are in a table of their own.
+examination (0 or 1), timestamp, reward, user_id; others are ignored. The features are in a table of their own.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +16,10 @@ import polars as pl
 from cuolr.data.frames import Table
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import index_dtype
+from cuolr.logs.columns import index_dtype, text_array
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
+from cuolr.logs.importing.left_out import without_what_is_left_out
 from cuolr.logs.importing.log_rows import LogRows, scan_log
 from cuolr.logs.importing.problems import row_problems, session_problems
 from cuolr.logs.importing.repair import Repair, moved_up
@@ -61,18 +62,18 @@ def read_log_table(
     everything = Amounts(len(session_ids), len(shown), _clicks(shown))
     if options.strict:
         _refuse_problems(rows, shown, session_ids, first)
-        sessions, placed = len(session_ids), shown
+        placed = shown
         report = ImportReport(tuple(map(str, rows.places)), first, everything, everything)
     else:
         repair = Repair(rows, shown, session_ids, first)
-        shown, sessions = repair.shown, repair.sessions
+        shown, session_ids = repair.shown, repair.session_ids
         placed = moved_up(shown) if repair.repaired else shown
-        kept = Amounts(sessions, len(placed), _clicks(placed))
+        kept = Amounts(repair.sessions, len(placed), _clicks(placed))
         report = ImportReport(tuple(map(str, rows.places)), first, everything, kept, repair.repaired, repair.dropped)
         check_dropped(report, options.max_dropped, rows.name)
     if options.k is not None:
         placed, report = _cut(placed, options.k, report)
-    return _fill(shown, placed, candidates, sessions, options.k), report
+    return without_what_is_left_out(_fill(shown, placed, candidates, session_ids, options.k), report, options)
 
 
 def _refuse_problems(rows: LogRows, shown: pl.DataFrame, session_ids: pl.Series, first: int) -> None:
@@ -96,16 +97,19 @@ def _cut(placed: pl.DataFrame, k: int, report: ImportReport) -> tuple[pl.DataFra
     return kept, replace(report, kept=amounts, dropped=(*report.dropped, cut))
 
 
-def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessions: int, k: int | None) -> ClickLog:
+def _fill(
+    shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, session_ids: pl.Series, k: int | None
+) -> ClickLog:
     """The rows of each session as a list.
 
     Args:
         shown: All rows of the sessions.
         kept: Those that are in the lists, with their positions there.
         candidates: The documents of each query.
-        sessions: How many there are.
+        session_ids: The id of each session.
         k: Length of the lists. None = the longest.
     """
+    sessions = len(session_ids)
     longest: Any = kept["position"].max()
     k = longest if k is None else k
     session, position = kept["session"].to_numpy(), kept["position"].to_numpy() - 1
@@ -117,12 +121,15 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
 
     query = np.empty(sessions, np.int32)
     query[session] = kept["query"].to_numpy()
-    known, timestamp, page_position = shown.columns, None, None
+    known, timestamp, page_position, user_id = shown.columns, None, None, None
     if "page" in kept.columns and (kept["page"] != kept["position"] - 1).any():
         page_position = lists("page", np.int32, -1)
     if "timestamp" in known:
         earliest = shown.group_by("session").agg(pl.col("timestamp").min()).sort("session")
         timestamp = earliest["timestamp"].to_numpy()
+    if "user_id" in known:
+        # The greatest is not empty if any is known.
+        user_id = text_array(shown.group_by("session").agg(pl.col("user_id").max()).sort("session")["user_id"])
     return ClickLog(
         candidates=candidates,
         query=query,
@@ -134,4 +141,6 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
         timestamp=timestamp,
         reward=lists("reward", np.float32, 0) if "reward" in known else None,
         page_position=page_position,
+        session_id=text_array(session_ids),
+        user_id=user_id,
     )
