@@ -59,7 +59,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         ),
         "delete-sessions": Command(
             delete_sessions,
-            "delete the sessions of a person; which models learned from them?",
+            "delete a person's sessions; which models had them?",
             "cuolr delete-sessions LOG --user-id 4711 --models MODELS",
         ),
         "log-info": Command(
@@ -69,12 +69,12 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         ),
         "propensity": Command(
             propensity,
-            "show or estimate the examination probability of each position",
+            "show or estimate the examination probability by position",
             "cuolr propensity LOG --plot examination.svg",
         ),
         "judgments": Command(
             judgments,
-            "rate documents by clicks, for the evaluation of a search engine",
+            "rate documents by clicks, to evaluate a search engine",
             "cuolr judgments LOG --out judgments.json",
         ),
     },
