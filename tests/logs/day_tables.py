@@ -38,6 +38,7 @@ def make_days(seed: int, sessions: int = 12, queries: int = 4, days: int = 2, ga
     for day in range(days):
         rows = []
         for number in range(sessions):
+            clock = f"{number % 24:02}:{number // 24 % 60:02}:{number // 1440:02}"
             query = rng.integers(queries)
             position = 1
             for document in rng.permutation(DOCUMENTS)[: rng.integers(1, DOCUMENTS)]:
@@ -48,7 +49,7 @@ def make_days(seed: int, sessions: int = 12, queries: int = 4, days: int = 2, ga
                         "position": position,
                         "doc_id": f"d{document}",
                         "click": int(rng.random() < 0.3),
-                        "timestamp": f"2026-11-{day + 1:02}T{number % 24:02}:{number // 24:02}:00Z",
+                        "timestamp": f"2026-11-{day + 1:02}T{clock}Z",
                         "user_id": f"user {number % 5}",
                     }
                 )

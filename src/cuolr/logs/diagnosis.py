@@ -11,6 +11,7 @@ import scipy
 
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import read_click_log
+from cuolr.logs.time_window import ALL_TIME, TimeWindow
 from cuolr.types import Bools, Candidates
 
 
@@ -51,9 +52,14 @@ class LogInfo:
         return self.share_at_several_positions > 0 and self.groups_of_positions == 1
 
 
-def describe_folder(folder: Path) -> LogInfo:
-    """The statistics of a saved log, read in chunks, for logs that are larger than memory."""
-    return diagnose(read_click_log(folder))
+def describe_folder(folder: Path, window: TimeWindow = ALL_TIME) -> LogInfo:
+    """The statistics of a saved log, read in chunks, for logs that are larger than memory.
+
+    Args:
+        folder: Folder of the log.
+        window: The sessions to read.
+    """
+    return diagnose(read_click_log(folder, window=window, ids=False))
 
 
 def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
