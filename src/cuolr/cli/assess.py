@@ -64,7 +64,9 @@ def _off_policy_evaluation(model: Path, log: Path, k: int | None, stages: Stages
     from cuolr.off_policy.assess import assess as assess_policy
     from cuolr.policies.store import load_policy, provenance_of
 
-    return assess_policy(load_policy(model), load_click_log(log, stages), k, provenance_of(model), stages)
+    return assess_policy(
+        load_policy(model), load_click_log(log, ids=False, stages=stages), k, provenance_of(model), stages
+    )
 
 
 def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
