@@ -49,7 +49,7 @@ def test_reading_a_log_is_told_chunk_by_chunk(folder: Path) -> None:
     assert heard.done == [chunks]
     for read in (load_click_log, describe_folder):
         heard = Heard()
-        read(folder, heard)
+        read(folder, stages=heard)
         assert heard.stages == [("reading LOG", len(LOG))]
         heard.check()
 

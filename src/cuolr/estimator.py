@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from cuolr.data.candidate_reader import read_candidates
+from cuolr.data.frames import Table
 from cuolr.errors import InputError, require_type
 from cuolr.evaluation.evaluate import OF_LABELS, score_on
 from cuolr.examination.propensities import Propensities, read_propensities
@@ -155,24 +157,38 @@ class Ranker:
         assert self.result_.best is not None, "a run that ends by itself has been validated"
         return self.result_.best
 
-    def rank(self, candidates: Candidates | RankingDataset, k: int = 10, sample_seed: int | None = None) -> Ints:
+    def rank(
+        self, candidates: Candidates | RankingDataset | Table, k: int = 10, sample_seed: int | None = None
+    ) -> Ints:
         """[n_queries, k] the candidate indices of the best documents of each query, −1 after the last one.
 
         Args:
-            candidates: The candidates to rank.
+            candidates: The candidates to rank: as read by `read_candidates`, or a table that is read by the recipe of
+                the model, with queries in the order of their first row.
             k: Length of the rankings.
             sample_seed: Seed for sampling each document from the policy; None = take the best.
         """
-        candidates = _candidates_of(candidates)
+        candidates = self._read(candidates)
         policy = self.policy_ if sample_seed is None else self.policy_.sampled(sample_seed)
         return policy.rank(candidates, k)
 
-    def rank_ids(self, candidates: Candidates | RankingDataset, k: int = 10, sample_seed: int | None = None) -> Strings:
+    def _read(self, candidates: Candidates | RankingDataset | Table) -> Candidates:
+        if isinstance(candidates, RankingDataset):
+            return candidates.candidates
+        if isinstance(candidates, Candidates):
+            return candidates
+        if isinstance(candidates, ClickLog):
+            require_type("candidates", candidates, Candidates, "those of a log are log.candidates")
+        return read_candidates(candidates, n_features=self.policy_.n_features, recipe=self.policy_.recipe)
+
+    def rank_ids(
+        self, candidates: Candidates | RankingDataset | Table, k: int = 10, sample_seed: int | None = None
+    ) -> Strings:
         """[n_queries, k] like `rank`, but with document ids; "" after the last one.
 
         A document without an id is named by its number within the query, from 1.
         """
-        candidates = _candidates_of(candidates)
+        candidates = self._read(candidates)
         ranking = self.rank(candidates, k, sample_seed)
         names = candidates.document_names
         rows = candidates.offsets[:-1, None] + ranking
@@ -208,15 +224,6 @@ class Ranker:
         best = Best(policy, trained.get("validation"), trained.get("step", 0))
         ranker.result_ = TrainingResult(best, trained.get("steps", 0), "finished", {}, provenance)
         return ranker
-
-
-def _candidates_of(candidates: Candidates | RankingDataset) -> Candidates:
-    if isinstance(candidates, RankingDataset):
-        return candidates.candidates
-    require_type(
-        "candidates", candidates, Candidates, "read_candidates returns one, and a log has one as log.candidates"
-    )
-    return candidates
 
 
 def _validation_on(validation: RankingDataset, log: ClickLog) -> Validation:

@@ -64,13 +64,16 @@ def _off_policy_evaluation(model: Path, log: Path, k: int | None, stages: Stages
     from cuolr.off_policy.assess import assess as assess_policy
     from cuolr.policies.store import load_policy, provenance_of
 
-    return assess_policy(load_policy(model), load_click_log(log, stages), k, provenance_of(model), stages)
+    return assess_policy(
+        load_policy(model), load_click_log(log, ids=False, stages=stages), k, provenance_of(model), stages
+    )
 
 
 def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
     top = f"top {found.k}"
+    held_out = ", sessions held out in training" if found.session_groups else ", held out in training"
     rows = [
-        ["queries", f"{found.queries:,}{', held out in training' if found.held_out else ''}"],
+        ["queries", f"{found.queries:,}{held_out if found.held_out else ''}"],
         ["model trained on these queries", _yes_or_no(found.trained_on_these_queries)],
         ["position bias identifiable", _yes_or_no(found.identifiable)],
         [f"{top} never shown in the log", f"{found.never_shown:.0%}"],

@@ -53,7 +53,7 @@ def judgments(
         raise InputError("--scale 0-1: qrels hold whole numbers; use 0-3 or 0-4")
     check_files((out, topics_file(out) if chosen == "qrels" else None), overwrite)
     with stage_bars() as stages:
-        sessions = load_click_log(log, stages)
+        sessions = load_click_log(log, ids=False, stages=stages)
         found = judge(sessions, min_examinations=min_examinations, scale=graded, stages=stages)
         if not len(found.table):
             raise InputError(

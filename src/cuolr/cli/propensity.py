@@ -99,7 +99,7 @@ def _show_model(model: Path, out: Path | None, plot: Path | None, json: bool) ->
 
 def _estimate(log: Path) -> Propensities:
     with stage_bars() as stages:
-        info = describe_folder(log, stages)
+        info = describe_folder(log, stages=stages)
         if not info.position_bias_identifiable:
             raise InputError(
                 f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "

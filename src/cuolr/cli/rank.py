@@ -58,7 +58,7 @@ def rank(
         with problems_in("--sample"):
             policy = policy.sampled(lists.sample)
     with stage_bars() as stages:
-        documents = read_candidates(candidates, letor.options(), policy.n_features, stages)
+        documents = read_candidates(candidates, letor.options(), policy.n_features, recipe=policy.recipe, stages=stages)
     k = min(lists.k, int(documents.sizes.max()))
     with problems_in(candidates), progress_bar("ranking", documents.n_queries) as progress:
         # Samples are drawn for all queries together.

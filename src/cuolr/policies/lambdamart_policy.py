@@ -87,7 +87,9 @@ class LambdaMartPolicy(TreesPolicy):
 
     def score_scaled(self, features: Floats) -> Floats:
         """[n] the sum of the trees' outputs."""
-        scores: Floats = self._booster.predict(features, num_threads=self.threads).astype(np.float32)
+        scores: Floats = self._booster.predict(self.normaliser.natively(features), num_threads=self.threads).astype(
+            np.float32
+        )
         return scores
 
     def as_bytes(self) -> bytes:

@@ -140,8 +140,8 @@ def clone_lambdamart(
     queries = np.sort(queries[: max(1, affordable)])
     chosen = normaliser.apply(candidates.select(queries))
     grades = _grades(lists)[candidates.rows_of(queries)]
-    parameters = {**LAMBDAMART, "seed": seed}
-    model = grow_ranking_trees(chosen.features, grades, chosen.sizes, parameters, NUMBER_OF_TREES, progress)
+    features, parameters = normaliser.natively(chosen.features), {**LAMBDAMART, "seed": seed}
+    model = grow_ranking_trees(features, grades, chosen.sizes, parameters, NUMBER_OF_TREES, progress)
     return LambdaMartPolicy(model, 1, normaliser)
 
 
@@ -161,7 +161,7 @@ def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPoli
     rng = np.random.default_rng(seed)
     candidates = log.candidates
     queries = np.unique(log.query)
-    affordable = max(1, MAX_PAIR_VALUES // (PAIRS_PER_QUERY * candidates.n_features))
+    affordable = max(1, MAX_PAIR_VALUES // (PAIRS_PER_QUERY * (candidates.n_features + normaliser.n_indicators)))
     if len(queries) > affordable:
         queries = np.sort(rng.choice(queries, affordable, replace=False))
     chosen = candidates.select(queries)

@@ -48,8 +48,8 @@ class TrainingLog:
         beside = folder / PROPENSITY_FILE
         return cls(
             example,
-            lambda stages: load_click_log(folder, stages),
-            lambda stages: aggregate_folder(folder, stages),
+            lambda stages: load_click_log(folder, ids=False, stages=stages),
+            lambda stages: aggregate_folder(folder, stages=stages),
             lambda: read_propensities(propensities or beside) if propensities or beside.is_file() else None,
         )
 

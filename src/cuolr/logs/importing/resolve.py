@@ -1,11 +1,9 @@
 """The rows of a log's table with numbers for ids."""
 
-from collections.abc import Callable
-from typing import Literal
-
 import numpy as np
 import polars as pl
 
+from cuolr.data.feature_tables import LOGGED_ID, VARIANT
 from cuolr.data.tables import ROW, read_errors
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_options import IDS
@@ -14,21 +12,67 @@ from cuolr.types import Candidates
 
 # Positions are stored in int32, counted from 1.
 MAX_POSITION = 2**31 - 2
+# Dates and times in texts: with seconds and their fractions, or to the minute.
+CLOCKS = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 
 
-def read_sessions(rows: LogRows, progress: Callable[[int], None]) -> pl.Series:
+class DocumentIndex:
+    """The queries by id, and the documents by query and id.
+
+    Attributes:
+        queries: Columns query_id and query, its number.
+        documents: Columns query, doc_id and index, the number of the document within the query; and `VARIANT`, if
+            documents have variants.
+        keys: What a document is found by.
+    """
+
+    def __init__(self, candidates: Candidates, variants: pl.DataFrame | None = None) -> None:
+        """Index the candidates.
+
+        Args:
+            candidates: The documents of each query.
+            variants: The logged ids of documents with variants, see `numbered_variants`; None = there are none.
+
+        Raises:
+            InputError: If they have no ids, or two documents of a query have the same.
+        """
+        if candidates.document_ids is None:
+            raise InputError(
+                "the features have no document ids to match doc_id with; in LETOR, add them as comments: '# docid = ID'"
+            )
+        queries = pl.DataFrame(
+            {"query_id": candidates.query_ids, "query": np.arange(candidates.n_queries, dtype=np.int32)}
+        )
+        query = candidates.query_of_document
+        index = np.arange(candidates.n_documents) - candidates.offsets[query]
+        documents = pl.DataFrame(
+            {"query": query.astype(np.int32), "doc_id": candidates.document_ids, "index": index.astype(np.int32)}
+        ).filter(pl.col("doc_id") != "")
+        repeated = documents.filter(pl.struct("query", "doc_id").is_duplicated())
+        if len(repeated):
+            query_id, document_id = candidates.query_ids[repeated["query"][0]], repeated["doc_id"][0]
+            raise InputError(
+                f"the features have {len(repeated)} documents that share an id within a query, such as '{document_id}' "
+                f"of query '{query_id}'; give each document of a query its own id"
+            )
+        self.keys = ["query", "doc_id"]
+        if variants is not None:
+            ids = variants.select("query_id", "doc_id", LOGGED_ID, VARIANT).join(queries, on="query_id")
+            documents = documents.join(ids, on=self.keys).select("query", VARIANT, "index", doc_id=LOGGED_ID)
+            self.keys.append(VARIANT)
+        self.queries, self.documents = queries.lazy(), documents.lazy()
+
+
+def read_sessions(rows: LogRows) -> pl.Series:
     """The ids of all sessions, sorted."""
     found = []
-    for part, place in zip(rows.parts, rows.places, strict=True):
+    for part, place in rows.scans():
         with read_errors(place):
             found.append(part.select("session_id").drop_nulls().unique().collect(engine="streaming"))
-        progress(1)
     return pl.concat(found).unique().sort("session_id")["session_id"]
 
 
-def resolve(
-    rows: LogRows, session_ids: pl.Series, candidates: Candidates, progress: Callable[[int], None]
-) -> pl.DataFrame:
+def resolve(rows: LogRows, session_ids: pl.Series, documents: DocumentIndex) -> pl.DataFrame:
     """The rows with ids replaced by indices, and all values as numbers; null = invalid.
 
     Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that
@@ -36,26 +80,17 @@ def resolve(
     the optional ones.
     """
     sessions = session_ids.to_frame().with_row_index("session").lazy()
-    queries, documents = (table.lazy() for table in _index(candidates))
     columns = _columns(rows.schema)
     found = []
-    for part, place in zip(rows.parts, rows.places, strict=True):
+    for part, place in rows.scans():
         numbered = (
             part.join(sessions, on="session_id", how="left")
-            .join(queries, on="query_id", how="left")
-            .join(documents, on=["query", "doc_id"], how="left")
+            .join(documents.queries, on="query_id", how="left")
+            .join(documents.documents, on=documents.keys, how="left")
         )
         with read_errors(place):
             found.append(numbered.select(ROW, "session", "query", "index", **columns).collect(engine="streaming"))
-        progress(1)
     return pl.concat(found)
-
-
-def zero_or_one(shown: pl.DataFrame) -> Literal[0, 1]:
-    """Where positions start: at 0 if rows are there about as often as at 1; a few zeros among many ones are errors."""
-    position = shown["position"]
-    zeros, ones = int((position == 0).sum()), int((position == 1).sum())
-    return 0 if zeros and 2 * zeros >= ones else 1
 
 
 def from_one(shown: pl.DataFrame, first: int) -> pl.DataFrame:
@@ -65,15 +100,20 @@ def from_one(shown: pl.DataFrame, first: int) -> pl.DataFrame:
     return shown.with_columns(pl.when(pl.col("position") >= 1).then(pl.col("position")))
 
 
-def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
-    """All but the ids."""
+def position_number(schema: pl.Schema) -> pl.Expr:
+    """Positions as in the table; null where they are not whole numbers from 0 up."""
     position = _number("position", schema)
     whole = (position >= 0) & (position <= MAX_POSITION) & (position == position.floor())
+    return _where(position, whole, pl.Int32)
+
+
+def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
+    """All but the ids."""
     texts = [name for name in IDS if schema[name] == pl.String]
     columns = {
         "impression": pl.col("position").is_not_null() & pl.col("doc_id").is_not_null(),
         "nul": pl.any_horizontal(pl.col(texts).str.contains("\0", literal=True).fill_null(False)),
-        "position": _where(position, whole, pl.Int32),
+        "position": position_number(schema),
         "click": _binary("click", schema),
     }
     if "logging_propensity" in schema:
@@ -88,29 +128,10 @@ def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
         columns["reward"] = _where(reward, reward.cast(pl.Float32).is_finite(), pl.Float32)
     if "timestamp" in schema:
         columns["timestamp"] = _plain_time(schema["timestamp"])
+    if "user_id" in schema:
+        # NumPy would drop that character at the end.
+        columns["user_id"] = pl.col("user_id").str.replace_all("\0", "", literal=True).fill_null("")
     return columns
-
-
-def _index(candidates: Candidates) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The queries by id, and the documents by query and id."""
-    if candidates.document_ids is None:
-        raise InputError(
-            "the features have no document ids to match doc_id with; in LETOR, add them as comments: '# docid = ID'"
-        )
-    queries = pl.DataFrame({"query_id": candidates.query_ids, "query": np.arange(candidates.n_queries, dtype=np.int32)})
-    query = candidates.query_of_document
-    index = np.arange(candidates.n_documents) - candidates.offsets[query]
-    documents = pl.DataFrame(
-        {"query": query.astype(np.int32), "doc_id": candidates.document_ids, "index": index.astype(np.int32)}
-    ).filter(pl.col("doc_id") != "")
-    repeated = documents.filter(pl.struct("query", "doc_id").is_duplicated())
-    if len(repeated):
-        query_id, document_id = candidates.query_ids[repeated["query"][0]], repeated["doc_id"][0]
-        raise InputError(
-            f"the features have {len(repeated)} documents that share an id within a query, such as '{document_id}' of "
-            f"query '{query_id}'; give each document of a query its own id"
-        )
-    return queries, documents
 
 
 def _number(name: str, schema: pl.Schema) -> pl.Expr:
@@ -134,8 +155,14 @@ def _where(value: pl.Expr, good: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
 
 
 def _plain_time(dtype: pl.DataType) -> pl.Expr:
-    """Numbers unchanged, null where not finite; dates and times in UTC."""
+    """Numbers unchanged, null where not finite; dates and times in UTC; null where a text is none (ISO 8601)."""
     column = pl.col("timestamp")
+    if dtype == pl.String:
+        text = column.str.strip_chars().str.replace(" ", "T", literal=True)
+        zoned = [text.str.to_datetime(f"{form}%#z", time_unit="us", time_zone="UTC", strict=False) for form in CLOCKS]
+        plain = [text.str.to_datetime(form, time_unit="us", strict=False) for form in CLOCKS]
+        day = text.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us"))
+        return pl.coalesce(*(time.dt.replace_time_zone(None) for time in zoned), *plain, day)
     if dtype.is_float():
         return pl.when(column.is_finite()).then(column)
     if dtype.is_numeric():
