@@ -82,12 +82,14 @@ def read_feature_tables(tables: FeatureTables, shown: pl.DataFrame | None = None
         rows = _join(rows, part, name, keep_all=tables.query_document is not None)
     if not len(rows):
         raise InputError("no document of the log has features in all tables; compare their query_id and doc_id")
-    ids = rows.select(IDS)
+    pairs = rows.select(IDS)
     return encoded(
-        rows.drop(LOGGED_ID, VARIANT, strict=False),
+        rows.drop(VARIANT, strict=False),
         tables.options,
         tables.recipe,
-        lambda row: "document '{1}' of query '{0}'".format(*ids.row(row)),
+        # What is the same for all variants of a document describes the document.
+        ids=IDS if shown is None else ("query_id", LOGGED_ID, "doc_id"),
+        row_name=lambda row: "document '{1}' of query '{0}'".format(*pairs.row(row)),
     )
 
 

@@ -71,7 +71,11 @@ def read_raw_features(
 
 
 def encoded(
-    table: pl.DataFrame, options: FeatureOptions, recipe: FeatureRecipe | None, row_name: RowName | None = None
+    table: pl.DataFrame,
+    options: FeatureOptions,
+    recipe: FeatureRecipe | None,
+    ids: Sequence[str] = IDS,
+    row_name: RowName | None = None,
 ) -> Candidates:
     """Candidates from a table with a column per feature.
 
@@ -79,12 +83,13 @@ def encoded(
         table: A row per document, with its ids as text.
         options: What is a feature, and what to leave out.
         recipe: The recipe of a model; None = it is decided by the table.
+        ids: Columns that are ids of queries and documents.
         row_name: How messages call a row; None = by its number.
     """
     if recipe is None:
-        recipe = decide_recipe(table, IDS, options)
+        recipe = decide_recipe(table, ids, options)
     else:
-        check_columns(recipe, [name for name in table.columns if name not in IDS], options.drop_columns)
+        check_columns(recipe, [name for name in table.columns if name not in ids], options.drop_columns)
     return as_candidates(table, apply_recipe(recipe, table, row_name), recipe)
 
 

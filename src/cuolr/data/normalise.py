@@ -196,8 +196,8 @@ def _recipe_problems(ours: FeatureRecipe | None, other: FeatureRecipe | None) ->
         trained = known.get(column.name, column)
         if column != trained and not {column.kind, trained.kind} <= {"number", "boolean"}:
             yield (
-                f"column '{column.name}' was encoded as another {column.kind} than in training; read the table with "
-                "read_candidates(…, recipe=policy.recipe)"
+                f"column '{column.name}' was encoded in another way than in training; read its table again with the "
+                "recipe of the model (import-log --features-as MODEL, in Python recipe=policy.recipe)"
             )
 
 
