@@ -86,6 +86,13 @@ def test_numbers_can_be_codes_of_categories(values: list[Any]) -> None:
     assert column.feature_names == ["x=3", "x=7", "x is missing"]
 
 
+def test_a_category_that_is_no_column_is_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"category_columns=\['shop'\]: there is no such column \(did you mean 'shops'"
+    ):
+        decide_recipe(table_of(shops=[1, 2]), IDS, FeatureOptions(category_columns=("shop",)))
+
+
 def test_many_levels_are_hashed() -> None:
     levels = [f"brand {i % (MAX_LEVELS + 1)}" for i in range(100)]
     column, found = encoded(levels)

@@ -9,6 +9,7 @@ import polars as pl
 from cuolr.data.column_values import category_values, date_values, known_text, number_values, truth_values
 from cuolr.data.feature_options import FeatureOptions
 from cuolr.errors import InputError
+from cuolr.registry import did_you_mean
 from cuolr.types import FeatureColumn, FeatureRecipe
 
 # Categories of more levels are hashed.
@@ -58,6 +59,10 @@ def decide_recipe(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptio
             columns.append(_column(table, name, ids, name in options.category_columns))
         except _UnusableError as reason:
             problems.append(f"column '{name}': {reason}; {leave_out}")
+    unknown = [name for name in options.category_columns if name not in table.columns]
+    problems += [
+        f"category_columns=['{name}']: there is no such column{did_you_mean(name, table.columns)}" for name in unknown
+    ]
     if not columns and not problems:
         problems.append("expected a column 'features' with lists, or a column per feature, found none")
     recipe = FeatureRecipe(tuple(columns), tuple(options.drop_columns))

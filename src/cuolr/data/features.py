@@ -63,7 +63,8 @@ def read_raw_features(
         own_names = [options.columns.get(column, column) for column in IDS]
         scanned = scan_table(path, [*IDS, *own_names], all_text=True)
         with read_errors(path):
-            rows = scanned.drop(ROW).collect()
+            unread = [name for name in options.drop_columns if name not in ids]
+            rows = scanned.drop(ROW, *unread, strict=False).collect()
     else:
         rows = to_polars(table, name)
     with problems_in(place_of(table, name)):
