@@ -116,8 +116,8 @@ def _are_codes(known: pl.Series) -> bool:
 
 def _date(column: pl.Series) -> FeatureColumn:
     latest = date_values(column).max()
-    assert isinstance(latest, float)
-    return FeatureColumn(column.name, "date", latest=(EPOCH + timedelta(days=latest)).isoformat())
+    assert isinstance(latest, int)
+    return FeatureColumn(column.name, "date", latest=(EPOCH + timedelta(microseconds=latest)).isoformat())
 
 
 def _category(table: pl.DataFrame, name: str, ids: Sequence[str]) -> FeatureColumn:

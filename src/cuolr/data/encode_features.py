@@ -2,14 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
 
 from cuolr.data.column_kinds import EPOCH
 from cuolr.data.column_values import (
-    SECONDS_PER_DAY,
+    MICROSECONDS_PER_DAY,
     bucket_of,
     category_values,
     date_values,
@@ -90,8 +90,8 @@ def _fill_numbers(column: FeatureColumn, raw: pl.Series, out: Floats, row_name: 
             yield f"column '{column.name}': expected a {column.kind}, found {found}{_more(len(wrong))}"
     numbers = values.to_numpy()
     if column.kind == "date":
-        latest = datetime.fromisoformat(column.latest) - EPOCH
-        numbers = latest.total_seconds() / SECONDS_PER_DAY - numbers
+        latest = (datetime.fromisoformat(column.latest) - EPOCH) // timedelta(microseconds=1)
+        numbers = ((latest - values) / MICROSECONDS_PER_DAY).to_numpy()
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
         found = f"{raw[int(infinite[0])]} in {row_name(int(infinite[0]))}"
