@@ -11,6 +11,23 @@ MICROSECONDS_PER_DAY = 86_400 * 10**6
 DATE = r"^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?\s?(?:Z|UTC|([+-])(\d{2}):?(\d{2}))?)?$"
 
 
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether a column of this type holds text, also as categories."""
+    return isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
+
+
+def not_understood(column: pl.Series, values: pl.Series, words: bool = False) -> pl.Series:
+    """The rows in which there is text, but no value was read from it.
+
+    Args:
+        column: Text.
+        values: What was read from it, null = nothing.
+        words: Whether words for missing values are no text.
+    """
+    rows = (values.is_null() & column.is_not_null()).arg_true()
+    return rows.filter(known_text(column.gather(rows), words).is_not_null())
+
+
 def known_text(column: pl.Series, words: bool = False) -> pl.Series:
     """Text without spaces around it; null where it is empty, or (`words`) a word for a missing value."""
     text = column.cast(pl.String).str.strip_chars()
@@ -22,8 +39,14 @@ def known_text(column: pl.Series, words: bool = False) -> pl.Series:
 
 def number_values(column: pl.Series) -> pl.Series:
     """A column as Float32; null where it is missing, NaN, or text that is not a number."""
-    if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
-        column = known_text(column, words=True).cast(pl.Float64, strict=False)
+    if is_text(column.dtype):
+        text = column.cast(pl.String)
+        column = text.cast(pl.Float64, strict=False)
+        # With spaces around it; this takes ten times as long.
+        again = (column.is_null() & text.is_not_null()).arg_true()
+        if len(again):
+            numbers = known_text(text.gather(again)).cast(pl.Float64, strict=False)
+            column = column.scatter(again, numbers)
     return column.cast(pl.Float32).fill_nan(None)
 
 
