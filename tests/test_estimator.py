@@ -129,7 +129,9 @@ def test_settings_are_checked_at_once() -> None:
         cuolr.Ranker("cqll")
     with pytest.raises(InputError, match="unknown setting"):
         cuolr.Ranker(settings={"learner.wieght": 1})
-    with pytest.raises(InputError, match="factored does not train on batches"):
+    with pytest.raises(
+        InputError, match="batch_size=64: factored does not use it; remove it, or choose another learner: bc"
+    ):
         cuolr.Ranker(batch_size=64)
 
 
@@ -228,7 +230,9 @@ def test_propensities_are_given_as_an_object_or_as_a_file(log: ClickLog, tmp_pat
     ranker = cuolr.Ranker("ipw", steps=2, settings={"learner.hidden": [8]})
     of_object = ranker.fit(log, propensities=propensities).rank(log.candidates)
     np.testing.assert_array_equal(ranker.fit(log, propensities=tmp_path / "own.json").rank(log.candidates), of_object)
-    with pytest.raises(InputError, match="propensities: naive does not take any"):
+    with pytest.raises(
+        InputError, match="propensities: naive does not use it; remove it, or choose another learner: cm-ipw"
+    ):
         cuolr.Ranker("naive").fit(log, propensities=propensities)
 
 

@@ -18,6 +18,7 @@ from cuolr.training.fit import FitRequest, Validation, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Best, Progress, TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure, usual_learner
+from cuolr.training.used_options import check_used
 from cuolr.types import Candidates, Ints, RankingDataset, Strings
 
 PARAMETERS = ("learner", "preset", "steps", "batch_size", "seed", "settings")
@@ -72,8 +73,8 @@ class Ranker:
             raise InputError(f"settings: '{name}' is given by the parameter {parameter}, too; give it once")
         learner = usual_learner(self.preset) if self.learner is None else self.learner
         config = configure(learner, self.preset, {**given, **(self.settings or {})})
-        if self.batch_size is not None and not config.learner_class.data_parallel:
-            raise InputError(f"batch_size={self.batch_size}: {config.learner} does not train on batches; leave it out")
+        if self.batch_size is not None:
+            check_used(config.learner, "batch_size", f"batch_size={self.batch_size}")
         return config
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -117,8 +118,8 @@ class Ranker:
             propensities: Propensities, or a file of them, for learners that take them.
             progress: Called after each step with its number and the logged values.
         """
-        if propensities is not None and not self.config.learner_class.takes_propensities:
-            raise InputError(f"propensities: {self.config.learner} does not take any; leave them out")
+        if propensities is not None:
+            check_used(self.config.learner, "propensities", "propensities")
         if isinstance(propensities, Path | str):
             propensities = read_propensities(Path(propensities))
         request = FitRequest(

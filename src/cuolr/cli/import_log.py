@@ -1,18 +1,19 @@
 """`cuolr import-log`: check and repair a click log of your own and convert it for training."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from cuolr.cli.feature_flags import LogFeatureFlags, NamedColumns, flags_in_problems, parse_columns
-from cuolr.cli.options import LetorFlags
+from cuolr.cli.options import LetorFlags, RetentionFlags
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, spinner
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
 from cuolr.logs.importing.import_log import read_features
 from cuolr.logs.importing.import_options import FirstPosition, ImportOptions
 from cuolr.logs.importing.import_report import ImportFinding, ImportReport, TooManyDroppedError
@@ -21,6 +22,19 @@ from cuolr.logs.importing.table import read_log_table
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
 
 FIRST_POSITIONS: dict[str, FirstPosition] = {"auto": "auto", "0": 0, "1": 1}
+
+
+@dataclass(frozen=True)
+class PersonalFlags:
+    """Personal data.
+
+    Attributes:
+        hash_ids: Replace the ids of queries, sessions and users by hashes with the key in this file (16 bytes or more).
+        no_session_ids: Leave the ids of sessions out of the log; they serve to merge logs and to delete sessions.
+    """
+
+    hash_ids: Annotated[Path | None, tyro.conf.arg(metavar="KEYFILE")] = None
+    no_session_ids: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,11 +57,21 @@ class RepairFlags:
     max_dropped: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "5%"
     strict: bool = False
     dry_run: bool = False
+    keeping: RetentionFlags = field(default_factory=RetentionFlags)
+    personal: PersonalFlags = field(default_factory=PersonalFlags)
 
     def options(self) -> ImportOptions:
         """As the importer takes them."""
-        columns = parse_columns(self.column)
-        return ImportOptions(self.k, self.strict, self._share(), columns, FIRST_POSITIONS[self.first_position])
+        return ImportOptions(
+            self.k,
+            self.strict,
+            self._share(),
+            parse_columns(self.column),
+            FIRST_POSITIONS[self.first_position],
+            self.keeping.window(),
+            not self.personal.no_session_ids,
+            None if self.personal.hash_ids is None else IdKey.read(self.personal.hash_ids),
+        )
 
     def _share(self) -> float:
         """A share, as a number up to 1 or as a percentage."""
@@ -72,8 +96,8 @@ def import_log(
     """Import a click log of your own: a table of shown and clicked documents, and their features.
 
     The table has a row per shown document with the columns query_id, session_id, position, doc_id and click (0 or 1),
-    and optionally logging_propensity, examination, timestamp and reward. Gaps in the positions and documents without
-    features are repaired. Sessions with other problems are dropped. A report counts both, with examples.
+    and optionally logging_propensity, examination, timestamp, reward and user_id. Gaps in the positions and documents
+    without features are repaired. Sessions with other problems are dropped. A report counts both, with examples.
 
     Features may be numbers, booleans, categories and dates, with missing values; files are tables as the log's.
 
@@ -105,7 +129,9 @@ def import_log(
         raise InputError([_with_flag(error.headline), *error.report.lines()]) from None
     written: dict[str, Any] = {}
     if out is not None and not repair.dry_run:
-        source = {"tables": [str(file) for file in files], **features.given}
+        source: dict[str, Any] = {"tables": [str(file) for file in files], **features.given}
+        if options.id_key is not None:
+            source[HASHED_WITH] = options.id_key.name
         with spinner(f"writing {out.name}"):
             save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
         written = {"out": str(out)}

@@ -7,8 +7,9 @@ from cuolr.data.feature_options import FeatureOptions
 from cuolr.data.feature_tables import FeatureTables, read_feature_tables
 from cuolr.data.features import read_feature_table
 from cuolr.data.frames import Table, is_path
-from cuolr.data.letor.reader import LetorOptions, filled_up, read_letor
+from cuolr.data.letor.reader import LetorOptions, filled_up, read_file
 from cuolr.data.tables import is_table
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Candidates, FeatureRecipe
 
 
@@ -18,6 +19,7 @@ def read_candidates(
     n_features: int | None = None,
     columns: FeatureOptions = FeatureOptions(),
     recipe: FeatureRecipe | None = None,
+    stages: Stages = unseen_stages,
 ) -> Candidates:
     """Read the documents of each query with their features and ids.
 
@@ -31,14 +33,18 @@ def read_candidates(
         columns: What is a feature, and what to leave out, of one table; `FeatureTables` say so themselves.
         recipe: How columns of a table become numbers, as the model keeps it (`RankingPolicy.recipe`). None = it is
             decided by the table.
+        stages: Told of the bytes that were read so far; tables are read at once.
     """
     if isinstance(source, FeatureTables):
-        if not source.is_one_table:
-            return read_feature_tables(source if recipe is None else replace(source, recipe=recipe))
-        return read_candidates(
-            source.query_document, options, n_features, source.options, source.recipe if recipe is None else recipe
-        )
+        recipe = source.recipe if recipe is None else recipe
+        if source.is_one_table:
+            return read_candidates(source.query_document, options, n_features, source.options, recipe, stages)
+        stages("reading features", None)
+        return read_feature_tables(replace(source, recipe=recipe))
     if not is_path(source) or is_table(Path(source)):
+        stages("reading features", None)
         return read_feature_table(source, columns, recipe)
-    candidates = read_letor(Path(source), options).candidates
-    return candidates if n_features is None else filled_up(candidates, n_features, Path(source))
+    path = Path(source)
+    progress = stages(f"reading {path.name}", path.stat().st_size if path.is_file() else None)
+    candidates = read_file(path, options, progress).candidates
+    return candidates if n_features is None else filled_up(candidates, n_features, path)

@@ -146,8 +146,8 @@ def _id_problems(table: pl.DataFrame, ids: Sequence[str]) -> Iterator[str]:
         if len(ids) > 1:
             query_id, document_id = repeated.row(0)
             yield (
-                f"expected each document of a query once, found '{document_id}' of query '{query_id}' again; features that "
-                "change from impression to impression belong to the log"
+                f"expected each document of a query once, found '{document_id}' of query '{query_id}' again; features "
+                "that change from impression to impression belong to the log"
             )
         else:
             yield f"expected each {ids[0]} once, found '{repeated.item(0, 0)}' again"

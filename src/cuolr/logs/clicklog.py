@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from cuolr.types import Bools, Candidates, Floats, IntegerArray, Ints
+from cuolr.types import Bools, Candidates, Floats, IntegerArray, Ints, Strings
 
 # Prefix of context columns, where columns of all kinds are together.
 CONTEXT = "context."
@@ -35,6 +35,8 @@ class ClickLog:
             click is the reward.
         page_position: [M, K] the position on the page as the user saw it, from 0, with gaps and later pages; −1 =
             nothing shown. None = the index in the list.
+        session_id: [M] as in the source, as text; "" = unknown. For merging and deleting, never for learning.
+        user_id: [M] the same for the user.
         context: [M] each: columns that describe the session, such as device or layout, as texts or numbers.
         aggregated: Whether rows stand for several sessions that were shown the same list.
     """
@@ -49,6 +51,8 @@ class ClickLog:
     timestamp: npt.NDArray[Any] | None = None
     reward: npt.NDArray[np.float32 | np.float64] | None = None
     page_position: npt.NDArray[np.int32] | None = None
+    session_id: Strings | None = None
+    user_id: Strings | None = None
     context: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     aggregated: bool = False
 
@@ -60,7 +64,8 @@ class ClickLog:
         assert self.clicks.dtype == (np.float64 if self.aggregated else np.uint8), self.clicks.dtype
         for by_position in (self.logging_propensity, self.examination, self.reward, self.page_position):
             assert by_position is None or by_position.shape == (rows, k), (by_position.shape, rows, k)
-        assert self.timestamp is None or self.timestamp.shape == (rows,)
+        for by_session in (self.timestamp, self.session_id, self.user_id):
+            assert by_session is None or by_session.shape == (rows,), (by_session.shape, rows)
         assert all(values.shape == (rows,) for values in self.context.values())
 
     def __len__(self) -> int:
@@ -126,7 +131,7 @@ class ClickLog:
         return log
 
     def to_frame(self) -> pl.DataFrame:
-        """A row per shown document, as `from_frame` takes it, with row numbers as session_id.
+        """A row per shown document, as `from_frame` takes it, with row numbers as session_id where the log has no ids.
 
         It has all columns of the log, with positions from 1. Documents without ids have their number within the query,
         from 1.

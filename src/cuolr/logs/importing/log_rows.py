@@ -111,7 +111,7 @@ def scan_log(table: Table | Sequence[Path | str], options: ImportOptions, featur
         raise InputError([f"column '{name}' cannot be a feature: it says what was shown or clicked" for name in known])
     if isinstance(table, str | Path | list | tuple):
         places: tuple[Path | str, ...] = tuple(find_tables([table] if isinstance(table, str | Path) else table))
-        texts = [options.columns.get(name, name) for name in (*IDS, *NUMBERS)] + [*features]
+        texts = [options.columns.get(name, name) for name in (*IDS, "user_id", *NUMBERS)] + [*features]
         scanned = [scan_table(Path(place), text_columns=texts) for place in places]
     else:
         places = ("the table",)
@@ -166,6 +166,7 @@ def _known_columns(
         raise InputError([f"{place}: {problem}" for problem in problems])
     # Numeric session ids stay numbers, to keep their order.
     as_text = [name for name in IDS if name != "session_id" or not types[name].is_integer()]
+    as_text += [name for name in ("user_id",) if name in types]
     columns = [pl.col(source).alias(name) for name, source in known.items()]
     # The codes of categories differ from file to file.
     as_text += [name for name in features if isinstance(schema[name], pl.Categorical | pl.Enum)]
@@ -183,11 +184,11 @@ def _type_problems(types: dict[str, pl.DataType]) -> Iterator[str]:
         dtype = types.get(name, pl.Float64())
         if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.String)):
             yield f"column '{name}': expected numbers, found {dtype}"
-    for name in IDS:
-        if not can_be_ids(types[name]):
+    for name in (*IDS, "user_id"):
+        if not can_be_ids(types.get(name, pl.String())):
             yield f"column '{name}': expected text or whole numbers, found {types[name]}"
     timestamp = types.get("timestamp", pl.Int64())
-    if not (timestamp.is_numeric() or timestamp.is_temporal()):
+    if not (timestamp.is_numeric() or timestamp.is_temporal() or timestamp == pl.String):
         yield f"column 'timestamp': expected numbers or dates and times, found {timestamp}"
 
 
@@ -214,7 +215,9 @@ def _common_type(name: str, found: Sequence[pl.DataType]) -> pl.DataType:
     if name == "timestamp":
         if all(dtype.is_temporal() for dtype in found):
             return pl.Datetime("us")
-        if any(dtype.is_temporal() for dtype in found):
+        if all(dtype.is_temporal() or dtype == pl.String for dtype in found):
+            return pl.String()
+        if any(dtype.is_temporal() or dtype == pl.String for dtype in found):
             raise InputError("column 'timestamp': expected numbers in all files, or times in all; found both")
         return pl.Int64() if all(dtype.is_integer() for dtype in found) else pl.Float64()
     if name not in (*REQUIRED, *OPTIONAL) and all(dtype.is_numeric() for dtype in found):

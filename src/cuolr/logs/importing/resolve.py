@@ -12,6 +12,8 @@ from cuolr.types import Candidates
 
 # Positions are stored in int32, counted from 1.
 MAX_POSITION = 2**31 - 2
+# Dates and times in texts: with seconds and their fractions, or to the minute.
+CLOCKS = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 
 
 class DocumentIndex:
@@ -29,7 +31,7 @@ class DocumentIndex:
 
         Args:
             candidates: The documents of each query.
-            variants: The logged ids of documents with variants, see `numbered_variants`; None = there are none.
+            variants: The logged ids of documents with variants, see `named_variants`; None = there are none.
 
         Raises:
             InputError: If they have no ids, or two documents of a query have the same.
@@ -126,6 +128,9 @@ def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
         columns["reward"] = _where(reward, reward.cast(pl.Float32).is_finite(), pl.Float32)
     if "timestamp" in schema:
         columns["timestamp"] = _plain_time(schema["timestamp"])
+    if "user_id" in schema:
+        # NumPy would drop that character at the end.
+        columns["user_id"] = pl.col("user_id").str.replace_all("\0", "", literal=True).fill_null("")
     return columns
 
 
@@ -150,8 +155,14 @@ def _where(value: pl.Expr, good: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
 
 
 def _plain_time(dtype: pl.DataType) -> pl.Expr:
-    """Numbers unchanged, null where not finite; dates and times in UTC."""
+    """Numbers unchanged, null where not finite; dates and times in UTC; null where a text is none (ISO 8601)."""
     column = pl.col("timestamp")
+    if dtype == pl.String:
+        text = column.str.strip_chars().str.replace(" ", "T", literal=True)
+        zoned = [text.str.to_datetime(f"{form}%#z", time_unit="us", time_zone="UTC", strict=False) for form in CLOCKS]
+        plain = [text.str.to_datetime(form, time_unit="us", strict=False) for form in CLOCKS]
+        day = text.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us"))
+        return pl.coalesce(*(time.dt.replace_time_zone(None) for time in zoned), *plain, day)
     if dtype.is_float():
         return pl.when(column.is_finite()).then(column)
     if dtype.is_numeric():
