@@ -164,7 +164,7 @@ class Ranker:
 
         Args:
             candidates: The candidates to rank: as read by `read_candidates`, or a table that is read by the recipe of
-                the model, with queries in the order of their first row.
+                the model, with queries in the order of their first row. Or `FeatureTables`.
             k: Length of the rankings.
             sample_seed: Seed for sampling each document from the policy; None = take the best.
         """
