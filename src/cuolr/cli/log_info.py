@@ -6,7 +6,7 @@ from pathlib import Path
 import tyro
 
 from cuolr.cli.options import TimeFlags
-from cuolr.cli.terminal import bar, say, show_json, show_table, show_text
+from cuolr.cli.terminal import bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.logs.diagnosis import LogInfo, describe_folder
 from cuolr.logs.session_info import SessionInfo, sessions_of_folder
 
@@ -22,8 +22,9 @@ def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), j
         window: Sessions to use, by time.
         json: Print JSON instead of tables.
     """
-    info = describe_folder(log, window.window())
-    sessions = None if info.share_without_clicks is None else sessions_of_folder(log, window.window())
+    with stage_bars() as stages:
+        info = describe_folder(log, window.window(), stages)
+        sessions = None if info.share_without_clicks is None else sessions_of_folder(log, window.window())
     if json:
         described = None if sessions is None else {**asdict(sessions), "warnings": sessions.warnings}
         show_json({**asdict(info), "session_info": described})

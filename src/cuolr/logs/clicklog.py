@@ -117,15 +117,16 @@ class ClickLog:
         Args:
             table: A row per shown document: query_id, session_id, position (from 1), doc_id, click (0 or 1) and, where
                 known, logging_propensity, examination, timestamp and reward.
-            features: A row per document: query_id, doc_id and a column per feature.
+            features: A row per document: query_id, doc_id and a column per feature; or `FeatureTables`.
             k: Length of the lists; longer ones are truncated. None = the longest.
             strict: Whether every problem is an error.
         """
-        from cuolr.data.features import read_feature_table
+        from cuolr.data.feature_tables import FeatureTables
         from cuolr.logs.importing.import_options import ImportOptions
         from cuolr.logs.importing.table import read_log_table
 
-        log, report = read_log_table(table, read_feature_table(features), ImportOptions(k=k, strict=strict))
+        tables = features if isinstance(features, FeatureTables) else FeatureTables(features)
+        log, report = read_log_table(table, tables, ImportOptions(k=k, strict=strict))
         report.warn()
         return log
 

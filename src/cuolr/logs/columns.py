@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from cuolr.data.features import looks_like_label
+from cuolr.data.column_kinds import looks_like_label
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.types import Bools, Candidates, Strings

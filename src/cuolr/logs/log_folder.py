@@ -27,6 +27,7 @@ from cuolr.files import atomic_folder, content_hash, versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Ints
 
 SESSIONS_FILE, META_FILE = "sessions.parquet", "meta.json"
@@ -85,21 +86,28 @@ def write_click_log(
         (unfinished / META_FILE).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 
-def load_click_log(folder: Path | str, window: TimeWindow = ALL_TIME, ids: bool = True) -> ClickLog:
+def load_click_log(
+    folder: Path | str, window: TimeWindow = ALL_TIME, ids: bool = True, stages: Stages = unseen_stages
+) -> ClickLog:
     """Read a whole log; features are memory-mapped. Raises if the folder is damaged or not a log.
 
     Args:
         folder: The folder.
         window: The sessions to read.
         ids: Whether to read the ids of sessions and users, which no learner needs.
+        stages: Told of the rows that were read so far.
     """
     folder = Path(folder)
     rows = _count_rows(folder) if not window else _count_within(folder, window)
-    return concatenate(read_click_log(folder, window=window, ids=ids), rows)
+    return concatenate(read_click_log(folder, window=window, ids=ids, stages=stages), rows)
 
 
 def read_click_log(
-    folder: Path, rows_at_a_time: int = ROWS_AT_A_TIME, window: TimeWindow = ALL_TIME, ids: bool = True
+    folder: Path,
+    rows_at_a_time: int = ROWS_AT_A_TIME,
+    window: TimeWindow = ALL_TIME,
+    ids: bool = True,
+    stages: Stages = unseen_stages,
 ) -> Iterator[ClickLog]:
     """Read a log chunk by chunk, for logs that are larger than memory; see `load_click_log`."""
     rows = _count_rows(folder)
@@ -110,6 +118,7 @@ def read_click_log(
         types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated)
     types = {name: dtype for name, dtype in types.items() if ids or name not in IDS}
     bounds = _bounds(folder, window)
+    progress = stages(f"reading {folder.name}", rows)
     for start in range(0, rows, rows_at_a_time):
         with read_errors(file):
             part = sessions.select(types.keys()).slice(start, rows_at_a_time)
@@ -122,6 +131,7 @@ def read_click_log(
             chunk = chunk.select(np.flatnonzero(within(chunk.timestamp, bounds)))
         if len(chunk):
             yield chunk
+        progress(len(frame))
 
 
 def read_timestamps(folder: Path) -> Timestamps | None:

@@ -19,6 +19,7 @@ from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.off_policy.reordering import clicks_by_query
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, held_out_sessions
 from cuolr.types import Ints
 
@@ -64,6 +65,7 @@ def assess(
     log: ClickLog,
     k: int | None = None,
     provenance: Mapping[str, Any] | None = None,
+    stages: Stages = unseen_stages,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks from re-ordering them.
 
@@ -77,17 +79,22 @@ def assess(
         k: Length of the rankings that are compared with the log; None = 10, or the length of its lists if shorter.
         provenance: Provenance of the model; None = as it was trained or loaded with. If it names no log, `log` is new
             to the model.
+        stages: Told of the progress.
     """
     policy = policy if isinstance(policy, RankingPolicy) else policy.policy_
     known = policy.provenance if provenance is None else provenance
-    return evaluate_off_policy(policy, *_new_to(policy, log, known), k)
+    return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages)
 
 
 def evaluate_off_policy(
-    policy: RankingPolicy, log: ClickLog, on: EvaluatedQueries = ALL_QUERIES, k: int | None = None
+    policy: RankingPolicy,
+    log: ClickLog,
+    on: EvaluatedQueries = ALL_QUERIES,
+    k: int | None = None,
+    stages: Stages = unseen_stages,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
-    counts = ClickCounts.of(log)
+    counts = ClickCounts.of(log, stages)
     lists = counts.lists
     k = min(DEFAULT_K, lists.k) if k is None else min(k, int(log.candidates.sizes.max()))
     queries = np.unique(lists.query[lists.where.any(axis=1)]).astype(np.int64)
@@ -98,12 +105,12 @@ def evaluate_off_policy(
         queries = queries[np.isin(queries, on.queries)]
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
-    examination = on.examination or ExaminationModel.fit(counts)
+    examination = on.examination or ExaminationModel.fit(counts, stages=stages)
     groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
     units, rows = (counts, queries) if groups == 0 else _session_groups(log, queries, groups)
-    logged, reordered = clicks_by_query(policy, units, examination.expected_examinations(units), rows)
+    logged, reordered = clicks_by_query(policy, units, examination.expected_examinations(units), rows, stages)
     gain, interval = ratio_interval(reordered - logged, logged)
-    never_shown, overlap = overlap_with_log(policy, lists, queries, k)
+    never_shown, overlap = overlap_with_log(policy, lists, queries, k, stages)
     member = logging_policy_member(policy)
     return OffPolicyEvaluation(
         queries=len(queries),
@@ -114,7 +121,7 @@ def evaluate_off_policy(
         gain=gain,
         interval=interval,
         logging_policy_share=logging_policy_share(policy, log.candidates.select(queries[:SHARE_QUERIES])),
-        logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k)[1],
+        logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k, stages)[1],
         identifiable=identifiable(counts),
         held_out=on.held_out,
         session_groups=groups,

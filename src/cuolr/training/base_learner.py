@@ -9,6 +9,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.examination.propensities import Propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.registry import Registry
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import sample_rows, split_by_query
@@ -42,6 +43,7 @@ class FitTask:
         loop: The training loop, with validation, checkpoints and resuming.
         propensities: Examination by position, for learners that take propensities.
         start: The model to start from; None = start anew. The normaliser is that of the model.
+        stages: Told of the progress of what comes before the first step.
     """
 
     log: ClickLog
@@ -51,6 +53,7 @@ class FitTask:
     loop: Loop
     propensities: Propensities | None = None
     start: WarmStart | None = None
+    stages: Stages = unseen_stages
 
     def batches(self, lists: WeightedLists, max_unshown: int = 0) -> tuple[Batches, Batches | None]:
         """The training batches, and those of the held-out queries; None if no queries are held out.

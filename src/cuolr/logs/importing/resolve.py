@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 
+from cuolr.data.feature_tables import LOGGED_ID, VARIANT
 from cuolr.data.tables import ROW, read_errors
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_options import IDS
@@ -20,11 +21,17 @@ class DocumentIndex:
 
     Attributes:
         queries: Columns query_id and query, its number.
-        documents: Columns query, doc_id and index, the number of the document within the query.
+        documents: Columns query, doc_id and index, the number of the document within the query; and `VARIANT`, if
+            documents have variants.
+        keys: What a document is found by.
     """
 
-    def __init__(self, candidates: Candidates) -> None:
+    def __init__(self, candidates: Candidates, variants: pl.DataFrame | None = None) -> None:
         """Index the candidates.
+
+        Args:
+            candidates: The documents of each query.
+            variants: The logged ids of documents with variants, see `numbered_variants`; None = there are none.
 
         Raises:
             InputError: If they have no ids, or two documents of a query have the same.
@@ -48,6 +55,11 @@ class DocumentIndex:
                 f"the features have {len(repeated)} documents that share an id within a query, such as '{document_id}' "
                 f"of query '{query_id}'; give each document of a query its own id"
             )
+        self.keys = ["query", "doc_id"]
+        if variants is not None:
+            ids = variants.select("query_id", "doc_id", LOGGED_ID, VARIANT).join(queries, on="query_id")
+            documents = documents.join(ids, on=self.keys).select("query", VARIANT, "index", doc_id=LOGGED_ID)
+            self.keys.append(VARIANT)
         self.queries, self.documents = queries.lazy(), documents.lazy()
 
 
@@ -74,7 +86,7 @@ def resolve(rows: LogRows, session_ids: pl.Series, documents: DocumentIndex) -> 
         numbered = (
             part.join(sessions, on="session_id", how="left")
             .join(documents.queries, on="query_id", how="left")
-            .join(documents.documents, on=["query", "doc_id"], how="left")
+            .join(documents.documents, on=documents.keys, how="left")
         )
         with read_errors(place):
             found.append(numbered.select(ROW, "session", "query", "index", **columns).collect(engine="streaming"))

@@ -1,7 +1,8 @@
 """A log as one long table with a row for each shown document.
 
 Columns: query_id, session_id, position, doc_id, click (0 or 1, true or false) and, where known, logging_propensity,
-examination (0 or 1), timestamp, reward, user_id; others are ignored. The features are in a table of their own.
+examination (0 or 1), timestamp, reward, user_id; others are ignored, unless they are named as features. Features of
+documents, queries or both are in tables of their own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.data.feature_tables import FeatureTables
 from cuolr.data.frames import Table
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
@@ -22,7 +24,8 @@ from cuolr.logs.columns import index_dtype, text_array
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
 from cuolr.logs.importing.left_out import without_what_is_left_out
-from cuolr.logs.importing.log_rows import LogRows, scan_log
+from cuolr.logs.importing.log_candidates import with_candidates
+from cuolr.logs.importing.log_rows import LogRows
 from cuolr.logs.importing.problems import ProblemKind, table_problems
 from cuolr.logs.importing.repair import Repair, moved_up
 from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions, resolve
@@ -39,7 +42,7 @@ NOTHING = {"ranking": -1, "clicks": 0, "logging_propensity": 1, "examination": 0
 
 def read_log_table(
     table: Table | Sequence[Path | str],
-    candidates: Candidates,
+    features: Candidates | FeatureTables,
     options: ImportOptions = ImportOptions(),
     progress: Callable[[float], None] = lambda _: None,
 ) -> tuple[ClickLog, ImportReport]:
@@ -47,7 +50,7 @@ def read_log_table(
 
     Args:
         table: Parquet, Feather, CSV or JSON lines: a path or a pattern, or several; or a data frame. Rows in any order.
-        candidates: The documents of each query with their ids.
+        features: The documents of each query with their ids; or the tables that have them.
         options: How to import.
         progress: Called with the share of the work that was done since the last call.
 
@@ -59,14 +62,14 @@ def read_log_table(
         InputError: If nothing can be read. If `strict`, with all problems, the first 20 of each kind.
         TooManyDroppedError: If more has to be dropped than `max_dropped` allows.
     """
-    rows = scan_log(table, options)
+    rows, candidates, variants = with_candidates(table, features, options)
     known = survey(rows, lambda share: progress(SURVEY_SHARE * share))
     if not known.rows:
         raise InputError(f"{rows.name}: expected a row for each shown document, found no rows")
     first = options.first_position
     if first == "auto":
         first = 1 if options.strict else known.first_position
-    importer = _Importer(candidates, options, first)
+    importer = _Importer(DocumentIndex(candidates, variants), candidates, options, first)
     for block in blocks(rows, known, lambda share: progress((1 - SURVEY_SHARE) * share)):
         importer.read(block)
     return importer.finish(rows.name)
@@ -75,16 +78,17 @@ def read_log_table(
 class _Importer:
     """Reads one block after the other."""
 
-    def __init__(self, candidates: Candidates, options: ImportOptions, first: int) -> None:
+    def __init__(self, documents: DocumentIndex, candidates: Candidates, options: ImportOptions, first: int) -> None:
         """Prepare.
 
         Args:
+            documents: What finds a document by its id.
             candidates: The documents of each query.
             options: How to import.
             first: The number of the first position of a page.
         """
         self._candidates, self._options, self._first = candidates, options, first
-        self._documents = DocumentIndex(candidates)
+        self._documents = documents
         self._logs: list[ClickLog] = []
         self._reports: list[ImportReport] = []
         self._problems: list[list[ProblemKind]] = []
