@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.data.candidate_store import DOCUMENT_IDS, FEATURE_NAMES
+from cuolr.data.candidate_store import DOCUMENT_IDS, FEATURE_NAMES, RECIPE
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey, Kind
@@ -18,7 +18,7 @@ from cuolr.logs.log_folder import REQUIRED_FILES, read_click_log, read_column, r
 from cuolr.types import Bools, Candidates, Ints
 
 # What a log writes itself; other files of its folder are kept.
-OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES)
+OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """The candidates of several logs as one: queries by their ids, documents by the ids within their query."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from cuolr.errors import InputError
-from cuolr.types import Candidates, Floats, Ints
+from cuolr.types import Candidates, FeatureRecipe, Floats, Ints
 
 # Documents whose features are compared at a time, to bound memory.
 ROWS_AT_A_TIME = 65_536
@@ -70,12 +70,15 @@ def unite(parts: Sequence[Candidates], names: Sequence[str]) -> UnitedCandidates
         query_ids.to_numpy().astype(np.str_),
         document_ids,
         first.feature_names,
+        first.recipe,
     )
     return UnitedCandidates(united, tuple(query_of), tuple(rows), int(changed.sum()))
 
 
 def _same(one: Candidates, other: Candidates) -> bool:
     if one.features.shape != other.features.shape or not np.array_equal(one.offsets, other.offsets):
+        return False
+    if any(_encoding_problems(one.recipe, other.recipe)):
         return False
     for a, b in (
         (one.query_ids, other.query_ids),
@@ -92,12 +95,17 @@ def _differing(features: Floats, united: Floats, rows: Ints) -> Ints:
     found = []
     for start in range(0, len(features), ROWS_AT_A_TIME):
         part = slice(start, start + ROWS_AT_A_TIME)
-        found.append(start + np.flatnonzero((features[part] != united[rows[part]]).any(axis=1)))
+        ours, others = features[part], united[rows[part]]
+        found.append(start + np.flatnonzero(((ours != others) & ~(np.isnan(ours) & np.isnan(others))).any(axis=1)))
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def _in_order_of(first: Candidates, part: Candidates, first_name: str, name: str) -> Candidates:
     """The candidates with their features in the order of `first`."""
+    if problems := list(_encoding_problems(first.recipe, part.recipe)):
+        raise InputError(
+            [f"{name}: {problem} than in {first_name}; import it with features as there" for problem in problems]
+        )
     known, found = first.feature_names, part.feature_names
     if known is None or found is None:
         if (known is None) == (found is None) and first.n_features == part.n_features:
@@ -117,6 +125,17 @@ def _in_order_of(first: Candidates, part: Candidates, first_name: str, name: str
         raise InputError(problems)
     order = [found.tolist().index(feature) for feature in known]
     return replace(part, features=part.features[:, order], feature_names=known)
+
+
+def _encoding_problems(ours: FeatureRecipe | None, other: FeatureRecipe | None) -> Iterator[str]:
+    """Columns that became other numbers."""
+    if ours is None or other is None:
+        return
+    known = {column.name: column for column in ours.columns}
+    for column in other.columns:
+        expected = known.get(column.name, column)
+        if column != expected and not {column.kind, expected.kind} <= {"number", "boolean"}:
+            yield f"column '{column.name}' was encoded as another {column.kind}"
 
 
 def _queries(part: Candidates, numbers: pl.DataFrame) -> Ints:
