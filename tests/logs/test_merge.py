@@ -169,6 +169,24 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+def test_missing_values_are_no_change_and_recipes_must_agree(tmp_path: Path) -> None:
+    days = make_days(8)
+    missing = days.features.with_columns(price=pl.when(pl.col("doc_id") == "d1").then(None).otherwise("price"))
+    for number, day in enumerate(days.days):
+        cuolr.save_click_log(imported(day, missing.reverse() if number else missing), tmp_path / str(number))
+    report = merge_logs([tmp_path / "0", tmp_path / "1"], tmp_path / "merged")
+    assert (report.changed, report.documents) == (0, 24)
+    merged = load_click_log(tmp_path / "merged").candidates
+    assert merged.document_ids is not None
+    assert merged.recipe == load_click_log(tmp_path / "0").candidates.recipe
+    assert np.array_equal(np.isnan(merged.features).any(axis=1), np.asarray(merged.document_ids) == "d1")
+    for name, colours in (("a", ["red", "blue"]), ("b", ["red", "green"])):
+        coloured = days.features.with_columns(colour=pl.Series(colours * 12))
+        cuolr.save_click_log(imported(days.days[0], coloured), tmp_path / name)
+    with pytest.raises(InputError, match=r"b: column 'colour' was encoded in another way than in .*a; import it"):
+        merge_logs([tmp_path / "a", tmp_path / "b"], tmp_path / "x")
+
+
 def test_a_merged_log_knows_where_its_sessions_come_from(tmp_path: Path) -> None:
     a, b, c = save_days(make_days(7, days=3), tmp_path)
     merge_logs([a, b], tmp_path / "ab")
