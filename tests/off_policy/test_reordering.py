@@ -13,7 +13,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import PairNetwork
-from cuolr.off_policy.reordering import clicks_by_query, model_order
+from cuolr.off_policy.reordering import model_order, rewards_by_query
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
@@ -29,7 +29,7 @@ def test_expected_clicks_are_those_of_a_loop_over_lists() -> None:
     counts = ClickCounts.of(log)
     lists, exposure = counts.lists, ExaminationModel.fit(counts).expected_examinations(counts)
     queries = np.unique(log.query)[1:].astype(np.int64)
-    logged, reordered = clicks_by_query(policy, counts, exposure, queries)
+    logged, reordered = rewards_by_query(policy, counts, exposure, queries)
 
     examination = [exposure[:, k].sum() / lists.count[lists.where[:, k]].sum() for k in range(lists.k)]
     clicks: dict[tuple[int, int], float] = defaultdict(float)

@@ -11,6 +11,7 @@ import polars as pl
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.page_positions import at_page_positions
+from cuolr.logs.reward_scale import information
 from cuolr.random import U64, mixed
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
@@ -21,8 +22,8 @@ MAX_LISTS = 2_000_000
 # Cells that are held in memory before they are merged.
 CELLS_BEFORE_MERGE = 1 << 22
 
-# Cells with their impressions and clicks.
-Counts: TypeAlias = tuple[Ints, Doubles, Doubles]
+# Cells with their impressions, clicks and rewards, if there are any.
+Counts: TypeAlias = tuple[Ints, Doubles, Doubles, Doubles | None]
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,16 @@ class ClickCounts:
         cells: [n] the numbers of the cells that occur, ascending.
         impressions: [n] number of sessions.
         clicks: [n] number of these sessions with a click at k.
+        reward: [n] their reward at k; None = the click is the reward.
+        information: How many clicks say as much as one reward; see `reward_scale.information`.
     """
 
     lists: ClickLog
     cells: Ints
     impressions: Doubles
     clicks: Doubles
+    reward: Doubles | None = None
+    information: float = 1.0
 
     @classmethod
     def of(cls, log: ClickLog) -> Self:
@@ -54,12 +59,18 @@ class ClickCounts:
         # The same list under two logging policies, or in two contexts, is one list.
         log = replace(at_page_positions(log), logging_propensity=None, context={})
         log = _sample_of_lists(_top(log, _last_position(log)))
-        lists = aggregate(log)
+        lists, known = aggregate(log), information(log)
         if log.aggregated:
             cells = _cells(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]
             impressions = (lists.where * lists.count[:, None])[lists.where].astype(np.float64)
-            return cls(lists, cells, impressions, lists.clicks[lists.where] * impressions)
-        return cls(lists, *_count_sessions(log, lists))
+            reward = None if lists.reward is None else lists.reward[lists.where] * impressions
+            return cls(lists, cells, impressions, lists.clicks[lists.where] * impressions, reward, known)
+        return cls(lists, *_count_sessions(log, lists), known)
+
+    @property
+    def rewards(self) -> Doubles:
+        """[n] the reward of each cell, or its clicks where the log has no reward."""
+        return self.clicks if self.reward is None else self.reward
 
     @property
     def cells_per_list(self) -> int:
@@ -99,7 +110,9 @@ class ClickCounts:
         row, position, last = self.coordinates()
         kept = position < k
         cells = (row[kept] * k + position[kept]) * (k + 1) + last[kept]
-        return ClickCounts(_top(self.lists, k), cells, self.impressions[kept], self.clicks[kept])
+        reward = None if self.reward is None else self.reward[kept]
+        sums = self.impressions[kept], self.clicks[kept], reward
+        return ClickCounts(_top(self.lists, k), cells, *sums, self.information)
 
     def dense(self, rows: IntegerArray) -> tuple[Floats, Floats]:
         """[R, K, K + 1] impressions and clicks of these lists; 0 in cells that do not occur."""
@@ -136,9 +149,10 @@ def _count_sessions(log: ClickLog, lists: ClickLog) -> Counts:
         shown = _as_table(part)
         row = shown.join(numbered, on=shown.columns, how="left", maintain_order="left")["row"].to_numpy()
         cells = _cells(row, last_click_above(part.clicks))[part.where]
-        counts.append(_sums(cells, np.ones(len(cells)), part.clicks[part.where]))
+        reward = None if part.reward is None else part.reward[part.where]
+        counts.append(_sums(cells, np.ones(len(cells)), part.clicks[part.where], reward))
         # Merging only after the number of cells has doubled keeps the total cost linear.
-        if sum(len(cells) for cells, _, _ in counts) > 2 * cells_after_merge + CELLS_BEFORE_MERGE:
+        if sum(len(cells) for cells, *_ in counts) > 2 * cells_after_merge + CELLS_BEFORE_MERGE:
             counts = [_merged(counts)]
             cells_after_merge = len(counts[0][0])
     return _merged(counts)
@@ -185,18 +199,19 @@ def _cells(row: IntegerArray, last: Ints) -> Ints:
 
 
 def _merged(counts: Sequence[Counts]) -> Counts:
-    cells, impressions, clicks = (np.concatenate(values) for values in zip(*counts, strict=True))
-    return _sums(cells, impressions, clicks)
+    cells, impressions, clicks, rewards = zip(*counts, strict=True)
+    reward = None if rewards[0] is None else np.concatenate(rewards)
+    return _sums(np.concatenate(cells), np.concatenate(impressions), np.concatenate(clicks), reward)
 
 
-def _sums(cells: Ints, impressions: Doubles, clicks: npt.NDArray[Any]) -> Counts:
+def _sums(cells: Ints, impressions: Doubles, clicks: npt.NDArray[Any], reward: npt.NDArray[Any] | None) -> Counts:
     """The distinct cells with their sums."""
     distinct, place = np.unique(cells, return_inverse=True)
 
     def total(values: npt.NDArray[Any]) -> Doubles:
         return np.bincount(place, weights=values, minlength=len(distinct)).astype(np.float64)
 
-    return distinct, total(impressions), total(clicks)
+    return distinct, total(impressions), total(clicks), None if reward is None else total(reward)
 
 
 def _as_table(log: ClickLog) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from cuolr.logs.identity import digest_of_clicks
 from cuolr.off_policy.intervals import ratio_interval
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
-from cuolr.off_policy.reordering import clicks_by_query
+from cuolr.off_policy.reordering import rewards_by_query
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.hold_out import held_out_queries
@@ -62,7 +62,7 @@ def assess(
     k: int | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> OffPolicyEvaluation:
-    """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks from re-ordering them.
+    """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks or reward from re-ordering them.
 
     On the log that the model was trained on, only the queries that training held out are used. If training validated on
     labels, no queries were held out: all are used, and `trained_on_these_queries` is set. Training sessions within a
@@ -95,7 +95,7 @@ def evaluate_off_policy(
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
     examination = on.examination or ExaminationModel.fit(counts)
-    logged, reordered = clicks_by_query(policy, counts, examination.expected_examinations(counts), queries)
+    logged, reordered = rewards_by_query(policy, counts, examination.expected_examinations(counts), queries)
     gain, interval = ratio_interval(reordered - logged, logged)
     never_shown, overlap = overlap_with_log(policy, lists, queries, k)
     member = logging_policy_member(policy)
@@ -111,6 +111,7 @@ def evaluate_off_policy(
         logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k)[1],
         identifiable=identifiable(counts),
         held_out=on.held_out,
+        outcome=log.outcome,
         examination=tuple(tuple(row) for row in examination.as_dict()["examination"]),
     )
 

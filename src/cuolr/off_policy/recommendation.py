@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cuolr.logs.clicklog import Outcome
+
 Recommendation = Literal["ship", "test", "keep"]
 
 # Maximum share of never-shown documents in the top k of a model that is shipped without a test.
@@ -27,7 +29,8 @@ class OffPolicyEvaluation:
             overestimated.
         never_shown: Share of the model's top k that the log never shows for their query.
         overlap: Share of the model's top k that a session of the log shows, on average.
-        gain: Relative change in clicks when the model re-orders the logged lists: 0.05 = 5 % more clicks.
+        gain: Relative change in clicks, or in the reward of a log with rewards, when the model re-orders the logged
+            lists: 0.05 = 5 % more.
         interval: 95 % confidence interval of the gain; infinite if it cannot be estimated.
         logging_policy_share: Share of the model's score that comes from a model of the logging policy; None = the model
             has no such member.
@@ -35,6 +38,7 @@ class OffPolicyEvaluation:
         identifiable: Whether enough clicks are on documents shown at several positions to separate position bias from
             relevance. Otherwise the gain relies on the logging policy's score.
         held_out: Whether the queries are those that training held out.
+        outcome: What the gain is a gain in: clicks or reward.
         examination: [K][K + 1] the examination used to estimate the gain, by position and last click above, relative to
             position 1; None where not observed in the log.
     """
@@ -50,6 +54,7 @@ class OffPolicyEvaluation:
     logging_policy_overlap: float | None
     identifiable: bool
     held_out: bool = False
+    outcome: Outcome = "clicks"
     examination: tuple[tuple[float | None, ...], ...] = ()
 
     @property
@@ -64,7 +69,7 @@ class OffPolicyEvaluation:
         """The reason for the recommendation, in one line."""
         if not np.isfinite(self.interval[0]):
             return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
-        gain = f"{self.gain:+.1%} clicks on shown documents (95 % interval {self.interval_text})"
+        gain = f"{self.gain:+.1%} {self.outcome} on shown documents (95 % interval {self.interval_text})"
         if self.queries < MIN_QUERIES:
             return f"{gain}, but from only {self.queries:,} queries; at least {MIN_QUERIES} are needed"
         if self.recommendation == "keep":

@@ -13,6 +13,7 @@ from cuolr.examination.propensities import Propensities
 from cuolr.files import versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks, fingerprint
+from cuolr.logs.reward_scale import on_click_scale
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training import distributed
 from cuolr.training.base_learner import FitTask
@@ -59,7 +60,7 @@ class FitRequest:
     Attributes:
         log: The log, in memory or in a folder.
         config: All settings.
-        validation: How to choose the best policy; None = by the clicks on held-out queries of the log.
+        validation: How to choose the best policy; None = by the clicks or rewards on held-out queries of the log.
         aggregation: Whether to aggregate, see `TrainingLog.read_for`.
         folder: Where to write the run; None = write nothing.
         provenance: Where the log comes from, saved with the model.
@@ -78,7 +79,7 @@ def fit(
 ) -> TrainingResult:
     """Train a policy on a log.
 
-    This function decides the form of the log, which queries are held out, and the propensities.
+    This function decides the form of the log, which queries are held out, the unit of rewards, and the propensities.
 
     Args:
         request: The log and the settings.
@@ -100,16 +101,17 @@ def fit(
     else:
         validated_by = request.validation.described
     settings = {**config.as_dict(), "validated_by": dict(validated_by)}
+    rewarded, unit = on_click_scale(log, held_out)
     loop = Loop(
         training,
         validate=None if request.validation is None else request.validation.score,
         folder=_run_folder(request, settings, log),
         resume=request.folder is not None and request.folder.resume,
         progress=progress,
-        provenance={**_provenance(request, settings, log), **_described(propensities)},
+        provenance={**_provenance(request, settings, log), **_described(propensities), **_described_unit(log, unit)},
     )
     normaliser = Normaliser.fit(training.normalising, log.candidates)
-    task = FitTask(log, normaliser, held_out, training, loop, propensities)
+    task = FitTask(rewarded, normaliser, held_out, training, loop, propensities)
     policy = learner_class(config.learner_config).fit(task)
     result = loop.result or _without_steps(policy, loop)
     if result.best is not None:
@@ -127,6 +129,10 @@ def _run_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog)
 
 def _described(propensities: Propensities | None) -> dict[str, Any]:
     return {} if propensities is None else {"propensities": asdict(propensities)}
+
+
+def _described_unit(log: ClickLog, unit: float) -> dict[str, Any]:
+    return {} if log.reward is None else {"reward_of_a_click": unit}
 
 
 def _provenance(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from cuolr.config import Range
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
-from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups
+from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups, graded
 from cuolr.training.base_learner import LEARNERS, SearchSpace
 
 
@@ -25,7 +25,7 @@ class LightGbmConfig(TreeConfig):
 
 @LEARNERS.register("lightgbm")
 class LightGBM(TreeLearner):
-    """LambdaMART with each session as a query and its clicks as grades (Burges 2010).
+    """LambdaMART with each session as a query and its clicks as grades (Burges 2010), or rewards as gains.
 
     With `position_bias`, LightGBM learns a bias for each position, which it adds to the scores during training.
     """
@@ -39,7 +39,7 @@ class LightGBM(TreeLearner):
     }
 
     def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> LambdaMartRanker:
-        """A LambdaMART ranker with clicks as grades."""
+        """A LambdaMART ranker with clicks as grades, or rewards as gains."""
         config = self.config
         parameters = {
             "num_leaves": config.leaves,
@@ -50,5 +50,6 @@ class LightGBM(TreeLearner):
             "num_threads": config.threads,
         }
         position = documents.position if config.position_bias else None
-        lists = QueryGroups(documents.features, documents.clicks, documents.sizes, position=position)
+        grades, gain = graded(documents.rewards)
+        lists = QueryGroups(documents.features, grades, documents.sizes, position=position, gain=gain)
         return LambdaMartRanker(lists, parameters, normaliser)

@@ -12,7 +12,7 @@ from cuolr.training.batches import WeightedLists
 
 
 class DebiasedLearner(Learner):
-    """Trains a network with the list-wise softmax loss on clicks weighted by a subclass."""
+    """Trains a network with the list-wise softmax loss on clicks or rewards weighted by a subclass."""
 
     config: NetworkConfig
     role = "baseline"
@@ -32,5 +32,5 @@ class DebiasedLearner(Learner):
         return task.loop.run(RankerSteps(ranker, held_out))
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
-        """The lists, with their corrected clicks as targets."""
+        """The lists, with their corrected clicks or rewards as targets."""
         return WeightedLists.of(task.log)

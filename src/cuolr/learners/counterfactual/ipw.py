@@ -36,7 +36,8 @@ class IPW(DebiasedLearner):
     """The list-wise softmax loss with each click weighted by 1 / θ_k, θ_k the examination relative to position 1.
 
     Appendix A; Joachims et al. 2017, "Unbiased learning-to-rank with biased feedback". Policy-aware, the weight is
-    1 / Σ_k P(d at k)·θ_k (Oosterhuis and de Rijke 2020), with P(d at k) estimated from the log.
+    1 / Σ_k P(d at k)·θ_k (Oosterhuis and de Rijke 2020), with P(d at k) estimated from the log. Rewards are weighted
+    as clicks are.
     """
 
     Config = IpwConfig
@@ -45,11 +46,11 @@ class IPW(DebiasedLearner):
     search_space: ClassVar[SearchSpace] = {**DebiasedLearner.search_space, "learner.max_weight": (10.0, 100.0)}
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
-        """The aggregated lists, each click divided by its examination probability."""
+        """The aggregated lists, each click or reward divided by its examination probability."""
         log = at_page_positions(task.log)
         examination = relative_examination(log, task.propensities)
         examined = _mean_examination(log, examination) if self.config.policy_aware else examination
-        return WeightedLists.of(log, log.clicks / np.maximum(examined, 1 / self.config.max_weight))
+        return WeightedLists.of(log, log.rewards / np.maximum(examined, 1 / self.config.max_weight))
 
 
 def relative_examination(log: ClickLog, propensities: Propensities | None) -> Doubles:

@@ -80,7 +80,8 @@ class Factored(Learner):
     A model of the logging policy is fitted first, by behaviour cloning. Then:
 
     1. Examination: χ, in UBM's parametrisation, by maximum likelihood.
-    2. Corrected click rates: α̂ = (clicks + m·prior) / (expected examinations + m), with a prior from features.
+    2. Corrected click rates: α̂ = (clicks + m·prior) / (expected examinations + m), with a prior from features; or
+       rates of rewards, if the log has them. Examination is estimated from clicks: a reward needs a click.
     3. Rankers: a cross-fitted ensemble of networks, linear rankers and LambdaMART, fitted list-wise to α̂.
     4. Stacking: non-negative weights that best explain the clicks, from out-of-fold scores. A model of the logging
        policy is also a member.
