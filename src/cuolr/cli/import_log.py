@@ -119,11 +119,9 @@ def _read(
 ) -> tuple[ClickLog, ImportReport]:
     with spinner(f"reading {features.name}"):
         candidates = read_candidates(features, letor.options())
-    if len(files) == 1:
-        with spinner(f"importing {files[0].name}"):
-            return read_log_table(files[0], candidates, options)
-    with progress_bar(f"importing {len(files)} files", 2 * len(files)) as progress:
-        return read_log_table(files, candidates, options, progress)
+    what = files[0].name if len(files) == 1 else f"{len(files)} files"
+    with progress_bar(f"importing {what}", 100, unit="percent") as progress:
+        return read_log_table(files, candidates, options, lambda share: progress(100 * share))
 
 
 def _with_flag(headline: str) -> str:
