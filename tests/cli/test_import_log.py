@@ -45,12 +45,12 @@ def test_letor_features_are_read_as_the_flags_say(run: Run, features: Path, tmp_
 
 def test_problems_are_told_one_by_one_and_nothing_is_written(run: Run, features: Path, tmp_path: Path) -> None:
     table = tmp_path / "log.csv"
-    table.write_text(TABLE.replace("a,1", "x,2"))
+    table.write_text(TABLE.replace("a,1", "x,-2"))
     result = run("import-log", table, "--features", features, "--out", tmp_path / "out", "--strict")
     assert (result.status, result.out) == (2, "")
     assert result.err.splitlines() == [
         f"error: {table}: row 2: doc_id: 'x' is not among the documents of query 'q' in the features",
-        f"error: {table}: row 2: click: expected 0 or 1, found '2'",
+        f"error: {table}: row 2: click: expected 0 or 1, found '-2'",
     ]
     assert not (tmp_path / "out").exists()
 
@@ -75,7 +75,7 @@ def write_days(folder: Path) -> None:
         for session in range(30):
             gap, bad, gone = session == 3, session == 5 and day == 2, session == 7
             rows += [
-                f"q,{day}-{session:02},0,a,{5 if bad else 1}",
+                f"q,{day}-{session:02},0,a,{-5 if bad else 1}",
                 f"q,{day}-{session:02},{1 + gap},{'x' if gone else 'b'},0",
             ]
         (folder / f"day-{day}.csv").write_text("\n".join(rows) + "\n")
@@ -93,7 +93,7 @@ def test_several_files_are_imported_with_a_report(run: Run, features: Path, tmp_
     table = [line.split() for line in result.out.splitlines()]
     assert ["read", "60", "120", "59"] in table
     assert ["kept", "59", "116", "59"] in table
-    assert f"{tmp_path}/day-2.csv: row 11: click: expected 0 or 1, found '5'" in result.out
+    assert f"{tmp_path}/day-2.csv: row 11: click: expected 0 or 1, found '-5'" in result.out
     assert f"{tmp_path}/day-1.csv: row 7: session '1-03': a gap between positions 0 and 2" in result.out
     log = load_click_log(out)
     assert log.sessions == 59

@@ -23,11 +23,15 @@ FIRST_POSITIONS: dict[str, FirstPosition] = {"auto": "auto", "0": 0, "1": 1}
 
 @dataclass(frozen=True)
 class RepairFlags:
-    """What to repair and what to drop.
+    """How to read the table: what columns mean, what to repair and what to drop.
 
     Attributes:
         k: Truncate lists to this length. By default the longest is kept.
         column: The table's name of a column that is called otherwise, such as `doc_id=product_id`.
+        reward: What to maximise, if not clicks: columns with weights, such as `click=1,cart=3,purchase=10`, or a column
+            of numbers, such as `revenue`.
+        context: A column that describes the session, such as device or layout, on which examination may depend. May be
+            repeated.
         first_position: Number of the first position of a page; auto finds out.
         max_dropped: Stop if more than this share of the sessions, impressions or clicks has to be dropped.
         strict: Every problem is an error.
@@ -36,6 +40,8 @@ class RepairFlags:
 
     k: int | None = None
     column: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=COLUMN"), tyro.conf.UseAppendAction] = ()
+    reward: Annotated[str | None, tyro.conf.arg(metavar="COLUMN=WEIGHT,…")] = None
+    context: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN"), tyro.conf.UseAppendAction] = ()
     first_position: Literal["auto", "0", "1"] = "auto"
     max_dropped: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "5%"
     strict: bool = False
@@ -49,7 +55,8 @@ class RepairFlags:
             if not column:
                 raise InputError(f"--column: expected NAME=COLUMN, such as doc_id=product_id, found '{given}'")
             columns[name] = column
-        return ImportOptions(self.k, self.strict, self._share(), columns, FIRST_POSITIONS[self.first_position])
+        first = FIRST_POSITIONS[self.first_position]
+        return ImportOptions(self.k, self.strict, self._share(), columns, first, self.reward, self.context)
 
     def _share(self) -> float:
         """A share, as a number up to 1 or as a percentage."""
@@ -74,8 +81,9 @@ def import_log(
     """Import a click log of your own: a table of shown and clicked documents, and the documents' features.
 
     The table has a row per shown document with the columns query_id, session_id, position, doc_id and click (0 or 1),
-    and optionally logging_propensity, examination, timestamp and reward. Gaps in the positions and documents without
-    features are repaired. Sessions with other problems are dropped. A report counts both, with examples.
+    and optionally logging_propensity, examination, timestamp and reward. Gaps in the positions, documents without
+    features, click counts and rewards without a click are repaired. Sessions with other problems are dropped. A report
+    counts both, with examples.
 
     Args:
         tables: Parquet, Feather, CSV, TSV or JSON lines, the last three also as .gz or .zst. Patterns such as
@@ -84,7 +92,7 @@ def import_log(
         out: Folder of the log. Required without --dry-run.
         json: Print JSON instead of a table.
         overwrite: Replace an existing log.
-        repair: What to repair and what to drop.
+        repair: How to read the table: what columns mean, what to repair and what to drop.
         letor: How to read LETOR features.
     """
     if out is None and not repair.dry_run:
@@ -104,7 +112,8 @@ def import_log(
         raise InputError([_with_flag(error.headline), *error.report.lines()]) from None
     written: dict[str, Any] = {}
     if out is not None and not repair.dry_run:
-        source = {"tables": [str(file) for file in files], "features": str(features)}
+        source: dict[str, Any] = {"tables": [str(file) for file in files], "features": str(features)}
+        source |= {"reward": options.reward_weights} if options.reward_weights else {}
         with spinner(f"writing {out.name}"):
             save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
         written = {"out": str(out)}

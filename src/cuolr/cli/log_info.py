@@ -7,6 +7,7 @@ import tyro
 
 from cuolr.cli.terminal import bar, show_json, show_table, show_text
 from cuolr.logs.diagnosis import LogInfo, describe_folder
+from cuolr.logs.log_folder import read_meta
 
 
 def log_info(log: tyro.conf.Positional[Path], json: bool = False) -> None:
@@ -16,14 +17,23 @@ def log_info(log: tyro.conf.Positional[Path], json: bool = False) -> None:
         log: Folder of the log.
         json: Print JSON instead of tables.
     """
-    info = describe_folder(log)
+    info, weights = describe_folder(log), _reward_weights(log)
     if json:
-        show_json(asdict(info))
+        show_json({**asdict(info), "reward_weights": weights})
     else:
-        _show(str(log), info)
+        _show(str(log), info, weights)
 
 
-def _show(title: str, info: LogInfo) -> None:
+def _reward_weights(log: Path) -> dict[str, float] | None:
+    """The weight of each column in the reward, if the import was told."""
+    match read_meta(log):
+        case {"source": {"reward": dict(weights)}}:
+            return weights
+        case _:
+            return None
+
+
+def _show(title: str, info: LogInfo, weights: dict[str, float] | None) -> None:
     without = "unknown (aggregated)" if info.share_without_clicks is None else f"{info.share_without_clicks:.1%}"
     rows = [
         ["sessions", f"{info.sessions:,}"],
@@ -31,6 +41,8 @@ def _show(title: str, info: LogInfo) -> None:
         ["distinct lists", f"{info.distinct_lists:,}"],
         ["clicks per session", f"{info.clicks_per_session:.3f}"],
         ["sessions without a click", without],
+        *_reward_rows(info, weights),
+        *([f"sessions by {name}", _numbers(values)] for name, values in info.context.items()),
         ["documents shown", f"{info.documents_seen:,}"],
         ["documents shown at several positions", f"{info.share_at_several_positions:.1%}"],
     ]
@@ -42,3 +54,23 @@ def _show(title: str, info: LogInfo) -> None:
     ]
     show_table("click rate by position", ["position", "rate", ""], rates, left=(0, 2))
     show_text(f"Position bias identifiable: {info.identifiable}.")
+
+
+def _reward_rows(info: LogInfo, weights: dict[str, float] | None) -> list[list[str]]:
+    if info.reward_per_session is None:
+        return []
+    terms = (
+        "as in the table" if weights is None else ", ".join(f"{name}={weight:g}" for name, weight in weights.items())
+    )
+    rewarded = "unknown (aggregated)"
+    if info.share_of_clicks_rewarded is not None:
+        rewarded = f"{info.share_of_clicks_rewarded:.1%}"
+    return [
+        ["reward", terms],
+        ["reward per session", f"{info.reward_per_session:.4g}"],
+        ["clicks with a reward", rewarded],
+    ]
+
+
+def _numbers(values: dict[str, int]) -> str:
+    return ", ".join(f"{value} {number:,}" for value, number in values.items())

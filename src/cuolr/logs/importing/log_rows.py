@@ -12,6 +12,7 @@ import polars as pl
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError
+from cuolr.logs.importing.extra_columns import context_columns, reward_column
 from cuolr.logs.importing.import_options import IDS, NUMBERS, OPTIONAL, REQUIRED, ImportOptions
 
 # The number of a row holds the number of its file above these bits.
@@ -109,6 +110,7 @@ def scan_log(table: Table | Sequence[Path | str], options: ImportOptions) -> Log
     if isinstance(table, str | Path | list | tuple):
         places: tuple[Path | str, ...] = tuple(find_tables([table] if isinstance(table, str | Path) else table))
         texts = [options.columns.get(name, name) for name in (*IDS, *NUMBERS)]
+        texts += [*options.reward_weights, *options.context]
         scanned = [scan_table(Path(place), text_columns=texts) for place in places]
     else:
         places = ("the table",)
@@ -152,13 +154,17 @@ def _known_columns(rows: pl.LazyFrame, place: Path | str, options: ImportOptions
     ]
     if missing:
         raise MissingColumnsError(missing, schema.names())
-    known = {name: source for name, source in ours.items() if source in schema}
+    weights = options.reward_weights
+    weighted = ["reward"] if weights else []
+    known = {name: source for name, source in ours.items() if source in schema and name not in weighted}
     types = {name: schema[source] for name, source in known.items()}
     if problems := list(_type_problems(types)):
         raise InputError([f"{place}: {problem}" for problem in problems])
     # Numeric session ids stay numbers, to keep their order.
     as_text = [name for name in IDS if name != "session_id" or not types[name].is_integer()]
-    columns = [pl.col(source).alias(name) for name, source in known.items()]
+    columns = [pl.col(source).alias(name) for name, source in known.items() if name not in weighted]
+    columns += [reward_column(weights, schema, ours, place).alias(name) for name in weighted]
+    columns += context_columns(options.context, schema, place)
     return rows.select(ROW, *columns).with_columns(pl.col(as_text).cast(pl.String))
 
 

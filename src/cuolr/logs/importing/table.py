@@ -1,7 +1,8 @@
 """A log as one long table with a row for each shown document.
 
 Columns: query_id, session_id, position, doc_id, click (0 or 1, true or false) and, where known, logging_propensity,
-examination (0 or 1), timestamp, reward; others are ignored. The features are in a table of their own.
+examination (0 or 1), timestamp, reward; others are ignored, unless the caller names them as terms of the reward or as
+context. The features are in a table of their own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +17,11 @@ import numpy.typing as npt
 import polars as pl
 
 from cuolr.data.frames import Table
+from cuolr.data.tables import ROW
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.columns import index_dtype
+from cuolr.logs.contexts import context_levels
 from cuolr.logs.importing.blocks import blocks, survey
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
@@ -122,7 +125,9 @@ class _Importer:
         k = self._options.k or max(log.k for log in self._logs)
         rows = sum(map(len, self._logs))
         with_pages = any(log.page_position is not None for log in self._logs)
-        return concatenate(self._widened(k, with_pages), rows), report
+        log = concatenate(self._widened(k, with_pages), rows)
+        context_levels(log)  # raises if there are too many
+        return log, report
 
     def _widened(self, k: int, with_pages: bool) -> Iterator[ClickLog]:
         """The logs of the blocks, with the same columns and lists of the same length; one is forgotten once read."""
@@ -189,4 +194,8 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
     if "timestamp" in shown.columns:
         earliest = shown.group_by("session").agg(pl.col("timestamp").min()).sort("session")
         columns["timestamp"] = earliest["timestamp"].to_numpy()
+    for name in shown.columns:
+        if name.startswith(CONTEXT):
+            first = shown.sort(ROW).group_by("session").agg(pl.col(name).first()).sort("session")
+            columns[name] = first[name].to_numpy().astype(np.str_)
     return ClickLog.from_columns(candidates, columns, aggregated=False)
