@@ -168,3 +168,39 @@ def test_where_positions_start_can_be_told(run: Run, features: Path, tmp_path: P
     page_position = load_click_log(out).page_position
     assert page_position is not None
     assert page_position.tolist() == [[1, 2]]
+
+
+def test_a_reward_and_a_context_are_imported_and_described(run: Run, features: Path, tmp_path: Path) -> None:
+    table = tmp_path / "log.csv"
+    table.write_text(
+        "query_id,session_id,position,doc_id,click,bought,device\n"
+        "q,1,1,a,1,,phone\nq,1,2,b,0,1,phone\nq,2,1,b,3,2,\nq,2,2,a,0,0,\n"
+    )
+    command = ("import-log", table, "--features", features, "--context", "device", "--out", tmp_path / "out")
+    result = run(*command, "--reward", "click=1,bought=5", "--json")
+    repaired = {found["reason"]: found["sessions"] for found in json.loads(result.out)["report"]["repaired"]}
+    assert repaired == {
+        "click count above 1, taken as a click": 1,
+        "reward without a click, taken as clicked": 1,
+    }
+    log = load_click_log(tmp_path / "out")
+    assert log.reward is not None
+    assert log.reward.tolist() == [[1, 5], [3 + 2 * 5, 0]]
+    assert log.context["device"].tolist() == ["phone", "(missing)"]
+    info = json.loads(run("log-info", tmp_path / "out", "--json").out)
+    assert info["reward_weights"] == {"click": 1, "bought": 5}
+    assert info["reward_per_session"] == (1 + 5 + 13) / 2
+    assert info["share_of_clicks_rewarded"] == 1
+    assert info["context"] == {"device": {"(missing)": 1, "phone": 1}}
+    shown = run("log-info", tmp_path / "out").out
+    assert "click=1, bought=5" in shown
+    assert "(missing) 1, phone 1" in shown
+
+
+def test_a_reward_that_cannot_be_read_is_one_line(run: Run, features: Path, tmp_path: Path) -> None:
+    table = tmp_path / "log.csv"
+    table.write_text(TABLE)
+    result = run("import-log", table, "--features", features, "--reward", "buys=1", "--out", tmp_path / "out")
+    assert result.status == 2
+    assert result.err.startswith(f"error: {table}: column 'buys' of the reward is missing; found: query_id")
+    assert len(result.err.splitlines()) == 1

@@ -9,6 +9,7 @@ from cuolr.types import Ints
 
 # Number of rows read at a time, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
+NONE: Ints = np.empty(0, np.int64)
 
 
 def on_click_scale(log: ClickLog, held_out: Ints) -> tuple[ClickLog, float]:
@@ -27,16 +28,20 @@ def on_click_scale(log: ClickLog, held_out: Ints) -> tuple[ClickLog, float]:
     return replace(log, reward=log.reward / unit), unit
 
 
-def information(log: ClickLog) -> float:
+def information(log: ClickLog, held_out: Ints = NONE) -> float:
     """(Σ r)² / (Σ c · Σ r²), between 0 and 1: how many clicks with a constant reward say as much as one click here.
 
     It is the inverse of the dispersion of rewards relative to a Poisson count. 1 if each click has the same reward; the
     share of clicks with a purchase if purchases are rewarded alone. In an aggregated log, the rewards of single
     clicks are unknown, and it is overestimated.
+
+    Args:
+        log: Raw or aggregated.
+        held_out: Queries whose rewards must not count.
     """
     if log.reward is None:
         return 1.0
-    clicks, reward, squares = _moments(log, np.ones(len(log), np.bool_))
+    clicks, reward, squares = _moments(log, np.isin(log.query, held_out, invert=True))
     return min(reward**2 / (clicks * squares), 1.0) if reward > 0 else 1.0
 
 

@@ -71,15 +71,15 @@ class ClickRates:
     ) -> Self:
         """α̂ = (clicks + m·prior) / (expected examinations + m), pooled over all lists of a query; at most 1.
 
-        With rewards in units of the mean reward of a click, in place of clicks, the prior is that of a document whose
-        clicks have the mean reward. Rewards vary more than clicks do: m is divided by their information. Where the
-        click rate α̂ is above 1, the reward rate is scaled down with it.
+        If the log has rewards, they take the place of clicks, in units of the mean reward of a click. Rewards vary more
+        than clicks do: m is divided by their information. Where the click rate α̂ is above 1, the reward rate is scaled
+        down with it.
 
         Args:
             counts: The counts of the log.
             shown: The documents shown in the log.
             expected_examinations: [L, K] the exposure of each shown document.
-            prior: [n] the prior click rate of each shown document.
+            prior: [n] the prior rate of each shown document.
             prior_strength: m, in pseudo-examinations.
         """
         candidates = counts.lists.candidates
@@ -102,12 +102,12 @@ class ClickRates:
             table[row, place] = values[order]
             return table
 
-        def rate_of(values: Doubles, strength: float) -> Doubles:
+        def rate_of(values: Doubles, prior: Doubles, strength: float) -> Doubles:
             total = exposure + strength
             return np.divide(values + strength * prior, total, out=np.zeros_like(total), where=total > 0)
 
-        rate = rate_of(rewards_on, prior_strength / counts.information)
-        rate = rate / np.maximum(rate_of(clicks_on, prior_strength), 1.0)
+        rate = rate_of(rewards_on, prior, prior_strength / counts.information)
+        rate = rate / np.maximum(rate_of(clicks_on, np.minimum(prior, 1.0), prior_strength), 1.0)
         sessions = np.bincount(counts.lists.query, weights=counts.lists.count, minlength=candidates.n_queries)
         return cls(
             features=shown.features,

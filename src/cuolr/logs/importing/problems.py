@@ -229,7 +229,7 @@ def changing_contexts(rows: pl.DataFrame) -> Iterator[Found]:
     """Sessions whose rows have several values of a context, for each context."""
     for name in rows.columns:
         if name.startswith(CONTEXT):
-            values = rows.group_by("session").agg(pl.col(name).unique(maintain_order=True).head(3))
+            values = rows.group_by("session").agg(pl.col(name).unique().sort().head(3))
             several = values.filter(pl.col(name).list.len() > 1).sort("session")
             yield several["session"].to_numpy().astype(np.int64), _several_values(name, several[name])
 
