@@ -23,7 +23,7 @@ from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy
 from cuolr.training.base_learner import LEARNERS
-from cuolr.training.hold_out import held_out_queries, split_by_query
+from cuolr.training.hold_out import held_out_queries, held_out_sessions, split_by_query
 from cuolr.training.loop import TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure
 from cuolr.types import Candidates
@@ -153,6 +153,18 @@ def test_clicks_on_held_out_queries_do_not_change_what_is_learned(name: str) -> 
     clicks = LOG.clicks.copy()
     clicks[rows] = np.where(LOG.where[rows], 1 - clicks[rows], 0)
     as_it_is, changed = (fitted(name, replace(LOG, clicks=each), config=config) for each in (LOG.clicks, clicks))
+    assert changed.validations != as_it_is.validations or name == "bc"  # which does not look at clicks
+    assert_same_policy(policy_of(changed), policy_of(as_it_is))
+
+
+@every_learner
+def test_a_log_of_one_query_is_learned_from_but_for_the_sessions_that_are_held_out(name: str) -> None:
+    log, config = small_log(rows=240, queries=1), config_of(name, keep="last")
+    rows = held_out_sessions(log, config.training.held_out, config.training.seed)
+    clicks = log.clicks.copy()
+    clicks[rows] = np.where(log.where[rows], 1 - clicks[rows], 0)
+    as_it_is, changed = (fitted(name, replace(log, clicks=each), config=config) for each in (log.clicks, clicks))
+    assert as_it_is.provenance["settings"]["validated_by"] == {"held_out_sessions": 0.1}
     assert changed.validations != as_it_is.validations or name == "bc"  # which does not look at clicks
     assert_same_policy(policy_of(changed), policy_of(as_it_is))
 

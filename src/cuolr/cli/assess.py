@@ -69,8 +69,9 @@ def _off_policy_evaluation(model: Path, log: Path, k: int | None) -> "OffPolicyE
 
 def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
     top = f"top {found.k}"
+    held_out = ", sessions held out in training" if found.session_groups else ", held out in training"
     rows = [
-        ["queries", f"{found.queries:,}{', held out in training' if found.held_out else ''}"],
+        ["queries", f"{found.queries:,}{held_out if found.held_out else ''}"],
         ["model trained on these queries", _yes_or_no(found.trained_on_these_queries)],
         ["position bias identifiable", _yes_or_no(found.identifiable)],
         [f"{top} never shown in the log", f"{found.never_shown:.0%}"],

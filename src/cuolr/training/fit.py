@@ -17,7 +17,7 @@ from cuolr.logs.reward_scale import on_click_scale
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training import distributed
 from cuolr.training.base_learner import FitTask
-from cuolr.training.hold_out import held_out_queries
+from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, queries_shown, with_held_out_sessions
 from cuolr.training.log_form import Aggregation, TrainingLog
 from cuolr.training.loop import Best, Loop, Progress, TrainingResult, Validate
 from cuolr.training.presets.configure import RunConfig
@@ -60,7 +60,8 @@ class FitRequest:
     Attributes:
         log: The log, in memory or in a folder.
         config: All settings.
-        validation: How to choose the best policy; None = by the clicks or rewards on held-out queries of the log.
+        validation: How to choose the best policy; None = by the clicks or rewards on held-out queries of the log,
+            or on held-out sessions if it has few queries.
         aggregation: Whether to aggregate, see `TrainingLog.read_for`.
         folder: Where to write the run; None = write nothing.
         provenance: Where the log comes from, saved with the model.
@@ -94,14 +95,9 @@ def fit(
     if on_read is not None:
         on_read(log)
     propensities = request.log.propensities() if learner_class.takes_propensities else None
-    held_out: Ints = np.empty(0, np.int64)
-    validated_by: Mapping[str, Any] = {"held_out_queries": training.held_out}
-    if request.validation is None:
-        held_out = held_out_queries(log, training.held_out, training.seed)
-    else:
-        validated_by = request.validation.described
+    learned_from, held_out, validated_by = _hold_out(request, log)
     settings = {**config.as_dict(), "validated_by": dict(validated_by)}
-    rewarded, unit = on_click_scale(log, held_out)
+    rewarded, unit = on_click_scale(learned_from, held_out)
     loop = Loop(
         training,
         validate=None if request.validation is None else request.validation.score,
@@ -117,6 +113,25 @@ def fit(
     if result.best is not None:
         object.__setattr__(result.best.policy, "provenance", result.provenance)  # as `load_policy` does
     return result
+
+
+def _hold_out(request: FitRequest, log: ClickLog) -> tuple[ClickLog, Ints, Mapping[str, Any]]:
+    """What to hold out of the log: nothing, queries, or, where there are few, sessions.
+
+    Returns:
+        The log to learn from, the queries of it that are held out, and a description as JSON values.
+    """
+    training = request.config.training
+    if request.validation is not None:
+        return log, np.empty(0, np.int64), request.validation.described
+    if request.log.example.aggregated or len(queries_shown(log)) >= MANY_QUERIES:
+        held_out = held_out_queries(log, training.held_out, training.seed)
+        return log, held_out, {"held_out_queries": training.held_out}
+    grouped, held_out = with_held_out_sessions(request.log.sessions(), training.held_out, training.seed)
+    learned_from = TrainingLog.of(grouped).read_for(
+        request.config.learner_class, request.config.learner, request.aggregation
+    )
+    return learned_from, held_out, {"held_out_sessions": training.held_out}
 
 
 def _run_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> RunFolder | None:

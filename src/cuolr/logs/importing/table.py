@@ -22,13 +22,13 @@ from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.columns import index_dtype
 from cuolr.logs.contexts import context_levels
-from cuolr.logs.importing.blocks import blocks, survey
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
 from cuolr.logs.importing.log_rows import LogRows, scan_log
 from cuolr.logs.importing.problems import ProblemKind, table_problems
 from cuolr.logs.importing.repair import Repair, moved_up
 from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions, resolve
+from cuolr.logs.importing.session_blocks import blocks, survey
 from cuolr.logs.log_folder import concatenate, one_each
 from cuolr.types import Candidates
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuolr.errors import InputError
-from cuolr.logs.importing import blocks
+from cuolr.logs.importing import session_blocks
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import ImportReport
 from cuolr.logs.importing.log_rows import scan_log
@@ -34,7 +34,7 @@ from tests.logs.importing.test_damage import (
 
 @contextmanager
 def blocks_of(rows: int) -> Iterator[None]:
-    with mock.patch.multiple(blocks, ROWS_AT_A_TIME=rows, ROWS_PER_SAMPLE=1):
+    with mock.patch.multiple(session_blocks, ROWS_AT_A_TIME=rows, ROWS_PER_SAMPLE=1):
         yield
 
 
@@ -79,8 +79,8 @@ def test_each_session_is_in_one_block_and_blocks_are_in_order() -> None:
     rows = scan_log(table, ImportOptions())
     done: list[float] = []
     with blocks_of(30):
-        known = blocks.survey(rows, lambda _: None)
-        found = [block.parts[0].collect()["session_id"] for block in blocks.blocks(rows, known, done.append)]
+        known = session_blocks.survey(rows, lambda _: None)
+        found = [block.parts[0].collect()["session_id"] for block in session_blocks.blocks(rows, known, done.append)]
     assert known.rows == len(table) == sum(map(len, found))
     assert 3 <= len(found) <= 8
     assert all(before.max() < after.min() for before, after in itertools.pairwise(found))  # type: ignore[operator]
