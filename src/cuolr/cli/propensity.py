@@ -128,6 +128,8 @@ def _read(source: Path) -> Propensities:
 def _truth(source: Path, found: Propensities) -> Propensities:
     """The true values, from the description of a simulated log, which learners do not see."""
     match read_meta(source) if (source / META_FILE).is_file() else {}:
+        case {"source": {"context": _}}:  # true values differ between contexts
+            return Propensities()
         case {"source": {"click_model": {"name": _} as described}}:
             model = click_model_from(described)
         case _:  # not a simulated log

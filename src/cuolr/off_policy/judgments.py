@@ -155,7 +155,7 @@ def _rates(counts: ClickCounts, model: ExaminationModel) -> pl.DataFrame:
     candidates = counts.lists.candidates
     impressions, clicks = (counts.by_document(counts.by_position(c)) for c in (counts.impressions, counts.clicks))
     examinations = counts.by_document(model.expected_examinations(counts))
-    squares = counts.by_document(ExaminationModel(model.table**2).expected_examinations(counts))
+    squares = counts.by_document(model.expected_examinations(counts, power=2))
     # A document that was shown only where examination is not known has no rate.
     rows = np.flatnonzero(examinations > NO_EXAMINATIONS)
     rate, low, high = _with_intervals(counts, rows, examinations[rows], squares[rows])

@@ -1,9 +1,10 @@
 """Estimates the clicks or rewards of each logged list, re-ordered by the model, under the estimated examination.
 
 A document at position k gets e_k · α̂ clicks per session: e_k the mean expected examinations of position k in the log,
-and α̂ its examination-corrected click rate. Each list keeps its documents, so no click rates of documents that were
-never shown are needed. If the log has rewards, α̂ is the examination-corrected rate of rewards: a reward needs a click,
-and a click an examination, so that its mean is examination times a rate of the document, too.
+or in the sessions of the same level of context, and α̂ its examination-corrected click rate. Each list keeps its
+documents, so no click rates of documents that were never shown are needed. If the log has rewards, α̂ is the
+examination-corrected rate of rewards: a reward needs a click, and a click an examination, so that its mean is
+examination times a rate of the document, too.
 """
 
 from dataclasses import replace
@@ -36,22 +37,30 @@ def rewards_by_query(
         reordered: [number of queries] in the model's order.
     """
     lists = counts.lists
-    impressions = (lists.where * lists.count[:, None]).sum(axis=0)
-    examination = expected_examinations.sum(axis=0) / np.maximum(impressions, 1)
+    examination = _mean_examination(counts, expected_examinations)
     rates = corrected_rates(counts, expected_examinations)
     row = np.full(lists.candidates.n_queries, -1)
     row[queries] = np.arange(len(queries))
-    lists = lists.select(np.flatnonzero(row[lists.query] >= 0))
+    chosen = np.flatnonzero(row[lists.query] >= 0)
+    lists, level = lists.select(chosen), counts.level_of_list[chosen]
     documents = lists.documents
     positions = np.argsort(~lists.where, axis=1, kind="stable")  # filled positions first, from the top
     filled = np.take_along_axis(lists.where, positions, axis=1)
 
     def rewards(order: Ints) -> Doubles:
-        rate = rates[np.take_along_axis(documents, order, axis=1)] * examination[positions] * filled
+        rate = rates[np.take_along_axis(documents, order, axis=1)] * examination[level[:, None], positions] * filled
         of_lists = rate.sum(axis=1) * lists.count
         return np.bincount(row[lists.query], weights=of_lists, minlength=len(queries)).astype(np.float64)
 
     return rewards(positions), rewards(model_order(policy, lists, queries, positions))
+
+
+def _mean_examination(counts: ClickCounts, expected_examinations: Doubles) -> Doubles:
+    """[levels, K] the mean expected examinations of each position, by level of context."""
+    lists, level = counts.lists, counts.level_of_list
+    impressions = lists.where * lists.count[:, None]
+    rows = [level == number for number in range(len(counts.levels))]
+    return np.stack([expected_examinations[r].sum(axis=0) / np.maximum(impressions[r].sum(axis=0), 1) for r in rows])
 
 
 def corrected_rates(counts: ClickCounts, expected_examinations: Doubles) -> Doubles:
