@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cuolr.errors import InputError
-from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
 from cuolr.examination.identifiability import identifiable
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
@@ -102,6 +102,7 @@ def evaluate_off_policy(
     groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
     units, rows = (counts, queries) if groups == 0 else _session_groups(log, queries, groups)
     logged, reordered = rewards_by_query(policy, units, examination.expected_examinations(units), rows)
+    curves = examination.by_context
     gain, interval = ratio_interval(reordered - logged, logged)
     never_shown, overlap = overlap_with_log(policy, lists, queries, k)
     member = logging_policy_member(policy)
@@ -119,7 +120,8 @@ def evaluate_off_policy(
         held_out=on.held_out,
         outcome=log.outcome,
         session_groups=groups,
-        examination=tuple(tuple(row) for row in examination.as_dict()["examination"]),
+        examination=tuple(tuple(row) for row in as_lists(examination.table)),
+        examination_by_context={} if curves is None else curves_as_dict(curves),
     )
 
 
@@ -142,7 +144,7 @@ def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any])
     settings = provenance["settings"]
     examination = None
     if isinstance(policy, EnsemblePolicy) and policy.examination is not None and not log.aggregated:
-        examination = ExaminationModel(policy.examination)
+        examination = ExaminationModel(policy.examination, by_context=policy.by_context)
     validated_by, training = settings["validated_by"], settings["training"]
     if "held_out_queries" in validated_by:
         queries = held_out_queries(log, training["held_out"], training["seed"])

@@ -1,7 +1,8 @@
 """The result of an off-policy evaluation, with its recommendation: ship, test or keep."""
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -43,6 +44,7 @@ class OffPolicyEvaluation:
             for these queries. 0 = it is over queries.
         examination: [K][K + 1] the examination used to estimate the gain, by position and last click above, relative to
             position 1; None where not observed in the log.
+        examination_by_context: The same for each level of context, with its scale; empty if the log has one level.
     """
 
     queries: int
@@ -59,6 +61,7 @@ class OffPolicyEvaluation:
     outcome: Outcome = "clicks"
     session_groups: int = 0
     examination: tuple[tuple[float | None, ...], ...] = ()
+    examination_by_context: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def recommendation(self) -> Recommendation:

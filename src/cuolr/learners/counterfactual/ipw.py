@@ -1,9 +1,10 @@
 """`ipw`: inverse propensity weighting, with the examination probability of each position."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from cuolr.config import Range
 from cuolr.errors import InputError
@@ -11,6 +12,7 @@ from cuolr.examination.propensities import Propensities, known_values
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.contexts import context_levels
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 from cuolr.training.batches import WeightedLists
@@ -54,7 +56,7 @@ class IPW(DebiasedLearner):
 
 
 def relative_examination(log: ClickLog, propensities: Propensities | None) -> Doubles:
-    """[K] θ, the examination of each position relative to the first.
+    """[K] θ, the examination of each position relative to the first; or [M, K], by level of context.
 
     Args:
         log: The log; it needs the column `examination` if no propensities are given.
@@ -65,13 +67,27 @@ def relative_examination(log: ClickLog, propensities: Propensities | None) -> Do
             raise InputError("propensities: ipw needs 'examination', found none")
         values = known_values(propensities.examination, log.k, "propensities: examination")
     elif log.examination is not None:
-        shown = log.where * log.count[:, None]
-        values = (log.examination * shown).sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
+        return _mean_by_context(log, log.examination)
     else:
         raise InputError(
             "ipw needs the examination probability of each position: give propensities. `cuolr propensity` estimates "
             "them from a log in random order; `cuolr simulate --randomised-lists` saves them with a simulated log"
         )
+    return _relative(values)
+
+
+def _mean_by_context(log: ClickLog, examined: npt.NDArray[Any]) -> Doubles:
+    """[K] the mean examination of each position, relative to the first; [M, K] if there are levels of context."""
+    levels, level = context_levels(log)
+    tables = []
+    for number in range(len(levels)):
+        rows = level == number if len(levels) > 1 else slice(None)
+        shown = log.where[rows] * log.count[rows, None]
+        tables.append(_relative((examined[rows] * shown).sum(axis=0) / np.maximum(shown.sum(axis=0), 1)))
+    return tables[0] if len(levels) == 1 else np.stack(tables)[level]
+
+
+def _relative(values: Doubles) -> Doubles:
     if not values[0]:
         raise InputError(
             "propensities: the examination of position 1 is 0; it must be above 0, as the others are relative to it"

@@ -166,7 +166,7 @@ class FactoredSteps(Steps):
         self._seed = task.config.seed
         self._batch_size = task.config.batch_size
         self._logging_policy = logging_policy
-        self._examination = examination.probabilities() if config.examination.estimate else None
+        self._examination = examination
         validation = sample_rows(np.flatnonzero(held_out), task.config.max_held_out, self._seed)
         self._held_out = rates.select(validation)
         self.rates = rates.select(np.flatnonzero(~held_out)).sample(config.max_documents, self._seed)
@@ -217,7 +217,8 @@ class FactoredSteps(Steps):
             [ranker.policy() for ranker, _ in members],
             [weight for _, weight in members],
             logging_policy_members=[i for i, (ranker, _) in enumerate(members) if isinstance(ranker, ClonedRanker)],
-            examination=self._examination,
+            examination=self._examination.probabilities() if self._config.examination.estimate else None,
+            by_context=self._examination.by_context,
         )
 
     def state(self) -> dict[str, Any]:
