@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.learners.rankers.lambdamart import LEVELS, graded
 from cuolr.logs.clicklog import ClickLog
@@ -82,6 +83,12 @@ def test_rewards_are_in_units_of_the_mean_reward_of_a_click() -> None:
     assert unit == pytest.approx(log.reward[kept].sum() / log.clicks[kept].sum())
     assert scaled.reward[kept].sum() == pytest.approx(log.clicks[kept].sum(), rel=1e-5)
     assert on_click_scale(replace(log, reward=None), np.empty(0, np.int64))[1] == 1.0
+
+
+def test_rewards_that_are_negative_or_without_a_click_are_refused() -> None:
+    for reward in (-SHOP.clicks.astype(np.float32), 1 + SHOP.clicks.astype(np.float32)):
+        with pytest.raises(InputError, match="expected rewards from 0 up, and above 0 only where there is a click"):
+            on_click_scale(replace(SHOP, reward=reward), np.empty(0, np.int64))
 
 
 def test_information_is_the_share_of_clicks_that_are_rewarded_alike() -> None:

@@ -11,6 +11,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.contexts import ContextCurves
 from cuolr.logs.counts import ClickCounts
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import PairNetwork
@@ -77,6 +78,31 @@ def test_expected_rewards_are_those_of_the_position_based_model() -> None:
     for ours, rates in ((logged, rate), (reordered, better)):
         of_query = np.bincount(log.query, weights=(rates * examination).sum(axis=1) * count, minlength=len(queries))
         np.testing.assert_allclose(ours, of_query, rtol=1e-6)
+
+
+def test_expected_clicks_are_those_of_the_examination_of_each_context() -> None:
+    """With many sessions: Σ θ_k·α with the θ of the list's context, in both orders."""
+    log = aggregate(small_log(rows=300))
+    rng = np.random.default_rng(0)
+    attractiveness, count = rng.random(log.candidates.n_documents), 10**9
+    level = rng.integers(0, 2, len(log))
+    tables = np.stack([1 / np.arange(1, log.k + 1), 1 / np.arange(1, log.k + 1) ** 2])
+    scale = np.array([1.25, 0.5])
+    theta = (scale[:, None] * tables)[level]
+    clicks = theta * attractiveness[log.documents] * log.where
+    context = {"device": np.array(["desktop", "mobile"])[level]}
+    counts = ClickCounts.of(replace(log, clicks=clicks, count=np.full(len(log), count), context=context))
+    curves = ContextCurves(("desktop", "mobile"), np.repeat(tables[:, :, None], log.k + 1, axis=2), scale)
+    model = ExaminationModel(curves.tables[0], by_context=curves)
+    policy = LinearPolicy(np.array([1.0, 0, 0, 0], np.float32), Normaliser.fit("min-max", log.candidates))
+    queries = np.arange(log.candidates.n_queries)
+    logged, reordered = rewards_by_query(policy, counts, model.expected_examinations(counts), queries)
+    scores = np.where(log.where, -log.candidates.features[log.documents, 0], np.inf)
+    rate = attractiveness[log.documents] * log.where
+    better = np.take_along_axis(rate, np.argsort(scores, axis=1, kind="stable"), axis=1)
+    for ours, rates in ((logged, rate), (reordered, better)):
+        expected = np.bincount(log.query, weights=(rates * theta).sum(axis=1) * count, minlength=len(queries))
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
 
 
 def test_a_policy_that_ranks_lists_is_applied_to_each_list_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from cuolr.logs.counts import ClickCounts
 from cuolr.types import Doubles, Ints
 
 # Maximum number of groups × levels.
-MAX_ITEMS = 4_000_000
+MAX_ITEMS = 1_000_000
 # Standard deviation of the prior of b, and first and limiting values of those of s, u and v.
 SCALE_DEVIATION = 1.0
 FIRST_DEVIATION = 0.3
@@ -35,7 +35,7 @@ MIN_DEVIATION, MAX_DEVIATION = 0.01, 1.0
 # Number of times that the common table is estimated, given the deviations.
 ROUNDS = 2
 # Number of updates of the standard deviations.
-UPDATES = 4
+UPDATES = 3
 # Examination below this counts as this, because its logarithm is taken.
 MIN_EXAMINATION = 1e-3
 
@@ -114,6 +114,19 @@ class _Design:
         return np.concatenate([by_cell.sum(axis=1), below @ self.z**power, by_position.ravel(), below.ravel()])
 
 
+@dataclass(frozen=True)
+class _Posterior:
+    """The maximum a posteriori parameters, and the standard deviations of the priors of b, s, u and v."""
+
+    values: Doubles
+    deviations: Doubles
+
+    @classmethod
+    def first(cls, levels: int, k: int) -> "_Posterior":
+        size = sum(_Design(np.zeros(k * (k + 1)), levels, k).sizes)
+        return cls(np.zeros(size), np.array([SCALE_DEVIATION, *[FIRST_DEVIATION] * 3]))
+
+
 def fit_by_context(
     counts: ClickCounts, lists: Ints, pooled: Doubles, common: Callable[[ClickCounts], Doubles]
 ) -> ContextCurves:
@@ -126,12 +139,12 @@ def fit_by_context(
         common: Returns [K, K + 1] χ, estimated from counts with weighted impressions.
     """
     k, levels = counts.lists.k, len(counts.levels)
-    groups, table = _Groups.of(counts, lists), pooled
+    groups, table, posterior = _Groups.of(counts, lists), pooled, _Posterior.first(levels, k)
     level = counts.level_of_list[counts.cells // counts.cells_per_list]
     for _ in range(ROUNDS):
         design = _Design(np.log(np.maximum(table, MIN_EXAMINATION)).ravel(), levels, k)
-        values = _most_likely(groups, design)
-        deviation, scale = np.exp(design.deviations(values)), np.exp(values[:levels])
+        posterior = _most_likely(groups, design, posterior)
+        deviation, scale = np.exp(design.deviations(posterior.values)), np.exp(posterior.values[:levels])
         weight = (scale[:, None] * deviation)[level, counts.cells % counts.cells_per_list]
         table = common(replace(counts, impressions=counts.impressions * weight))
     first = np.bincount(counts.level_of_list[lists], weights=counts.lists.count[lists], minlength=levels)
@@ -139,16 +152,14 @@ def fit_by_context(
     return ContextCurves(counts.levels, deviation.reshape(levels, k, k + 1) * table, scale / mean)
 
 
-def _most_likely(groups: _Groups, design: _Design) -> Doubles:
-    """The maximum a posteriori parameters, with estimated standard deviations of the priors of s, u and v."""
-    sizes = design.sizes
-    values = np.zeros(sum(sizes))
-    deviations = np.array([SCALE_DEVIATION, FIRST_DEVIATION, FIRST_DEVIATION, FIRST_DEVIATION])
+def _most_likely(groups: _Groups, design: _Design, start: _Posterior) -> _Posterior:
+    """The maximum a posteriori parameters, with the standard deviations of the priors of s, u and v estimated, too."""
     if not len(groups.cell):
-        return values
-    bounds = np.cumsum((0, *sizes))
+        return start
+    values, deviations = start.values, start.deviations.copy()
+    bounds = np.cumsum((0, *design.sizes))
     for update in range(UPDATES):
-        precision = np.repeat(deviations**-2.0, sizes)
+        precision = np.repeat(deviations**-2.0, design.sizes)
         values = _maximise(groups, design, precision, values)
         if update == UPDATES - 1:
             break
@@ -159,7 +170,7 @@ def _most_likely(groups: _Groups, design: _Design) -> Doubles:
             if informed[part].any():
                 second = (values[part] ** 2 + variance[part])[informed[part]].mean()
                 deviations[i] = np.clip(np.sqrt(second), MIN_DEVIATION, MAX_DEVIATION)
-    return values
+    return _Posterior(values, deviations)
 
 
 def _shares(groups: _Groups, design: _Design, values: Doubles) -> tuple[Doubles, Doubles]:

@@ -197,7 +197,8 @@ def _sample_of_lists(log: ClickLog) -> ClickLog:
     if len(log) <= MAX_LISTS:
         return log
     hashes = _hashes(log)
-    number = len(np.unique(hashes))
+    level = log.context.get(LEVEL)
+    number = len(np.unique(hashes if level is None else mixed(hashes + level.astype(U64))))
     if number <= MAX_LISTS:
         return log
     return log.select(np.flatnonzero(hashes < U64(2**64 * MAX_LISTS // number)))

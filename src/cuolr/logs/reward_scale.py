@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.types import Ints
 
@@ -23,6 +24,8 @@ def on_click_scale(log: ClickLog, held_out: Ints) -> tuple[ClickLog, float]:
     """
     if log.reward is None:
         return log, 1.0
+    if (log.reward < 0).any() or (log.reward[log.clicks == 0] > 0).any():
+        raise InputError("log: expected rewards from 0 up, and above 0 only where there is a click")
     clicks, reward, _ = _moments(log, np.isin(log.query, held_out, invert=True))
     unit = reward / clicks if reward > 0 else 1.0
     return replace(log, reward=log.reward / unit), unit
@@ -42,7 +45,7 @@ def information(log: ClickLog, held_out: Ints = NONE) -> float:
     if log.reward is None:
         return 1.0
     clicks, reward, squares = _moments(log, np.isin(log.query, held_out, invert=True))
-    return min(reward**2 / (clicks * squares), 1.0) if reward > 0 else 1.0
+    return min(reward**2 / (clicks * squares), 1.0) if reward > 0 and clicks > 0 else 1.0
 
 
 def _moments(log: ClickLog, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[float, float, float]:
