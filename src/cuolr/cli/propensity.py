@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.terminal import progress_bar, say, show_json, show_table
+from cuolr.cli.terminal import say, show_json, show_table, stage_bars
 from cuolr.clicks.click_model import click_model_from
 from cuolr.clicks.randomisation import true_propensities
 from cuolr.errors import InputError
@@ -116,14 +116,15 @@ def _known(value: float) -> str:
 
 
 def _estimate(log: Path) -> Propensities:
-    info = describe_folder(log)
-    if not info.position_bias_identifiable:
-        raise InputError(
-            f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "
-            f"position bias identifiable: {info.identifiable}"
-        )
-    passes = 2
-    with progress_bar("estimating", passes * info.sessions) as progress:
+    with stage_bars() as stages:
+        info = describe_folder(log, stages=stages)
+        if not info.position_bias_identifiable:
+            raise InputError(
+                f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "
+                f"position bias identifiable: {info.identifiable}"
+            )
+        passes = 2
+        progress = stages("estimating", passes * info.sessions)
 
         def blocks() -> Iterator[ClickLog]:
             for block in read_click_log(log):

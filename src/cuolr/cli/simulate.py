@@ -20,6 +20,7 @@ from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import SETTINGS_FILE, load_policy, save_policy
+from cuolr.random import DEFAULT_SEED
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import RankingDataset
 
@@ -45,7 +46,7 @@ class LogOptions:
     sessions: int
     out: Path
     k: int = 10
-    seed: int = 1
+    seed: int = DEFAULT_SEED
     keep_examination: bool = False
     context: Annotated[
         tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE:SHARE[:SEVERITY],…"), tyro.conf.UseAppendAction

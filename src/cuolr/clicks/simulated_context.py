@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cuolr.clicks.click_model import ClickModel
 from cuolr.config import Range, check_arguments
-from cuolr.data.features import looks_like_label
+from cuolr.data.column_kinds import looks_like_label
 from cuolr.errors import InputError
 from cuolr.types import Doubles, Ints
 

@@ -13,6 +13,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.reward_scale import information
+from cuolr.progress import Progress, Stages, unseen_stages
 from cuolr.random import U64, mixed
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
@@ -24,6 +25,8 @@ MAX_LISTS = 2_000_000
 LEVEL = "level"
 # Cells that are held in memory before they are merged.
 CELLS_BEFORE_MERGE = 1 << 22
+# Name of the stage.
+COUNTING = "counting clicks"
 
 # Cells with their impressions, clicks and rewards, if there are any.
 Counts: TypeAlias = tuple[Ints, Doubles, Doubles, Doubles | None]
@@ -58,16 +61,22 @@ class ClickCounts:
     level: Ints | None = None
 
     @classmethod
-    def of(cls, log: ClickLog) -> Self:
+    def of(cls, log: ClickLog, stages: Stages = unseen_stages) -> Self:
         """Count the sessions of a log. In an aggregated log the last click is unknown: all cells have j = 0.
 
         If a log has more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
+
+        Args:
+            log: Raw or aggregated.
+            stages: Told of the rows that were counted so far.
         """
+        stages(COUNTING, None)
         levels, level = context_levels(log)
         # The same list under two logging policies is one list.
         log = replace(at_page_positions(log), logging_propensity=None, context={LEVEL: level} if log.context else {})
         log = _sample_of_lists(_top(log, _last_position(log)))
-        lists, known = aggregate(log), information(log)
+        progress = stages(COUNTING, len(log) if log.aggregated else 2 * len(log))
+        lists, known = aggregate(log, progress=progress), information(log)
         of_lists = lists.context.get(LEVEL)
         lists = replace(lists, context={})
         if log.aggregated:
@@ -76,7 +85,7 @@ class ClickCounts:
             reward = None if lists.reward is None else lists.reward[lists.where] * impressions
             clicks = lists.clicks[lists.where] * impressions
             return cls(lists, cells, impressions, clicks, reward, known, levels, of_lists)
-        return cls(lists, *_count_sessions(log, lists, of_lists), known, levels, of_lists)
+        return cls(lists, *_count_sessions(log, lists, of_lists, progress), known, levels, of_lists)
 
     @property
     def level_of_list(self) -> Ints:
@@ -159,7 +168,7 @@ def last_click_above(clicks: npt.NDArray[Any]) -> Ints:
     return np.concatenate([np.zeros((len(clicks), 1), np.int64), latest[:, :-1]], axis=1)
 
 
-def _count_sessions(log: ClickLog, lists: ClickLog, level: Ints | None) -> Counts:
+def _count_sessions(log: ClickLog, lists: ClickLog, level: Ints | None, progress: Progress) -> Counts:
     """The counts of raw sessions, each of which shows one of `lists`, in its level of context."""
     numbered = _as_table(lists, level).with_row_index("row")
     counts: list[Counts] = []
@@ -175,6 +184,7 @@ def _count_sessions(log: ClickLog, lists: ClickLog, level: Ints | None) -> Count
         if sum(len(cells) for cells, *_ in counts) > 2 * cells_after_merge + CELLS_BEFORE_MERGE:
             counts = [_merged(counts)]
             cells_after_merge = len(counts[0][0])
+        progress(len(part))
     return _merged(counts)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
 from cuolr.examination.identifiability import identifiable
 from cuolr.logs.clicklog import ClickLog
@@ -19,9 +19,12 @@ from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.off_policy.reordering import rewards_by_query
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, held_out_sessions
 from cuolr.types import Ints
 
+# Where an argument comes from, for the error of another type.
+OF_LOGS = "load_click_log, import_log and simulate return one"
 # Default length of the compared rankings; shorter if the lists of the log are.
 DEFAULT_K = 10
 # Number of queries used to measure the share of the logging policy in the score.
@@ -64,6 +67,7 @@ def assess(
     log: ClickLog,
     k: int | None = None,
     provenance: Mapping[str, Any] | None = None,
+    stages: Stages = unseen_stages,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks or reward from re-ordering them.
 
@@ -77,17 +81,23 @@ def assess(
         k: Length of the rankings that are compared with the log; None = 10, or the length of its lists if shorter.
         provenance: Provenance of the model; None = as it was trained or loaded with. If it names no log, `log` is new
             to the model.
+        stages: Told of the progress.
     """
+    require_type("log", log, ClickLog, OF_LOGS)
     policy = policy if isinstance(policy, RankingPolicy) else policy.policy_
     known = policy.provenance if provenance is None else provenance
-    return evaluate_off_policy(policy, *_new_to(policy, log, known), k)
+    return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages)
 
 
 def evaluate_off_policy(
-    policy: RankingPolicy, log: ClickLog, on: EvaluatedQueries = ALL_QUERIES, k: int | None = None
+    policy: RankingPolicy,
+    log: ClickLog,
+    on: EvaluatedQueries = ALL_QUERIES,
+    k: int | None = None,
+    stages: Stages = unseen_stages,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
-    counts = ClickCounts.of(log)
+    counts = ClickCounts.of(log, stages)
     lists = counts.lists
     k = min(DEFAULT_K, lists.k) if k is None else min(k, int(log.candidates.sizes.max()))
     queries = np.unique(lists.query[lists.where.any(axis=1)]).astype(np.int64)
@@ -98,13 +108,13 @@ def evaluate_off_policy(
         queries = queries[np.isin(queries, on.queries)]
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
-    examination = on.examination or ExaminationModel.fit(counts)
+    examination = on.examination or ExaminationModel.fit(counts, stages=stages)
     groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
     units, rows = (counts, queries) if groups == 0 else _session_groups(log, queries, groups)
-    logged, reordered = rewards_by_query(policy, units, examination.expected_examinations(units), rows)
+    logged, reordered = rewards_by_query(policy, units, examination.expected_examinations(units), rows, stages)
     curves = examination.by_context
     gain, interval = ratio_interval(reordered - logged, logged)
-    never_shown, overlap = overlap_with_log(policy, lists, queries, k)
+    never_shown, overlap = overlap_with_log(policy, lists, queries, k, stages)
     member = logging_policy_member(policy)
     return OffPolicyEvaluation(
         queries=len(queries),
@@ -115,7 +125,7 @@ def evaluate_off_policy(
         gain=gain,
         interval=interval,
         logging_policy_share=logging_policy_share(policy, log.candidates.select(queries[:SHARE_QUERIES])),
-        logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k)[1],
+        logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k, stages)[1],
         identifiable=identifiable(counts),
         held_out=on.held_out,
         outcome=log.outcome,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from cuolr.data.features import looks_like_label
+from cuolr.data.column_kinds import looks_like_label
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT
 
