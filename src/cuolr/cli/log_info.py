@@ -11,6 +11,7 @@ from cuolr.data.candidate_store import load_candidates
 from cuolr.data.feature_summary import FeatureSummary, describe_features
 from cuolr.logs.diagnosis import LogInfo, describe_folder
 from cuolr.logs.log_folder import read_meta
+from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.session_info import SessionInfo, sessions_of_folder
 
 
@@ -33,22 +34,18 @@ def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), j
         described = None if sessions is None else {**asdict(sessions), "warnings": sessions.warnings}
         summaries = [asdict(feature) for feature in features]
         show_json(
-            {**asdict(info), "reward_weights": _reward_weights(log), "session_info": described, "features": summaries}
+            {
+                **asdict(info),
+                "reward_weights": weights_of(read_meta(log)),
+                "session_info": described,
+                "features": summaries,
+            }
         )
         return
-    _show(str(log), info, _reward_weights(log))
+    _show(str(log), info, weights_of(read_meta(log)))
     _show_features(features)
     if sessions is not None:
         _show_sessions(sessions)
-
-
-def _reward_weights(log: Path) -> dict[str, float] | None:
-    """The weight of each column in the reward, if the import was told."""
-    match read_meta(log):
-        case {"source": {"reward": dict(weights)}}:
-            return weights
-        case _:
-            return None
 
 
 def _show(title: str, info: LogInfo, weights: dict[str, float] | None) -> None:

@@ -1,6 +1,8 @@
 """Rewards on the scale of clicks, so that settings of learners mean the same for clicks, purchases and revenue."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +48,15 @@ def information(log: ClickLog, held_out: Ints = NONE) -> float:
         return 1.0
     clicks, reward, squares = _moments(log, np.isin(log.query, held_out, invert=True))
     return min(reward**2 / (clicks * squares), 1.0) if reward > 0 and clicks > 0 else 1.0
+
+
+def weights_of(meta: Mapping[str, Any]) -> dict[str, float] | None:
+    """The weight of each column of the imported table in the reward, by the description of a log; None = unknown."""
+    match meta:
+        case {"source": {"reward": dict(weights)}}:
+            return weights
+        case _:
+            return None
 
 
 def _moments(log: ClickLog, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[float, float, float]:
