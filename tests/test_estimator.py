@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -286,6 +287,40 @@ def test_the_candidates_of_a_data_set_are_ranked(
 ) -> None:
     ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
     np.testing.assert_array_equal(ranker.rank(splits[2]), ranker.rank(splits[2].candidates))
+
+
+def test_an_argument_of_another_type_is_one_line_that_says_what_to_give(
+    log: ClickLog, splits: tuple[RankingDataset, RankingDataset, RankingDataset]
+) -> None:
+    labelled, documents, ranker = (
+        splits[0],
+        splits[0].candidates,
+        cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}),
+    )
+
+    def refused(expected: str, call: Callable[[], object]) -> None:
+        with pytest.raises(InputError) as error:
+            call()
+        (problem,) = error.value.problems
+        assert problem.startswith(f"{expected}; ")
+
+    refused("log: expected a ClickLog, found a RankingDataset", lambda: ranker.fit(labelled))  # type: ignore[arg-type]
+    refused("log: expected a ClickLog, found a str", lambda: ranker.fit("LOG"))  # type: ignore[arg-type]
+    refused(
+        "validation: expected a RankingDataset, found a Candidates",
+        lambda: ranker.fit(log, validation=documents),  # type: ignore[arg-type]
+    )
+    refused(
+        "propensities: expected a Propensities, found a list",
+        lambda: cuolr.Ranker("ipw").fit(log, propensities=[1.0, 0.5]),  # type: ignore[arg-type]
+    )
+    refused("settings: expected a Mapping, found a str", lambda: cuolr.Ranker(settings="x"))  # type: ignore[arg-type]
+    refused("preset: expected a str, found a int", lambda: cuolr.Ranker(preset=3))  # type: ignore[arg-type]
+    ranker.fit(log)
+    refused("dataset: expected a RankingDataset, found a Candidates", lambda: cuolr.evaluate(ranker, documents))  # type: ignore[arg-type]
+    refused("candidates: expected a Candidates, found a ClickLog", lambda: ranker.rank(log))
+    refused("log: expected a ClickLog, found a RankingDataset", lambda: ranker.assess(labelled))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(ranker.rank_ids(labelled), ranker.rank_ids(documents))
 
 
 def table_of_lamps(queries: int = 30) -> tuple[pl.DataFrame, pl.DataFrame]:

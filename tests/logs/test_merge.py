@@ -166,7 +166,30 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     cuolr.save_click_log(imported(numbers, days.features), tmp_path / "numbers")
     with pytest.raises(InputError, match=r"numbers: expected timestamps in the unit of .*day 0 \(dates\), found s"):
         merge_logs([a, tmp_path / "numbers"], tmp_path / "x")
+    for weight in (1, 2):
+        rewarded = imported(days.days[weight - 1], days.features, reward={"click": weight})
+        save_click_log(rewarded, tmp_path / f"times {weight}", {"reward": {"click": weight}})
+    with pytest.raises(InputError, match=r"times 1 and .*times 2: rewards have different weights"):
+        merge_logs([tmp_path / "times 1", tmp_path / "times 2"], tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+def test_missing_values_are_no_change_and_recipes_must_agree(tmp_path: Path) -> None:
+    days = make_days(8)
+    missing = days.features.with_columns(price=pl.when(pl.col("doc_id") == "d1").then(None).otherwise("price"))
+    for number, day in enumerate(days.days):
+        cuolr.save_click_log(imported(day, missing.reverse() if number else missing), tmp_path / str(number))
+    report = merge_logs([tmp_path / "0", tmp_path / "1"], tmp_path / "merged")
+    assert (report.changed, report.documents) == (0, 24)
+    merged = load_click_log(tmp_path / "merged").candidates
+    assert merged.document_ids is not None
+    assert merged.recipe == load_click_log(tmp_path / "0").candidates.recipe
+    assert np.array_equal(np.isnan(merged.features).any(axis=1), np.asarray(merged.document_ids) == "d1")
+    for name, colours in (("a", ["red", "blue"]), ("b", ["red", "green"])):
+        coloured = days.features.with_columns(colour=pl.Series(colours * 12))
+        cuolr.save_click_log(imported(days.days[0], coloured), tmp_path / name)
+    with pytest.raises(InputError, match=r"b: column 'colour' was encoded in another way than in .*a; import it"):
+        merge_logs([tmp_path / "a", tmp_path / "b"], tmp_path / "x")
 
 
 def test_a_merged_log_knows_where_its_sessions_come_from(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
@@ -33,8 +34,8 @@ def aggregate(log: ClickLog, click_weights: Weighting | None = None, progress: P
 
     Args:
         log: Raw or aggregated.
-        click_weights: Each click is multiplied by its weight before averaging, for weights that depend on the other
-            clicks of the session. Rewards are not weighted.
+        click_weights: Each click and its reward are multiplied by its weight before averaging, for weights that depend
+            on the other clicks of the session.
         progress: Called with the number of rows of each chunk.
 
     Returns:
@@ -73,15 +74,43 @@ def aggregate_chunks(
     return _means(_merge(sums), chunk)
 
 
+def subtract(lists: ClickLog, sessions: ClickLog) -> ClickLog:
+    """An aggregated log without some of the sessions that it was made of.
+
+    Args:
+        lists: Aggregated, without weights on its clicks.
+        sessions: The sessions to take out, over the same candidates.
+
+    Raises:
+        InputError: If they are not all in it, or if nothing else is.
+    """
+    total, part = _sums_by_list(lists, None), _sums_by_list(sessions, None)
+    keys, gone = _keys(total), " gone"
+    if set(total.columns) != set(part.columns):
+        raise InputError("expected an aggregated log with the columns and the length of lists of the sessions")
+    joined = total.join(part, on=keys, how="left", suffix=gone, maintain_order="left")
+    found = joined["count" + gone].fill_null(0)
+    if found.sum() != part["count"].sum() or (joined["count"] < found).any():
+        raise InputError("does not hold all of the sessions to subtract")
+    left = joined.select(
+        *keys, *(pl.col(name) - pl.col(name + gone).fill_null(0) for name in total.columns if name not in keys)
+    ).filter(pl.col("count") > 0)
+    if not len(left):
+        raise InputError("no session would be left")
+    # Sums of 0 and 1 are whole numbers, which means times counts are not exactly.
+    whole = [name for name in left.columns if name.partition(".")[0] in ("clicks", "examination")]
+    return _means(left.with_columns(pl.col(whole).round()), lists)
+
+
 def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
     """A row for each list: its key (see `KEYS`), the number of its sessions, and sums over them by position."""
     count = log.count[:, None].astype(np.float64)
-    clicks: Doubles = log.clicks * count
+    weight: Doubles | npt.NDArray[np.floating[Any]] = count
     if weighting is not None:
         require_sessions(log, "weighting clicks")
-        clicks *= weighting(log.clicks)
+        weight = count * weighting(log.clicks)
     columns = {"query": log.query, "count": log.count}
-    columns |= _by_position("ranking", log.ranking) | _by_position("clicks", clicks)
+    columns |= _by_position("ranking", log.ranking) | _by_position("clicks", log.clicks * weight)
     if log.logging_propensity is not None:
         columns |= _by_position("logging_propensity", log.logging_propensity)
     if log.page_position is not None:
@@ -89,7 +118,7 @@ def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
     if log.examination is not None:
         columns |= _by_position("examination", log.examination * count)
     if log.reward is not None:
-        columns |= _by_position("reward", log.reward * count)
+        columns |= _by_position("reward", log.reward * weight)
     columns |= {f"{CONTEXT}{name}": values for name, values in log.context.items()}
     return _merge([pl.DataFrame(columns)])
 
