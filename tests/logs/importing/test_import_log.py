@@ -185,5 +185,5 @@ def test_a_log_without_queries_is_one_query(tmp_path: Path) -> None:
 
 
 def test_an_unknown_option_is_named() -> None:
-    with pytest.raises(InputError, match="unknown option 'max_droped' .did you mean 'max_dropped'"):
+    with pytest.raises(InputError, match=r"unknown option 'max_droped' .did you mean 'max_dropped'"):
         cuolr.import_log(pl.DataFrame(), pl.DataFrame(), max_droped=1)
