@@ -166,11 +166,11 @@ def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:
     shown = log.select(np.flatnonzero(log.where.any(axis=1)))
     if not len(shown):
         raise InputError("expected a log that shows documents, found none in any session")
-    order = np.argsort(~shown.where, axis=1, kind="stable")[:, :k]
     names = ("ranking", "clicks", "logging_propensity", "reward")
-    columns: dict[str, Any] = {
-        name: np.take_along_axis(shown.columns[name], order, axis=1) for name in names if name in shown.columns
-    }
+    columns: dict[str, Any] = {name: shown.columns[name][:, :k] for name in names if name in shown.columns}
+    if (shown.where[:, 1:] > shown.where[:, :-1]).any():
+        order = np.argsort(~shown.where, axis=1, kind="stable")[:, :k]
+        columns = {name: np.take_along_axis(shown.columns[name], order, axis=1) for name in columns}
     few = len(np.unique(shown.query)) < MANY_QUERIES and not shown.aggregated
     context = {UNIT: _groups(len(shown))} if few else {}
     plain = replace(shown, **columns, examination=None, timestamp=None, page_position=None, context=context)

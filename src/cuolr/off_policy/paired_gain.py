@@ -3,7 +3,7 @@
 import numpy as np
 
 from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, Contributions, OffPolicyEstimator
-from cuolr.off_policy.gain_estimate import GainEstimate
+from cuolr.off_policy.gain_estimate import MIN_EFFECTIVE_SESSIONS, GainEstimate
 from cuolr.off_policy.intervals import ratio_interval
 from cuolr.off_policy.logged_lists import LoggedLists
 from cuolr.types import Doubles
@@ -88,6 +88,8 @@ def _reported(
         interval = value_interval = relative_interval = UNKNOWN
         worst, best = float(shown @ low) - production, float(shown @ high) - production
     mean, errors = _mean_weights(lists, found.weights)
+    # The error of a mean of few large weights is not known.
+    errors = np.where(effective >= MIN_EFFECTIVE_SESSIONS, errors, 0.0)
     support = lists.support
     return GainEstimate(
         estimator=ESTIMATORS.name_of(type(estimator)),
