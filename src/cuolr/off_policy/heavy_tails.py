@@ -19,9 +19,9 @@ def heavy_tailed_interval(
 
     As `ratio_interval`, by the delta method, with two corrections. Residuals e are divided by 1 − leverage: a query
     with a large control variate draws the regression to itself, so that its own residual is too small (HC3, MacKinnon
-    and White 1985). And there are at most (Σ e²)² / Σ e⁴ effective queries, because the variance is estimated from those
-    with large residuals; of normal residuals these are a third of all. Simulated intervals of few effective sessions
-    have their level more often: with 50, 90 % instead of 80 % of reward-interaction IPS with a control variate.
+    and White 1985). And there are at most (Σ e²)² / Σ e⁴ effective queries, because those with large residuals decide
+    the variance; of normal residuals these are a third of all. In simulations with some 50 effective sessions, 90 % of
+    the intervals of reward-interaction IPS had the true gain, 80 % without these corrections.
 
     Args:
         numerator: [number of queries] the numerator of each query.
