@@ -76,3 +76,14 @@ def test_files_are_needed(run: Run, tmp_path: Path) -> None:
     result = run("import-ubi", "--out", tmp_path / "LOG")
     assert result.status == 2
     assert "files" in result.err.lower()
+
+
+def test_features_of_documents_are_joined(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "documents.csv").write_text("doc_id,rating\na,3\nb,\n")
+    command = ("import-ubi", *files, "--out", tmp_path / "LOG", "--document-features", tmp_path / "documents.csv")
+    result = run(*command)
+    assert result.status == 2
+    assert "--allow-column rating" in result.err
+    result = run(*command, "--allow-column", "rating")
+    assert result.status == 0, result.err
+    assert load_click_log(tmp_path / "LOG").candidates.features[0].tolist() == [3]

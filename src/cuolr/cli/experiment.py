@@ -5,7 +5,7 @@ import shlex
 import tyro
 
 from cuolr.cli.cell_options import CellOptions, lines_display
-from cuolr.cli.options import DataOptions
+from cuolr.cli.options import AllFoldsOptions
 from cuolr.cli.terminal import say, show_json
 
 
@@ -15,7 +15,7 @@ def experiment(
     steps: int | None = None,
     seeds: int | None = None,
     json: bool = False,
-    data_options: DataOptions = DataOptions(),
+    data_options: AllFoldsOptions = AllFoldsOptions(),
 ) -> None:
     """Run an experiment: every learner on the same simulated logs, measured on the same test queries.
 

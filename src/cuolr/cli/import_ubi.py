@@ -5,6 +5,7 @@ from pathlib import Path
 
 import tyro
 
+from cuolr.cli.feature_flags import FeatureFlags, flags_in_problems
 from cuolr.cli.options import LetorFlags
 from cuolr.cli.terminal import say, show_json, show_table, spinner
 from cuolr.files import refuse_existing
@@ -16,7 +17,7 @@ from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
 def import_ubi(
     files: tyro.conf.Positional[tuple[Path, ...]],
     out: Path,
-    features: Path | None = None,
+    features: FeatureFlags = FeatureFlags(),
     dry_run: bool = False,
     json: bool = False,
     overwrite: bool = False,
@@ -28,13 +29,13 @@ def import_ubi(
     without impression events are taken from the response of the query, and reported as assumed. What cannot be used is
     dropped, and counted by reason.
 
-    Without --features the log has no features: use it for click rates, propensities and judgments, not for training.
+    Without features the log serves for click rates, propensities and judgments, not for training. The query_id of
+    features is the query's text.
 
     Args:
         files: NDJSON (also as a bulk request, also gzipped) or Parquet, with queries, events or both.
         out: Folder of the log.
-        features: LETOR with document ids after '#', or Parquet with query_id (the query's text), doc_id and a column
-            per feature.
+        features: Features of documents and queries.
         dry_run: Report what would be imported, and write nothing.
         json: Print JSON instead of tables.
         overwrite: Replace an existing log.
@@ -42,10 +43,10 @@ def import_ubi(
     """
     if not dry_run:
         refuse_existing(out, overwrite, ours=SESSIONS_FILE)
-    with spinner("importing UBI records"):
-        log, report = read_log(files, features, letor.options())
+    with spinner("importing UBI records"), flags_in_problems():
+        log, report = read_log(files, features.tables() if features.given else None, letor.options())
         if not dry_run:
-            source = {"ubi": [str(file) for file in files], "features": None if features is None else str(features)}
+            source = {"ubi": [str(file) for file in files], **features.given}
             save_click_log(log, out, source, overwrite)
     if json:
         written = {"out": None if dry_run else str(out), "sessions": log.sessions, "queries": log.candidates.n_queries}

@@ -10,6 +10,8 @@ from cuolr.errors import InputError, InputWarning
 MAX_EXAMPLES = 3
 # Rows that the caller asked to leave out, which are no fault of the table.
 CUT = "after the last of the k positions"
+OUTSIDE = "outside the time window"
+AS_ASKED = (CUT, OUTSIDE)
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class ImportReport:
         kept: What is in the log.
         repaired: What was changed, by kind.
         dropped: What is not in the log, by reason.
+        guesses: What was found out about the values of columns.
     """
 
     tables: tuple[str, ...]
@@ -59,6 +62,7 @@ class ImportReport:
     kept: Amounts
     repaired: tuple[ImportFinding, ...] = ()
     dropped: tuple[ImportFinding, ...] = ()
+    guesses: tuple[str, ...] = ()
 
     def __add__(self, other: "ImportReport") -> "ImportReport":
         """The report of two parts of the same tables, without a session in common."""
@@ -72,8 +76,8 @@ class ImportReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the table was taken as it is, but for lists that are cut where the caller said."""
-        as_told = all(found.reason == CUT for found in self.dropped)
+        """Whether the table was taken as it is, but for what the caller asked to leave out."""
+        as_told = all(found.reason in AS_ASKED for found in self.dropped)
         return as_told and not self.repaired and self.first_position == 1
 
     @property
@@ -81,14 +85,14 @@ class ImportReport:
         """The share of the sessions, impressions and clicks that could not be used."""
         shares = {}
         for unit, total in asdict(self.read).items():
-            lost = sum(getattr(found.amounts, unit) for found in self.dropped if found.reason != CUT)
+            lost = sum(getattr(found.amounts, unit) for found in self.dropped if found.reason not in AS_ASKED)
             shares[unit] = lost / total if total else 0.0
         return shares
 
     @property
     def notes(self) -> list[str]:
         """What was found out about the table as a whole."""
-        return ["positions start at 0 in the table"] if self.first_position == 0 else []
+        return [*(["positions start at 0 in the table"] if self.first_position == 0 else []), *self.guesses]
 
     def summary(self) -> str:
         """One line with all counts."""

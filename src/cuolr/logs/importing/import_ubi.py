@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cuolr.data.candidate_reader import read_candidates
+from cuolr.data.feature_tables import FeatureTables
 from cuolr.data.frames import Table
 from cuolr.data.letor.reader import LetorOptions
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.importing.import_log import read_features
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.seen_documents import seen_documents
 from cuolr.logs.importing.table import read_log_table
@@ -18,7 +19,7 @@ from cuolr.types import Candidates
 
 def import_ubi(
     files: Path | str | Sequence[Path | str],
-    features: Table | Candidates | None = None,
+    features: Table | FeatureTables | Candidates | None = None,
     options: LetorOptions = LetorOptions(),
 ) -> tuple[ClickLog, UbiReport]:
     """Read a click log from UBI queries and events, schema 1.0 to 1.3.
@@ -26,7 +27,8 @@ def import_ubi(
     Args:
         files: NDJSON or Parquet, with queries, events or both.
         features: The documents of each query: query_id (the query's text), doc_id and a column per feature. None = the
-            documents that the log shows, without features: for click rates and judgments, not to train a ranker.
+            documents that the log shows, without features: for click rates and judgments, not to train a ranker. Or
+            `FeatureTables`, for features of documents and queries.
         options: How to read LETOR features.
 
     Returns:
@@ -44,8 +46,6 @@ def import_ubi(
             f"{f' ({reasons})' if reasons else ''}, in {report.queries:,} queries and {report.events:,} events"
         )
     if features is None:
-        candidates = seen_documents(table)
-    else:
-        candidates = features if isinstance(features, Candidates) else read_candidates(features, options)
-    log, _ = read_log_table(table, candidates, ImportOptions(strict=True))
+        features = seen_documents(table)
+    log, _ = read_log_table(table, read_features(features, {}, options), ImportOptions(strict=True))
     return log, report
