@@ -64,6 +64,7 @@ def full_log() -> ClickLog:
         timestamp=rng.integers(0, 2**40, len(log)),
         reward=np.where(log.where, rng.standard_normal(log.clicks.shape), 0).astype(np.float32),
         page_position=np.where(log.where, 2 * np.arange(log.k), -1).astype(np.int32),
+        randomised=rng.random(len(log)) < 0.3,
         context={"device": rng.choice(["phone", "tablet"], len(log)), "columns": rng.integers(1, 3, len(log))},
     )
 

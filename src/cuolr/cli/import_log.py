@@ -1,4 +1,4 @@
-"""`cuolr import-log`: check and repair a click log of your own and convert it for training."""
+"""`cuolr import-log`: check and repair a click log and convert it for training."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from cuolr.cli.options import LetorFlags
+from cuolr.cli.options import LetorFlags, Name
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, spinner
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.importing.import_log import TABLE, import_source, read_source
 from cuolr.logs.importing.import_options import FirstPosition, ImportOptions
 from cuolr.logs.importing.import_report import ImportFinding, ImportReport, TooManyDroppedError
 from cuolr.logs.importing.log_rows import MissingColumnsError, find_tables
-from cuolr.logs.importing.table import read_log_table
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
 
 FIRST_POSITIONS: dict[str, FirstPosition] = {"auto": "auto", "0": 0, "1": 1}
@@ -23,9 +23,10 @@ FIRST_POSITIONS: dict[str, FirstPosition] = {"auto": "auto", "0": 0, "1": 1}
 
 @dataclass(frozen=True)
 class RepairFlags:
-    """What to repair and what to drop.
+    """How to read the files, what to repair and what to drop.
 
     Attributes:
+        format: Format of the files (`cuolr list formats`).
         k: Truncate lists to this length. By default the longest is kept.
         column: The table's name of a column that is called otherwise, such as `doc_id=product_id`.
         first_position: Number of the first position of a page; auto finds out.
@@ -34,6 +35,7 @@ class RepairFlags:
         dry_run: Print the report and write nothing.
     """
 
+    format: Name = TABLE
     k: int | None = None
     column: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=COLUMN"), tyro.conf.UseAppendAction] = ()
     first_position: Literal["auto", "0", "1"] = "auto"
@@ -49,6 +51,8 @@ class RepairFlags:
             if not column:
                 raise InputError(f"--column: expected NAME=COLUMN, such as doc_id=product_id, found '{given}'")
             columns[name] = column
+        if columns and self.format != TABLE:
+            raise InputError(f"--column: the columns of --format {self.format} are known; name columns of tables only")
         return ImportOptions(self.k, self.strict, self._share(), columns, FIRST_POSITIONS[self.first_position])
 
     def _share(self) -> float:
@@ -64,27 +68,31 @@ class RepairFlags:
 
 def import_log(
     tables: tyro.conf.Positional[tuple[str, ...]],
-    features: Path,
+    features: Path | None = None,
     out: Path | None = None,
     json: bool = False,
     overwrite: bool = False,
     repair: RepairFlags = RepairFlags(),
     letor: LetorFlags = LetorFlags(),
 ) -> None:
-    """Import a click log of your own: a table of shown and clicked documents, and the documents' features.
+    """Import a click log: a table of shown and clicked documents, the log of a search engine or a public data set.
 
-    The table has a row per shown document with the columns query_id, session_id, position, doc_id and click (0 or 1),
-    and optionally logging_propensity, examination, timestamp and reward. Gaps in the positions and documents without
-    features are repaired. Sessions with other problems are dropped. A report counts both, with examples.
+    A table has a row per shown document with the columns query_id, session_id, position, doc_id and click (0 or 1), and
+    optionally logging_propensity, examination, timestamp, reward and randomised (the list was in random order). For
+    other formats, see `cuolr list formats`. Gaps in the positions and documents without features are repaired. Sessions
+    with other problems are dropped. A report counts both, with examples.
+
+    Without features, the log serves for examination, click rates and judgments, not for training.
 
     Args:
-        tables: Parquet, Feather, CSV, TSV or JSON lines, the last three also as .gz or .zst. Patterns such as
-            'day-*.csv' are expanded.
-        features: LETOR with document ids after '#', or Parquet with query_id, doc_id and a column per feature.
+        tables: Files of the format. Tables: Parquet, Feather, CSV, TSV or JSON lines, the last three also as .gz or
+            .zst. Patterns such as 'day-*.csv' are expanded.
+        features: LETOR with document ids after '#', or Parquet with query_id, doc_id and a column per feature; in place
+            of the features of a public data set, if it has any.
         out: Folder of the log. Required without --dry-run.
         json: Print JSON instead of a table.
         overwrite: Replace an existing log.
-        repair: What to repair and what to drop.
+        repair: How to read the files, what to repair and what to drop.
         letor: How to read LETOR features.
     """
     if out is None and not repair.dry_run:
@@ -94,7 +102,7 @@ def import_log(
     options = repair.options()
     files = list(find_tables(tables))
     try:
-        log, report = _read(files, features, options, letor)
+        log, report = _read(files, features, (repair.format, options), letor)
     except MissingColumnsError as error:
         raise InputError(error.lines(lambda name, column: f"--column {name}={column}")) from None
     except TooManyDroppedError as error:
@@ -104,26 +112,35 @@ def import_log(
         raise InputError([_with_flag(error.headline), *error.report.lines()]) from None
     written: dict[str, Any] = {}
     if out is not None and not repair.dry_run:
-        source = {"tables": [str(file) for file in files], "features": str(features)}
+        source = {
+            "format": repair.format,
+            "tables": [str(file) for file in files],
+            "features": None if features is None else str(features),
+        }
         with spinner(f"writing {out.name}"):
             save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
         written = {"out": str(out)}
-    if json or repair.dry_run or not report.is_clean:
+    if json or repair.dry_run or report.source is not None or report.source_notes or not report.is_clean:
         _show(report, json, {**written, "sessions": log.sessions, "queries": log.candidates.n_queries, "k": log.k})
     if written and not json:
         say(f"wrote {out}: {log.sessions:,} sessions; describe it with: cuolr log-info {out}")
 
 
 def _read(
-    files: list[Path], features: Path, options: ImportOptions, letor: LetorFlags
+    files: list[Path], features: Path | None, how: tuple[str, ImportOptions], letor: LetorFlags
 ) -> tuple[ClickLog, ImportReport]:
-    with spinner(f"reading {features.name}"):
-        candidates = read_candidates(features, letor.options())
-    if len(files) == 1:
-        with spinner(f"importing {files[0].name}"):
-            return read_log_table(files[0], candidates, options)
-    with progress_bar(f"importing {len(files)} files", 2 * len(files)) as progress:
-        return read_log_table(files, candidates, options, progress)
+    candidates = None
+    if features is not None:
+        with spinner(f"reading {features.name}"):
+            candidates = read_candidates(features, letor.options())
+    read = files[0].name if len(files) == 1 else f"{len(files)} files"
+    with spinner(f"reading {read}"):
+        source = read_source(files, *how)
+    if len(files) == 1 or how[0] != TABLE:
+        with spinner(f"importing {read}"):
+            return import_source(source, candidates, how[1])
+    with progress_bar(f"importing {read}", 2 * len(files)) as progress:
+        return import_source(source, candidates, how[1], progress)
 
 
 def _with_flag(headline: str) -> str:
@@ -137,6 +154,8 @@ def _show(report: ImportReport, json: bool, more: dict[str, Any] | None = None) 
         return
     for note in report.notes:
         say(f"note: {note}")
+    for title, counts in report.source.tables() if report.source is not None else ():
+        show_table(title, ["", ""], counts)
     rows = [("read", ImportFinding("", report.read)), ("kept", ImportFinding("", report.kept))]
     rows += [("repaired", found) for found in report.repaired]
     rows += [("dropped", found) for found in report.dropped]

@@ -35,6 +35,7 @@ class ClickLog:
             click is the reward.
         page_position: [M, K] the position on the page as the user saw it, from 0, with gaps and later pages; −1 =
             nothing shown. None = the index in the list.
+        randomised: [M] whether the list was shown in uniformly random order; None = not known.
         context: [M] each: columns that describe the session, such as device or layout, as texts or numbers.
         aggregated: Whether rows stand for several sessions that were shown the same list.
     """
@@ -49,6 +50,7 @@ class ClickLog:
     timestamp: npt.NDArray[Any] | None = None
     reward: npt.NDArray[np.float32 | np.float64] | None = None
     page_position: npt.NDArray[np.int32] | None = None
+    randomised: Bools | None = None
     context: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     aggregated: bool = False
 
@@ -61,6 +63,7 @@ class ClickLog:
         for by_position in (self.logging_propensity, self.examination, self.reward, self.page_position):
             assert by_position is None or by_position.shape == (rows, k), (by_position.shape, rows, k)
         assert self.timestamp is None or self.timestamp.shape == (rows,)
+        assert self.randomised is None or self.randomised.shape == (rows,)
         assert all(values.shape == (rows,) for values in self.context.values())
 
     def __len__(self) -> int:
@@ -111,7 +114,7 @@ class ClickLog:
 
         Args:
             table: A row per shown document: query_id, session_id, position (from 1), doc_id, click (0 or 1) and, where
-                known, logging_propensity, examination, timestamp and reward.
+                known, logging_propensity, examination, timestamp, reward and randomised.
             features: A row per document: query_id, doc_id and a column per feature.
             k: Length of the lists; longer ones are truncated. None = the longest.
             strict: Whether every problem is an error.

@@ -14,7 +14,7 @@ from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.types import Bools, Candidates
 
 REQUIRED = ("query", "ranking", "clicks")
-OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position")
+OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position", "randomised")
 
 
 def index_dtype(candidates: Candidates) -> np.dtype[np.int16] | np.dtype[np.int32]:
@@ -42,6 +42,7 @@ def expected_types(
         "timestamp": stored.get("timestamp", pl.Int64()),
         "reward": pl.Array(pl.Float64() if aggregated else pl.Float32(), k),
         "page_position": pl.Array(pl.Int32(), k),
+        "randomised": pl.Boolean(),
         **{name: found for name, found in stored.items() if _is_context(name, found)},
     }
     required = (*REQUIRED, "count") if aggregated else REQUIRED

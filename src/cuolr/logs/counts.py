@@ -52,7 +52,7 @@ class ClickCounts:
         If a log has more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
         """
         # The same list under two logging policies, or in two contexts, is one list.
-        log = replace(at_page_positions(log), logging_propensity=None, context={})
+        log = replace(at_page_positions(log), logging_propensity=None, randomised=None, context={})
         log = _sample_of_lists(_top(log, _last_position(log)))
         lists = aggregate(log)
         if log.aggregated:

@@ -13,6 +13,7 @@ from cuolr.examination.propensities import Propensities
 from cuolr.files import versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks, fingerprint
+from cuolr.logs.importing.seen_documents import require_features
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training import distributed
 from cuolr.training.base_learner import FitTask
@@ -90,6 +91,7 @@ def fit(
     if distributed.processes() > 1 and not learner_class.data_parallel:
         raise InputError(f"{config.learner} cannot be trained by several processes; run it without torchrun")
     log = request.log.read_for(learner_class, config.learner, request.aggregation)
+    require_features(log.candidates)
     if on_read is not None:
         on_read(log)
     propensities = request.log.propensities() if learner_class.takes_propensities else None

@@ -1,20 +1,28 @@
-"""Import of your own click log: a table of shown and clicked documents, and the documents' features."""
+"""Import of a click log: of your own, from a table, or of another system or a public data set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.data.frames import Table
+from cuolr.data.tables import read_errors
+from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.importing.import_options import FirstPosition, ImportOptions
 from cuolr.logs.importing.import_report import ImportReport
+from cuolr.logs.importing.importer import IMPORTERS, SourceLog
+from cuolr.logs.importing.log_rows import find_tables, scan_log
+from cuolr.logs.importing.seen_documents import seen_documents
 from cuolr.logs.importing.table import read_log_table
 from cuolr.types import Candidates
+
+TABLE = "table"
 
 
 def import_log(
     table: Table | Sequence[Path | str],
-    features: Table | Candidates,
+    features: Table | Candidates | None = None,
     *,
     k: int | None = None,
     strict: bool = False,
@@ -26,10 +34,11 @@ def import_log(
 
     Args:
         table: A row per shown document: query_id, session_id, position, doc_id, click (0 or 1) and, where known,
-            logging_propensity, examination, timestamp and reward. A DataFrame of polars or pandas; or a path or a
-            pattern, or several, of Parquet, Feather, CSV or JSON lines.
+            logging_propensity, examination, timestamp, reward and randomised (0 or 1: the list was in random order). A
+            DataFrame of polars or pandas; or a path or a pattern, or several, of Parquet, Feather, CSV or JSON lines.
         features: The documents of each query: query_id, doc_id and a column per feature. A DataFrame, or the path of
-            a Parquet or LETOR file.
+            a Parquet or LETOR file. None = the documents that the log shows, without features: for examination, click
+            rates and judgments, not to train a ranker.
         k: Length of the lists; longer ones are truncated. None = the longest.
         strict: Whether every problem is an error.
         max_dropped: The largest share of the sessions, the impressions or the clicks that may be dropped.
@@ -50,8 +59,63 @@ def import_log(
 
 
 def import_log_with_report(
-    table: Table | Sequence[Path | str], features: Table | Candidates, options: ImportOptions = ImportOptions()
+    table: Table | Sequence[Path | str],
+    features: Table | Candidates | None = None,
+    options: ImportOptions = ImportOptions(),
+    format: str = TABLE,  # noqa: A002
 ) -> tuple[ClickLog, ImportReport]:
-    """The same as `import_log`, with a report of what was kept, repaired and dropped in place of a warning."""
-    candidates = features if isinstance(features, Candidates) else read_candidates(features)
-    return read_log_table(table, candidates, options)
+    """The same as `import_log`, also for other formats, with a report of what was kept, repaired and dropped.
+
+    Args:
+        table: A table, or the files of the format.
+        features: In place of the features of the data set, if it has any.
+        options: How to import.
+        format: A registered format, such as `ubi`.
+    """
+    if features is not None and not isinstance(features, Candidates):
+        features = read_candidates(features)
+    return import_source(read_source(table, format, options), features, options)
+
+
+def read_source(table: Table | Sequence[Path | str], format: str, options: ImportOptions) -> SourceLog:  # noqa: A002
+    """Read what is to be imported.
+
+    Args:
+        table: Files of the format, patterns of their names, or, as a table, a data frame.
+        format: A registered format.
+        options: How to import.
+    """
+    importer = IMPORTERS.get(format)
+    is_files = isinstance(table, str | Path | list | tuple)
+    if format == TABLE and not is_files:
+        return SourceLog(table)
+    if not is_files:
+        raise InputError(f"format '{format}': expected files, found an object of type {type(table).__name__}")
+    if format != TABLE and options.columns:
+        raise InputError(f"columns: the columns of format '{format}' are known; columns are named for tables only")
+    return importer().read(list(find_tables([table] if isinstance(table, str | Path) else table)))
+
+
+def import_source(
+    source: SourceLog,
+    features: Candidates | None,
+    options: ImportOptions,
+    progress: Callable[[int], None] = lambda _: None,
+) -> tuple[ClickLog, ImportReport]:
+    """Check and repair what an importer read.
+
+    Args:
+        source: The log.
+        features: The documents of each query; None = those of the source or, without any, the documents shown.
+        options: How to import.
+        progress: See `read_log_table`.
+    """
+    candidates = features if features is not None else source.candidates
+    notes = source.notes
+    if candidates is None:
+        rows = scan_log(source.table, options)
+        with read_errors(rows.name):
+            candidates = seen_documents(rows.parts)
+        notes = (*notes, "the log has no features: it serves for examination, click rates and judgments")
+    log, report = read_log_table(source.table, candidates, options, progress)
+    return log, replace(report, source_notes=notes, source=source.report)

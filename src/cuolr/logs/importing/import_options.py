@@ -8,9 +8,9 @@ from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 
 IDS = ("query_id", "session_id", "doc_id")
-NUMBERS = ("position", "click", "logging_propensity", "examination", "reward")
+NUMBERS = ("position", "click", "logging_propensity", "examination", "reward", "randomised")
 REQUIRED = ("query_id", "session_id", "position", "doc_id", "click")
-OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward")
+OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "randomised")
 
 FirstPosition: TypeAlias = Literal["auto", 0, 1]
 

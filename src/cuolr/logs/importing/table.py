@@ -1,7 +1,8 @@
 """A log as one long table with a row for each shown document.
 
 Columns: query_id, session_id, position, doc_id, click (0 or 1, true or false) and, where known, logging_propensity,
-examination (0 or 1), timestamp, reward; others are ignored. The features are in a table of their own.
+examination (0 or 1), timestamp, reward, randomised (0 or 1); others are ignored. The features are in a table of their
+own.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ def read_log_table(
 
     Returns:
         A row per session, sorted by session id, with sessions without a click among them; a session's timestamp is
-        its earliest. And what became of the table's rows.
+        its earliest, and its order was random if all of its rows say so. And what became of the table's rows.
 
     Raises:
         InputError: If nothing can be read. If `strict`, with all problems, the first 20 of each kind.
@@ -117,12 +118,15 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
 
     query = np.empty(sessions, np.int32)
     query[session] = kept["query"].to_numpy()
-    known, timestamp, page_position = shown.columns, None, None
+    known, timestamp, randomised, page_position = shown.columns, None, None, None
     if "page" in kept.columns and (kept["page"] != kept["position"] - 1).any():
         page_position = lists("page", np.int32, -1)
     if "timestamp" in known:
         earliest = shown.group_by("session").agg(pl.col("timestamp").min()).sort("session")
         timestamp = earliest["timestamp"].to_numpy()
+    if "randomised" in known:
+        in_all_rows = shown.group_by("session").agg(pl.col("randomised").min()).sort("session")
+        randomised = in_all_rows["randomised"].to_numpy() == 1
     return ClickLog(
         candidates=candidates,
         query=query,
@@ -134,4 +138,5 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
         timestamp=timestamp,
         reward=lists("reward", np.float32, 0) if "reward" in known else None,
         page_position=page_position,
+        randomised=randomised,
     )
