@@ -1,4 +1,4 @@
-"""Memory of large logs: aggregating 20 million sessions, and importing a table of 20 million rows."""
+"""Memory of large logs: aggregating 20 million sessions."""
 
 import multiprocessing
 import tempfile
@@ -6,14 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from benchmarks.table import Row, peak_memory
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.logs.aggregate import aggregate_folder
-from cuolr.logs.importing.table import read_log_table
-from cuolr.logs.log_folder import SESSIONS_FILE
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.types import Candidates, RankingDataset
@@ -25,15 +22,13 @@ ROWS = 20_000_000
 def run() -> list[Row]:
     """Measure each job in its own process."""
     with tempfile.TemporaryDirectory() as name:
-        log, stochastic, table = (Path(name) / what for what in ("log", "stochastic", "table.parquet"))
+        log, stochastic = (Path(name) / what for what in ("log", "stochastic"))
         model, moved = PositionBasedModel(), StochasticLogger(RandomPolicy(), temperature=0.01)
         simulate_to(log, Simulation(_dataset(), RandomPolicy(), model, ROWS, K))
         simulate_to(stochastic, Simulation(_dataset(), moved, model, ROWS // 10, K))
-        _write_table(log, table)
         return [
             _measure("aggregate 20 million sessions", _aggregate, log),
             _measure("aggregate 2 million sessions of a stochastic logger", _aggregate, stochastic),
-            _measure("import a table of 20 million rows", _import, table),
         ]
 
 
@@ -45,23 +40,6 @@ def _measure(name: str, job: Callable[[Path], tuple[int, int]], path: Path) -> R
 
 def _aggregate(folder: Path) -> tuple[int, int]:
     return len(aggregate_folder(folder)), peak_memory()
-
-
-def _import(table: Path) -> tuple[int, int]:
-    return len(read_log_table(table, _dataset().candidates)), peak_memory()
-
-
-def _write_table(log: Path, table: Path) -> None:
-    """The first sessions of a log as a long table."""
-    lists = pl.scan_parquet(log / SESSIONS_FILE).head(ROWS // K).with_row_index("session_id")
-    documents = lists.with_columns(position=pl.lit(list(range(1, K + 1)))).explode("ranking", "clicks", "position")
-    documents.select(
-        query_id=pl.format("q{}", "query"),
-        session_id=pl.format("session-{}", "session_id"),
-        position="position",
-        doc_id=pl.format("d{}", pl.col("query") * DOCUMENTS + pl.col("ranking")),
-        click="clicks",
-    ).sink_parquet(table)
 
 
 def _dataset() -> RankingDataset:

@@ -133,14 +133,11 @@ def _read(
     if features is not None:
         with spinner(f"reading {features.name}"):
             candidates = read_candidates(features, letor.options())
-    read = files[0].name if len(files) == 1 else f"{len(files)} files"
-    with spinner(f"reading {read}"):
+    what = files[0].name if len(files) == 1 else f"{len(files)} files"
+    with spinner(f"reading {what}"):
         source = read_source(files, *how)
-    if len(files) == 1 or how[0] != TABLE:
-        with spinner(f"importing {read}"):
-            return import_source(source, candidates, how[1])
-    with progress_bar(f"importing {read}", 2 * len(files)) as progress:
-        return import_source(source, candidates, how[1], progress)
+    with progress_bar(f"importing {what}", 100, unit="percent") as progress:
+        return import_source(source, candidates, how[1], lambda share: progress(100 * share))
 
 
 def _with_flag(headline: str) -> str:

@@ -69,7 +69,7 @@ class DataOptions:
         """Read one file through the cache, with a progress bar."""
         cache = Cache(default_folder(), self.verify)
         size = path.stat().st_size if path.is_file() else 0
-        with progress_bar(f"reading {path.name}", size, in_bytes=True) as progress:
+        with progress_bar(f"reading {path.name}", size, unit="bytes") as progress:
             return cache.read(path, options or LetorOptions(self.zero_based, self.missing), progress)
 
     def load_file(self, path: Path) -> RankingDataset:

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -16,6 +16,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -90,9 +91,11 @@ def _console() -> Iterator[Console]:
 
 
 @contextmanager
-def progress_bar(what: str, total: int, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
+def progress_bar(
+    what: str, total: int, unit: Literal["items", "bytes", "percent"] = "items"
+) -> Iterator[Callable[[float], None]]:
     """A progress bar with the remaining time; yields a function that takes the amount done since the last call."""
-    count = DownloadColumn() if in_bytes else MofNCompleteColumn()
+    count = {"items": MofNCompleteColumn, "bytes": DownloadColumn, "percent": TaskProgressColumn}[unit]()
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(compact=True))
     with (
         _console() as console,

@@ -100,7 +100,7 @@ def import_source(
     source: SourceLog,
     features: Candidates | None,
     options: ImportOptions,
-    progress: Callable[[int], None] = lambda _: None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> tuple[ClickLog, ImportReport]:
     """Check and repair what an importer read.
 
@@ -115,7 +115,7 @@ def import_source(
     if candidates is None:
         rows = scan_log(source.table, options)
         with read_errors(rows.name):
-            candidates = seen_documents(rows.parts)
+            candidates = seen_documents([part for part, _ in rows.scans()])
         notes = (*notes, "the log has no features: it serves for examination, click rates and judgments")
     log, report = read_log_table(source.table, candidates, options, progress)
     return log, replace(report, source_notes=notes, source=source.report)

@@ -1,7 +1,7 @@
 """What became of the rows of an imported table."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,6 +20,9 @@ class Amounts:
     sessions: int
     impressions: int
     clicks: int
+
+    def __add__(self, other: "Amounts") -> "Amounts":
+        return Amounts(self.sessions + other.sessions, self.impressions + other.impressions, self.clicks + other.clicks)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,16 @@ class ImportReport:
     dropped: tuple[ImportFinding, ...] = ()
     source_notes: tuple[str, ...] = ()
     source: SourceReport | None = None
+
+    def __add__(self, other: "ImportReport") -> "ImportReport":
+        """The report of two parts of the same tables, without a session in common."""
+        return replace(
+            self,
+            read=self.read + other.read,
+            kept=self.kept + other.kept,
+            repaired=_together(self.repaired + other.repaired),
+            dropped=_together(self.dropped + other.dropped),
+        )
 
     @property
     def is_clean(self) -> bool:
@@ -143,6 +156,16 @@ def check_dropped(report: ImportReport, max_dropped: float, name: str) -> None:
         )
     if not report.kept.sessions:
         raise TooManyDroppedError(report, f"{name}: no session can be used")
+
+
+def _together(findings: Iterable[ImportFinding]) -> tuple[ImportFinding, ...]:
+    """One finding for each reason."""
+    found: dict[str, ImportFinding] = {}
+    for one in findings:
+        known = found.get(one.reason, ImportFinding(one.reason, Amounts(0, 0, 0)))
+        examples = (known.examples + one.examples)[:MAX_EXAMPLES]
+        found[one.reason] = ImportFinding(one.reason, known.amounts + one.amounts, examples)
+    return tuple(found.values())
 
 
 def _count(amounts: Amounts) -> str:

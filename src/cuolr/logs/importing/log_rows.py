@@ -38,8 +38,8 @@ class LogRows:
     """The known columns of the tables of a log, under our names.
 
     Attributes:
-        parts: The rows of each table, with the same columns and types.
-        places: The path of each table; what to call it, if it is none.
+        parts: The rows, with the same columns and types in each part.
+        places: The path of each table, which a row's number refers to; what to call it, if it is none.
     """
 
     parts: tuple[pl.LazyFrame, ...]
@@ -59,14 +59,19 @@ class LogRows:
         """The file of a row, and the row."""
         return f"{self.places[number >> ROW_BITS]}: row {number & ((1 << ROW_BITS) - 1)}"
 
+    def scans(self) -> Iterator[tuple[pl.LazyFrame, Path | str]]:
+        """Each part, and what to call it in an error."""
+        whole_tables = len(self.parts) == len(self.places)
+        for number, part in enumerate(self.parts):
+            yield part, self.places[number] if whole_tables else self.name
+
     def at(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         """The rows of these numbers, in their order in the tables."""
-        found: list[dict[str, Any]] = []
-        for part in sorted({number >> ROW_BITS for number in numbers}):
-            with read_errors(self.places[part]):
-                rows = self.parts[part].filter(pl.col(ROW).is_in(list(numbers))).sort(ROW).collect(engine="streaming")
-            found += rows.to_dicts()
-        return found
+        found = []
+        for part, place in self.scans():
+            with read_errors(place):
+                found.append(part.filter(pl.col(ROW).is_in(list(numbers))).collect(engine="streaming"))
+        return pl.concat(found).sort(ROW).to_dicts()
 
 
 class MissingColumnsError(InputError):

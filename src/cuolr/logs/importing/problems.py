@@ -105,24 +105,48 @@ def _optional_kinds(clicked: pl.Expr) -> Iterator[tuple[str, RowProblem]]:
             yield name, RowProblem(text, text, clicked & (pl.col("examination") == 0))
 
 
-def row_problems(rows: LogRows, shown: pl.DataFrame, first: int) -> Iterator[str]:
-    """A line for each row with a problem, at most 20 of a kind."""
-    for kind in row_kinds(shown.columns, first):
-        numbers = shown.filter(kind.bad)[ROW]
-        if len(numbers):
-            lines = [kind.line(rows, row) for row in rows.at(numbers.sort().head(MAX_PROBLEMS).to_list())]
-            yield from _with_rest(lines, len(numbers), rows.name)
+@dataclass(frozen=True)
+class ProblemKind:
+    """All problems of one kind: a line for each of the first, and how many there are."""
+
+    lines: list[str]
+    total: int
+
+    def __add__(self, other: "ProblemKind") -> "ProblemKind":
+        """The problems of two parts of a table."""
+        return ProblemKind((self.lines + other.lines)[:MAX_PROBLEMS], self.total + other.total)
+
+    def text(self, name: str) -> Iterator[str]:
+        """The lines, and the number of the others; `name` is the table's."""
+        yield from self.lines
+        if self.total > len(self.lines):
+            yield f"{name}: … and {self.total - len(self.lines)} more of this kind"
 
 
-def session_problems(rows_of: LogRows, shown: pl.DataFrame, session_ids: pl.Series, first: int) -> Iterator[str]:
-    """Problems of the lists that the rows form.
+def table_problems(rows: LogRows, shown: pl.DataFrame, session_ids: pl.Series, first: int) -> list[ProblemKind]:
+    """All that can be wrong with the rows and the lists, by kind, kinds without a problem among them.
 
     Args:
-        rows_of: The table.
+        rows: The table.
         shown: Its rows, resolved.
         session_ids: The id of each session.
         first: The number of the first position of a page.
     """
+    return [*_row_problems(rows, shown, first), *_session_problems(rows, shown, session_ids, first)]
+
+
+def _row_problems(rows: LogRows, shown: pl.DataFrame, first: int) -> Iterator[ProblemKind]:
+    """Problems of single rows."""
+    for kind in row_kinds(shown.columns, first):
+        numbers = shown.filter(kind.bad)[ROW].sort()
+        first_rows = rows.at(numbers.head(MAX_PROBLEMS).to_list()) if len(numbers) else []
+        yield ProblemKind([kind.line(rows, row) for row in first_rows], len(numbers))
+
+
+def _session_problems(
+    rows_of: LogRows, shown: pl.DataFrame, session_ids: pl.Series, first: int
+) -> Iterator[ProblemKind]:
+    """Problems of the lists that the rows form."""
     rows = shown.filter(pl.col("session").is_not_null()) if shown["session"].null_count() else shown
     several = several_queries(rows, len(session_ids))
     # Rows that were already reported are not reported again as a gap or a repeated document.
@@ -139,7 +163,7 @@ def session_problems(rows_of: LogRows, shown: pl.DataFrame, session_ids: pl.Seri
     for sessions, text in kinds:
         numbered = enumerate(sessions[:MAX_PROBLEMS].tolist())
         lines = [f"{rows_of.name}: session {quote(session_ids[session])}: {text(i)}" for i, session in numbered]
-        yield from _with_rest(lines, len(sessions), rows_of.name)
+        yield ProblemKind(lines, len(sessions))
 
 
 def several_queries(rows: pl.DataFrame, sessions: int) -> Bools:
@@ -190,13 +214,6 @@ def sorted_pairs(rows: pl.DataFrame, name: str, sessions: Bools) -> tuple[Ints, 
         pairs = pairs[sessions[pairs >> 32]]
     pairs.sort()
     return pairs >> 32, pairs & 0xFFFFFFFF
-
-
-def _with_rest(lines: list[str], total: int, name: str) -> Iterator[str]:
-    """The first problems of a kind, and the number of the others."""
-    yield from lines[:MAX_PROBLEMS]
-    if total > MAX_PROBLEMS:
-        yield f"{name}: … and {total - MAX_PROBLEMS} more of this kind"
 
 
 def quote(value: Any) -> str:

@@ -54,7 +54,10 @@ class Repair:
         self._reason_of = np.full(len(session_ids) + 1, GOOD, np.int8)
         self._reasons: dict[str, list[str]] = {}
         kinds = row_kinds(shown.columns, first)
-        for kind in sorted(kinds, key=lambda kind: kind.reason != NO_SESSION):
+        # All at once, because most tables have few of them.
+        occurs = shown.select(kind.bad.any().alias(str(i)) for i, kind in enumerate(kinds)).row(0)
+        occurring = [kind for kind, found in zip(kinds, occurs, strict=True) if found]
+        for kind in sorted(occurring, key=lambda kind: kind.reason != NO_SESSION):
             if kind.reason != WITHOUT_FEATURES:
                 self._drop_by_row(kind)
         (removed,) = (kind for kind in kinds if kind.reason == WITHOUT_FEATURES)
@@ -92,10 +95,9 @@ class Repair:
 
     def _drop_by_row(self, kind: RowProblem) -> None:
         bad = self._all.select(ROW, "session", bad=kind.bad).filter("bad").sort(ROW)
-        if len(bad):
-            numbers = bad[ROW].to_numpy()
-            sessions = bad["session"].fill_null(len(self._ids)).to_numpy()
-            self._drop(kind.reason, sessions, lambda places: self._row_lines(kind, numbers[places]))
+        numbers = bad[ROW].to_numpy()
+        sessions = bad["session"].fill_null(len(self._ids)).to_numpy()
+        self._drop(kind.reason, sessions, lambda places: self._row_lines(kind, numbers[places]))
 
     def _row_lines(self, kind: RowProblem, numbers: Ints) -> list[str]:
         return [kind.line(self._rows, row) for row in self._rows.at(numbers.tolist())] if len(numbers) else []

@@ -1,8 +1,5 @@
 """The rows of a log's table with numbers for ids."""
 
-from collections.abc import Callable
-from typing import Literal
-
 import numpy as np
 import polars as pl
 
@@ -16,19 +13,52 @@ from cuolr.types import Candidates
 MAX_POSITION = 2**31 - 2
 
 
-def read_sessions(rows: LogRows, progress: Callable[[int], None]) -> pl.Series:
+class DocumentIndex:
+    """The queries by id, and the documents by query and id.
+
+    Attributes:
+        queries: Columns query_id and query, its number.
+        documents: Columns query, doc_id and index, the number of the document within the query.
+    """
+
+    def __init__(self, candidates: Candidates) -> None:
+        """Index the candidates.
+
+        Raises:
+            InputError: If they have no ids, or two documents of a query have the same.
+        """
+        if candidates.document_ids is None:
+            raise InputError(
+                "the features have no document ids to match doc_id with; in LETOR, add them as comments: '# docid = ID'"
+            )
+        queries = pl.DataFrame(
+            {"query_id": candidates.query_ids, "query": np.arange(candidates.n_queries, dtype=np.int32)}
+        )
+        query = candidates.query_of_document
+        index = np.arange(candidates.n_documents) - candidates.offsets[query]
+        documents = pl.DataFrame(
+            {"query": query.astype(np.int32), "doc_id": candidates.document_ids, "index": index.astype(np.int32)}
+        ).filter(pl.col("doc_id") != "")
+        repeated = documents.filter(pl.struct("query", "doc_id").is_duplicated())
+        if len(repeated):
+            query_id, document_id = candidates.query_ids[repeated["query"][0]], repeated["doc_id"][0]
+            raise InputError(
+                f"the features have {len(repeated)} documents that share an id within a query, such as '{document_id}' "
+                f"of query '{query_id}'; give each document of a query its own id"
+            )
+        self.queries, self.documents = queries.lazy(), documents.lazy()
+
+
+def read_sessions(rows: LogRows) -> pl.Series:
     """The ids of all sessions, sorted."""
     found = []
-    for part, place in zip(rows.parts, rows.places, strict=True):
+    for part, place in rows.scans():
         with read_errors(place):
             found.append(part.select("session_id").drop_nulls().unique().collect(engine="streaming"))
-        progress(1)
     return pl.concat(found).unique().sort("session_id")["session_id"]
 
 
-def resolve(
-    rows: LogRows, session_ids: pl.Series, candidates: Candidates, progress: Callable[[int], None]
-) -> pl.DataFrame:
+def resolve(rows: LogRows, session_ids: pl.Series, documents: DocumentIndex) -> pl.DataFrame:
     """The rows with ids replaced by indices, and all values as numbers; null = invalid.
 
     Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that
@@ -36,26 +66,17 @@ def resolve(
     the optional ones.
     """
     sessions = session_ids.to_frame().with_row_index("session").lazy()
-    queries, documents = (table.lazy() for table in _index(candidates))
     columns = _columns(rows.schema)
     found = []
-    for part, place in zip(rows.parts, rows.places, strict=True):
+    for part, place in rows.scans():
         numbered = (
             part.join(sessions, on="session_id", how="left")
-            .join(queries, on="query_id", how="left")
-            .join(documents, on=["query", "doc_id"], how="left")
+            .join(documents.queries, on="query_id", how="left")
+            .join(documents.documents, on=["query", "doc_id"], how="left")
         )
         with read_errors(place):
             found.append(numbered.select(ROW, "session", "query", "index", **columns).collect(engine="streaming"))
-        progress(1)
     return pl.concat(found)
-
-
-def zero_or_one(shown: pl.DataFrame) -> Literal[0, 1]:
-    """Where positions start: at 0 if rows are there about as often as at 1; a few zeros among many ones are errors."""
-    position = shown["position"]
-    zeros, ones = int((position == 0).sum()), int((position == 1).sum())
-    return 0 if zeros and 2 * zeros >= ones else 1
 
 
 def from_one(shown: pl.DataFrame, first: int) -> pl.DataFrame:
@@ -65,15 +86,20 @@ def from_one(shown: pl.DataFrame, first: int) -> pl.DataFrame:
     return shown.with_columns(pl.when(pl.col("position") >= 1).then(pl.col("position")))
 
 
-def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
-    """All but the ids."""
+def position_number(schema: pl.Schema) -> pl.Expr:
+    """Positions as in the table; null where they are not whole numbers from 0 up."""
     position = _number("position", schema)
     whole = (position >= 0) & (position <= MAX_POSITION) & (position == position.floor())
+    return _where(position, whole, pl.Int32)
+
+
+def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
+    """All but the ids."""
     texts = [name for name in IDS if schema[name] == pl.String]
     columns = {
         "impression": pl.col("position").is_not_null() & pl.col("doc_id").is_not_null(),
         "nul": pl.any_horizontal(pl.col(texts).str.contains("\0", literal=True).fill_null(False)),
-        "position": _where(position, whole, pl.Int32),
+        "position": position_number(schema),
         "click": _binary("click", schema),
     }
     if "logging_propensity" in schema:
@@ -91,28 +117,6 @@ def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
     if "timestamp" in schema:
         columns["timestamp"] = _plain_time(schema["timestamp"])
     return columns
-
-
-def _index(candidates: Candidates) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The queries by id, and the documents by query and id."""
-    if candidates.document_ids is None:
-        raise InputError(
-            "the features have no document ids to match doc_id with; in LETOR, add them as comments: '# docid = ID'"
-        )
-    queries = pl.DataFrame({"query_id": candidates.query_ids, "query": np.arange(candidates.n_queries, dtype=np.int32)})
-    query = candidates.query_of_document
-    index = np.arange(candidates.n_documents) - candidates.offsets[query]
-    documents = pl.DataFrame(
-        {"query": query.astype(np.int32), "doc_id": candidates.document_ids, "index": index.astype(np.int32)}
-    ).filter(pl.col("doc_id") != "")
-    repeated = documents.filter(pl.struct("query", "doc_id").is_duplicated())
-    if len(repeated):
-        query_id, document_id = candidates.query_ids[repeated["query"][0]], repeated["doc_id"][0]
-        raise InputError(
-            f"the features have {len(repeated)} documents that share an id within a query, such as '{document_id}' of "
-            f"query '{query_id}'; give each document of a query its own id"
-        )
-    return queries, documents
 
 
 def _number(name: str, schema: pl.Schema) -> pl.Expr:

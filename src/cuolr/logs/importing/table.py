@@ -5,8 +5,10 @@ examination (0 or 1), timestamp, reward, randomised (0 or 1); others are ignored
 own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +23,33 @@ from cuolr.logs.columns import index_dtype
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
 from cuolr.logs.importing.log_rows import LogRows, scan_log
-from cuolr.logs.importing.problems import row_problems, session_problems
+from cuolr.logs.importing.problems import ProblemKind, table_problems
 from cuolr.logs.importing.repair import Repair, moved_up
-from cuolr.logs.importing.resolve import from_one, read_sessions, resolve, zero_or_one
-from cuolr.logs.log_folder import one_each
+from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions, resolve
+from cuolr.logs.importing.session_blocks import blocks, survey
+from cuolr.logs.log_folder import concatenate, one_each
 from cuolr.types import Candidates
+
+# The share of the time that the first look at a table takes, roughly.
+SURVEY_SHARE = 0.2
+
+# What the lists hold where nothing was shown.
+NOTHING = {"ranking": -1, "clicks": 0, "logging_propensity": 1, "examination": 0, "reward": 0, "page_position": -1}
 
 
 def read_log_table(
     table: Table | Sequence[Path | str],
     candidates: Candidates,
     options: ImportOptions = ImportOptions(),
-    progress: Callable[[int], None] = lambda _: None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> tuple[ClickLog, ImportReport]:
-    """Read, check and repair a long table.
+    """Read, check and repair a long table, some millions of rows at a time.
 
     Args:
         table: Parquet, Feather, CSV or JSON lines: a path or a pattern, or several; or a data frame. Rows in any order.
         candidates: The documents of each query with their ids.
         options: How to import.
-        progress: Called with 1 after each of two passes over each file.
+        progress: Called with the share of the work that was done since the last call.
 
     Returns:
         A row per session, sorted by session id, with sessions without a click among them; a session's timestamp is
@@ -51,35 +60,86 @@ def read_log_table(
         TooManyDroppedError: If more has to be dropped than `max_dropped` allows.
     """
     rows = scan_log(table, options)
-    session_ids = read_sessions(rows, progress)
-    shown = resolve(rows, session_ids, candidates, progress)
-    if not len(shown):
+    known = survey(rows, lambda share: progress(SURVEY_SHARE * share))
+    if not known.rows:
         raise InputError(f"{rows.name}: expected a row for each shown document, found no rows")
     first = options.first_position
     if first == "auto":
-        first = 1 if options.strict else zero_or_one(shown)
-    shown = from_one(shown, first)
-    everything = Amounts(len(session_ids), len(shown), _clicks(shown))
-    if options.strict:
-        _refuse_problems(rows, shown, session_ids, first)
+        first = 1 if options.strict else known.first_position
+    importer = _Importer(candidates, options, first)
+    for block in blocks(rows, known, lambda share: progress((1 - SURVEY_SHARE) * share)):
+        importer.read(block)
+    return importer.finish(rows.name)
+
+
+class _Importer:
+    """Reads one block after the other."""
+
+    def __init__(self, candidates: Candidates, options: ImportOptions, first: int) -> None:
+        """Prepare.
+
+        Args:
+            candidates: The documents of each query.
+            options: How to import.
+            first: The number of the first position of a page.
+        """
+        self._candidates, self._options, self._first = candidates, options, first
+        self._documents = DocumentIndex(candidates)
+        self._logs: list[ClickLog] = []
+        self._reports: list[ImportReport] = []
+        self._problems: list[list[ProblemKind]] = []
+
+    def read(self, rows: LogRows) -> None:
+        """Read, check and repair the rows of some sessions."""
+        session_ids = read_sessions(rows)
+        shown = from_one(resolve(rows, session_ids, self._documents), self._first)
         sessions, placed = len(session_ids), shown
-        report = ImportReport(tuple(map(str, rows.places)), first, everything, everything)
-    else:
-        repair = Repair(rows, shown, session_ids, first)
-        shown, sessions = repair.shown, repair.sessions
-        placed = moved_up(shown) if repair.repaired else shown
-        kept = Amounts(sessions, len(placed), _clicks(placed))
-        report = ImportReport(tuple(map(str, rows.places)), first, everything, kept, repair.repaired, repair.dropped)
-        check_dropped(report, options.max_dropped, rows.name)
-    if options.k is not None:
-        placed, report = _cut(placed, options.k, report)
-    return _fill(shown, placed, candidates, sessions, options.k), report
+        everything = Amounts(sessions, len(shown), _clicks(shown))
+        report = ImportReport(tuple(map(str, rows.places)), self._first, everything, everything)
+        if self._options.strict:
+            self._problems.append(table_problems(rows, shown, session_ids, self._first))
+            if any(kind.total for kind in self._problems[-1]):
+                return
+        else:
+            repair = Repair(rows, shown, session_ids, self._first)
+            shown, sessions = repair.shown, repair.sessions
+            placed = moved_up(shown) if repair.repaired else shown
+            kept = Amounts(sessions, len(placed), _clicks(placed))
+            report = replace(report, kept=kept, repaired=repair.repaired, dropped=repair.dropped)
+        if self._options.k is not None:
+            placed, report = _cut(placed, self._options.k, report)
+        self._reports.append(report)
+        if sessions:
+            self._logs.append(_fill(shown, placed, self._candidates, sessions))
 
+    def finish(self, name: str) -> tuple[ClickLog, ImportReport]:
+        """The log of all blocks; raises if there are problems that are not allowed."""
+        kinds = [reduce(add, of_blocks) for of_blocks in zip(*self._problems, strict=True)]
+        if problems := [line for kind in kinds for line in kind.text(name)]:
+            raise InputError(problems)
+        report = reduce(add, self._reports)
+        if not self._options.strict:
+            check_dropped(report, self._options.max_dropped, name)
+        k = self._options.k or max(log.k for log in self._logs)
+        rows = sum(map(len, self._logs))
+        with_pages = any(log.page_position is not None for log in self._logs)
+        return concatenate(self._widened(k, with_pages), rows), report
 
-def _refuse_problems(rows: LogRows, shown: pl.DataFrame, session_ids: pl.Series, first: int) -> None:
-    problems = [*row_problems(rows, shown, first), *session_problems(rows, shown, session_ids, first)]
-    if problems:
-        raise InputError(problems)
+    def _widened(self, k: int, with_pages: bool) -> Iterator[ClickLog]:
+        """The logs of the blocks, with the same columns and lists of the same length; one is forgotten once read."""
+        while self._logs:
+            log = self._logs.pop(0)
+            if with_pages and log.page_position is None:
+                log = replace(log, page_position=np.where(log.where, np.arange(log.k, dtype=np.int32), np.int32(-1)))
+            if log.k < k:
+                columns = {
+                    name: np.pad(values, ((0, 0), (0, k - log.k)), constant_values=NOTHING[name])
+                    if values.ndim == 2
+                    else values
+                    for name, values in log.columns.items()
+                }
+                log = ClickLog.from_columns(log.candidates, columns, log.aggregated)
+            yield log
 
 
 def _clicks(shown: pl.DataFrame) -> int:
@@ -97,46 +157,40 @@ def _cut(placed: pl.DataFrame, k: int, report: ImportReport) -> tuple[pl.DataFra
     return kept, replace(report, kept=amounts, dropped=(*report.dropped, cut))
 
 
-def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessions: int, k: int | None) -> ClickLog:
-    """The rows of each session as a list.
+def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessions: int) -> ClickLog:
+    """The rows of each session as a list, as long as the longest.
 
     Args:
         shown: All rows of the sessions.
         kept: Those that are in the lists, with their positions there.
         candidates: The documents of each query.
         sessions: How many there are.
-        k: Length of the lists. None = the longest.
     """
-    longest: Any = kept["position"].max()
-    k = longest if k is None else k
+    k: Any = kept["position"].max()
     session, position = kept["session"].to_numpy(), kept["position"].to_numpy() - 1
 
-    def lists(name: str, dtype: npt.DTypeLike, nothing: float) -> npt.NDArray[Any]:
-        values = np.full((sessions, k), nothing, dtype)
-        values[session, position] = kept[name].to_numpy()
+    def lists(name: str, column: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        values = np.full((sessions, k), NOTHING[name], dtype)
+        values[session, position] = kept[column].to_numpy()
         return values
 
     query = np.empty(sessions, np.int32)
     query[session] = kept["query"].to_numpy()
-    known, timestamp, randomised, page_position = shown.columns, None, None, None
+    columns = {
+        "query": query,
+        "ranking": lists("ranking", "index", index_dtype(candidates)),
+        "clicks": lists("clicks", "click", np.uint8),
+        "count": one_each(sessions),
+    }
+    for name, dtype in {"logging_propensity": np.float32, "examination": np.uint8, "reward": np.float32}.items():
+        if name in kept.columns:
+            columns[name] = lists(name, name, dtype)
     if "page" in kept.columns and (kept["page"] != kept["position"] - 1).any():
-        page_position = lists("page", np.int32, -1)
-    if "timestamp" in known:
+        columns["page_position"] = lists("page_position", "page", np.int32)
+    if "timestamp" in shown.columns:
         earliest = shown.group_by("session").agg(pl.col("timestamp").min()).sort("session")
-        timestamp = earliest["timestamp"].to_numpy()
-    if "randomised" in known:
+        columns["timestamp"] = earliest["timestamp"].to_numpy()
+    if "randomised" in shown.columns:
         in_all_rows = shown.group_by("session").agg(pl.col("randomised").min()).sort("session")
-        randomised = in_all_rows["randomised"].to_numpy() == 1
-    return ClickLog(
-        candidates=candidates,
-        query=query,
-        ranking=lists("index", index_dtype(candidates), -1),
-        clicks=lists("click", np.uint8, 0),
-        count=one_each(sessions),
-        logging_propensity=lists("logging_propensity", np.float32, 1) if "logging_propensity" in known else None,
-        examination=lists("examination", np.uint8, 0) if "examination" in known else None,
-        timestamp=timestamp,
-        reward=lists("reward", np.float32, 0) if "reward" in known else None,
-        page_position=page_position,
-        randomised=randomised,
-    )
+        columns["randomised"] = in_all_rows["randomised"].to_numpy() == 1
+    return ClickLog.from_columns(candidates, columns, aggregated=False)
