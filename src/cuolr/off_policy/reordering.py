@@ -37,7 +37,7 @@ def clicks_by_query(
     lists = counts.lists
     impressions = (lists.where * lists.count[:, None]).sum(axis=0)
     examination = expected_examinations.sum(axis=0) / np.maximum(impressions, 1)
-    attractiveness = _attractiveness(counts, expected_examinations)
+    rates = attractiveness(counts, expected_examinations)
     row = np.full(lists.candidates.n_queries, -1)
     row[queries] = np.arange(len(queries))
     lists = lists.select(np.flatnonzero(row[lists.query] >= 0))
@@ -46,14 +46,14 @@ def clicks_by_query(
     filled = np.take_along_axis(lists.where, positions, axis=1)
 
     def clicks(order: Ints) -> Doubles:
-        rate = attractiveness[np.take_along_axis(documents, order, axis=1)] * examination[positions] * filled
+        rate = rates[np.take_along_axis(documents, order, axis=1)] * examination[positions] * filled
         of_lists = rate.sum(axis=1) * lists.count
         return np.bincount(row[lists.query], weights=of_lists, minlength=len(queries)).astype(np.float64)
 
     return clicks(positions), clicks(model_order(policy, lists, queries, positions))
 
 
-def _attractiveness(counts: ClickCounts, expected_examinations: Doubles) -> Doubles:
+def attractiveness(counts: ClickCounts, expected_examinations: Doubles) -> Doubles:
     """[n_documents] α̂ = (clicks + prior) / (expected examinations + 1), the prior being the query's mean α̂."""
     query = counts.lists.candidates.query_of_document
     n_queries = counts.lists.candidates.n_queries
@@ -62,8 +62,8 @@ def _attractiveness(counts: ClickCounts, expected_examinations: Doubles) -> Doub
     of_query = (np.bincount(query, weights=values, minlength=n_queries) for values in (clicks, exposure))
     clicks_of_query, exposure_of_query = of_query
     mean = clicks_of_query / np.maximum(exposure_of_query, 1e-9)
-    attractiveness: Doubles = (clicks + mean[query]) / (exposure + 1)
-    return attractiveness
+    rates: Doubles = (clicks + mean[query]) / (exposure + 1)
+    return rates
 
 
 def model_order(policy: RankingPolicy, lists: ClickLog, queries: Ints, positions: Ints) -> Ints:

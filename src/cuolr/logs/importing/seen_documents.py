@@ -42,9 +42,14 @@ def seen_documents(tables: Iterable[pl.LazyFrame]) -> Candidates:
     )
 
 
+def has_features(candidates: Candidates) -> bool:
+    """Whether a log was imported with features."""
+    return candidates.feature_names is None or candidates.feature_names.tolist() != [CONSTANT_FEATURE]
+
+
 def require_features(candidates: Candidates) -> None:
     """Raise if a log was imported without features."""
-    if candidates.feature_names is not None and candidates.feature_names.tolist() == [CONSTANT_FEATURE]:
+    if not has_features(candidates):
         raise InputError(
             "the documents of this log have no features, so a ranker cannot be trained on it; import the log again "
             "with features. Without them it serves for examination, click rates and judgments"
