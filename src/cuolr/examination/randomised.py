@@ -115,7 +115,7 @@ class _Counts:
         self.clicks += clicks.sum(axis=0)
         self.first += (clicks[:, :1] & where).sum(axis=0)
         self.both += (clicks[:, :1] & clicks).sum(axis=0)
-        followed = clicks[:, :-1] & where[:, 1:]
+        followed = clicks[:, :-1] & _any_below(where)
         self.followed[:-1] += followed.sum(axis=0)
         self.later[:-1] += (followed & _any_below(clicks)).sum(axis=0)
         up_to_first = where & (np.cumsum(clicks, axis=1, dtype=np.int16) <= clicks)
@@ -199,7 +199,7 @@ def _rows(log: ClickLog) -> Ints:
     return log.candidates.offsets[log.query, None] + np.maximum(log.ranking, 0)
 
 
-def _any_below(clicks: Bools) -> Bools:
-    """[M, K − 1] whether there is a click below each position but the last."""
-    below: Bools = np.logical_or.accumulate(clicks[:, :0:-1], axis=1)[:, ::-1]
+def _any_below(values: Bools) -> Bools:
+    """[M, K − 1] whether any value below each position but the last is true."""
+    below: Bools = np.logical_or.accumulate(values[:, :0:-1], axis=1)[:, ::-1]
     return below
