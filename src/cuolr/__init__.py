@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from cuolr.clicks.click_model import click_model as click_model
     from cuolr.clicks.simulate import simulate as simulate
     from cuolr.data.candidate_reader import read_candidates as read_candidates
+    from cuolr.data.feature_options import FeatureOptions as FeatureOptions
+    from cuolr.data.feature_tables import FeatureTables as FeatureTables
     from cuolr.data.letor.reader import read_letor as read_letor
     from cuolr.data.synthetic import generate_splits as generate_splits
     from cuolr.errors import InputError as InputError
@@ -39,6 +41,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Candidates": "cuolr.types",
     "ClickLog": "cuolr.logs.clicklog",
+    "FeatureOptions": "cuolr.data.feature_options",
+    "FeatureTables": "cuolr.data.feature_tables",
     "ImportOptions": "cuolr.logs.importing.import_options",
     "InputError": "cuolr.errors",
     "Ranker": "cuolr.estimator",

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from cuolr.data.candidate_reader import read_candidates
+from cuolr.data.frames import Table
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
 from cuolr.examination.propensities import Propensities, read_propensities
@@ -16,6 +18,7 @@ from cuolr.training.fit import FitRequest, Validation, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Best, Progress, TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure, usual_learner
+from cuolr.training.used_options import check_used
 from cuolr.types import Candidates, Ints, RankingDataset, Strings
 
 PARAMETERS = ("learner", "preset", "steps", "batch_size", "seed", "settings")
@@ -70,8 +73,8 @@ class Ranker:
             raise InputError(f"settings: '{name}' is given by the parameter {parameter}, too; give it once")
         learner = usual_learner(self.preset) if self.learner is None else self.learner
         config = configure(learner, self.preset, {**given, **(self.settings or {})})
-        if self.batch_size is not None and not config.learner_class.data_parallel:
-            raise InputError(f"batch_size={self.batch_size}: {config.learner} does not train on batches; leave it out")
+        if self.batch_size is not None:
+            check_used(config.learner, "batch_size", f"batch_size={self.batch_size}")
         return config
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -115,8 +118,8 @@ class Ranker:
             propensities: Propensities, or a file of them, for learners that take them.
             progress: Called after each step with its number and the logged values.
         """
-        if propensities is not None and not self.config.learner_class.takes_propensities:
-            raise InputError(f"propensities: {self.config.learner} does not take any; leave them out")
+        if propensities is not None:
+            check_used(self.config.learner, "propensities", "propensities")
         if isinstance(propensities, Path | str):
             propensities = read_propensities(Path(propensities))
         request = FitRequest(
@@ -148,24 +151,32 @@ class Ranker:
         assert self.result_.best is not None, "a run that ends by itself has been validated"
         return self.result_.best
 
-    def rank(self, candidates: Candidates, k: int = 10, sample_seed: int | None = None) -> Ints:
+    def rank(self, candidates: Candidates | Table, k: int = 10, sample_seed: int | None = None) -> Ints:
         """[n_queries, k] the candidate indices of the best documents of each query, −1 after the last one.
 
         Args:
-            candidates: The candidates to rank.
+            candidates: The candidates to rank: as read by `read_candidates`, or a table that is read by the recipe of
+                the model, with queries in the order of their first row.
             k: Length of the rankings.
             sample_seed: Seed for sampling each document from the policy; None = take the best.
         """
-        if isinstance(candidates, RankingDataset):
-            candidates = candidates.candidates
+        candidates = self._read(candidates)
         policy = self.policy_ if sample_seed is None else self.policy_.sampled(sample_seed)
         return policy.rank(candidates, k)
 
-    def rank_ids(self, candidates: Candidates, k: int = 10, sample_seed: int | None = None) -> Strings:
+    def _read(self, candidates: Candidates | Table) -> Candidates:
+        if isinstance(candidates, RankingDataset):
+            return candidates.candidates
+        if isinstance(candidates, Candidates):
+            return candidates
+        return read_candidates(candidates, n_features=self.policy_.n_features, recipe=self.policy_.recipe)
+
+    def rank_ids(self, candidates: Candidates | Table, k: int = 10, sample_seed: int | None = None) -> Strings:
         """[n_queries, k] like `rank`, but with document ids; "" after the last one.
 
         A document without an id is named by its number within the query, from 1.
         """
+        candidates = self._read(candidates)
         ranking = self.rank(candidates, k, sample_seed)
         names = candidates.document_names
         rows = candidates.offsets[:-1, None] + ranking

@@ -19,21 +19,22 @@ from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import load_click_log
-from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy
 from cuolr.training.base_learner import LEARNERS
-from cuolr.training.hold_out import held_out_queries, split_by_query
+from cuolr.training.hold_out import held_out_queries, held_out_sessions, split_by_query
 from cuolr.training.loop import TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure
 from cuolr.types import Candidates
 from tests.data.small_data import dataset_of
-from tests.small_log import small_log
+from tests.small_log import small_log, with_missing_values
 from tests.training.tasks import fit_log
 
 every_learner = pytest.mark.parametrize("name", LEARNERS.names())
 LOG = small_log(rows=240, queries=12)
 PROPENSITIES = Propensities(Estimate((1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2)), {"given": Estimate((0.6,) * 7)})
+WITH_MISSING = replace(LOG, candidates=with_missing_values(LOG.candidates))
 # Small enough to be fitted many times.
 SMALL: Mapping[str, Any] = {
     "hidden": [8, 8],
@@ -158,6 +159,18 @@ def test_clicks_on_held_out_queries_do_not_change_what_is_learned(name: str) -> 
 
 
 @every_learner
+def test_a_log_of_one_query_is_learned_from_but_for_the_sessions_that_are_held_out(name: str) -> None:
+    log, config = small_log(rows=240, queries=1), config_of(name, keep="last")
+    rows = held_out_sessions(log, config.training.held_out, config.training.seed)
+    clicks = log.clicks.copy()
+    clicks[rows] = np.where(log.where[rows], 1 - clicks[rows], 0)
+    as_it_is, changed = (fitted(name, replace(log, clicks=each), config=config) for each in (log.clicks, clicks))
+    assert as_it_is.provenance["settings"]["validated_by"] == {"held_out_sessions": 0.1}
+    assert changed.validations != as_it_is.validations or name == "bc"  # which does not look at clicks
+    assert_same_policy(policy_of(changed), policy_of(as_it_is))
+
+
+@every_learner
 def test_a_renamed_click_model_changes_nothing(name: str, tmp_path: Path) -> None:
     """What a log says of where it comes from does not reach a learner."""
     simulation = Simulation(dataset_of(*[6] * 12), RandomPolicy(), click_model("pbm"), 300, k=5)
@@ -177,6 +190,56 @@ def test_candidates_with_other_features_are_refused(name: str) -> None:
     candidates = Candidates(np.zeros((3, n_features + 1), np.float32), np.array([0, 3]), np.array(["q"]))
     with pytest.raises(InputError, match=f"{n_features} features.* found {n_features + 1}"):
         policy_of(fitted(name)).rank(candidates, 3)
+
+
+@every_learner
+@pytest.mark.parametrize("normalising", ["log-min-max", "query-min-max"])
+def test_missing_values_are_learned_from_and_ranked(name: str, normalising: str, tmp_path: Path) -> None:
+    config = config_of(name, normalising=normalising)
+    result = fitted(name, WITH_MISSING, folder=tmp_path / "model", config=config)
+    assert all(np.isfinite(score) for score in result.validations.values())
+    policy, loaded = policy_of(result), load_policy(tmp_path / "model")
+    assert policy.n_features == LOG.candidates.n_features
+    assert_same_policy(loaded, policy)
+    np.testing.assert_array_equal(loaded.rank(WITH_MISSING.candidates, 6), policy.rank(WITH_MISSING.candidates, 6))
+    if isinstance(policy, ScoringPolicy):
+        assert np.isfinite(policy.score(WITH_MISSING.candidates)).all()
+        # A feature that is missing at ranking time only has no indicator, and is the median.
+        without_first = WITH_MISSING.candidates.features.copy()
+        without_first[:, 0] = np.nan
+        assert np.isfinite(policy.score(replace(LOG.candidates, features=without_first))).all()
+    for row, size in zip(policy.rank(WITH_MISSING.candidates, 8).tolist(), LOG.candidates.sizes.tolist(), strict=True):
+        assert sorted(row[:size]) == list(range(size))
+
+
+def log_clicked_where_missing(seed: int) -> ClickLog:
+    """A document is clicked if, and only if, its second feature is missing; the known values say nothing."""
+    log = small_log(rows=600, queries=20, seed=seed)
+    candidates = with_missing_values(log.candidates, share=0.4, seed=seed)
+    missing = np.isnan(candidates.features[:, -1])
+    clicks = missing[log.documents] & log.where
+    return replace(log, candidates=candidates, clicks=clicks.astype(np.uint8))
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost", "naive", "cql", "factored"])
+def test_that_a_value_is_missing_is_learned(name: str) -> None:
+    log, other = log_clicked_where_missing(seed=5), log_clicked_where_missing(seed=6).candidates
+    rate = "learner.actor_learning_rate" if name == "cql" else "learner.learning_rate"
+    settings: dict[str, Any] = {"training.steps": 60, "training.batch_size": 64, "training.keep": "last"}
+    if name in ("naive", "cql"):
+        settings |= {rate: 0.01, "learner.hidden": [16, 16], "training.steps": 150}
+    if name == "cql":
+        settings |= {"learner.encoder": "position", "learner.critic_learning_rate": 0.01}
+    if name in ("lightgbm", "xgboost"):
+        settings |= {"learner.leaves": 4}
+    if name == "factored":
+        settings |= {"learner.logging_policy.include": False, "learner.rankers.learning_rate": 0.01}
+    policy = policy_of(fitted(name, log, config=configure(name, settings=settings)))
+    missing = np.isnan(other.features[:, -1])
+    first = other.offsets[:-1] + policy.rank(other, 1)[:, 0]
+    has_one = np.maximum.reduceat(missing, other.offsets[:-1])
+    assert has_one.sum() > 10
+    assert missing[first][has_one].mean() > 0.9
 
 
 @every_learner

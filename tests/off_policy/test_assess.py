@@ -14,7 +14,7 @@ from cuolr.logs.identity import digest_of_clicks
 from cuolr.off_policy.assess import EvaluatedQueries, assess, evaluate_off_policy
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
-from cuolr.training.hold_out import held_out_queries
+from cuolr.training.hold_out import held_out_queries, held_out_sessions
 from tests.off_policy.policies import BETTER, LOGGER, TRAIN, OneAfterTheOther, WorstFirst, cut, log_of
 
 
@@ -112,6 +112,26 @@ def test_on_its_own_log_the_examination_of_the_model_is_used() -> None:
     # The last click is not known in an aggregated log, so that the table does not apply.
     aggregated = assess(model, aggregate(log), provenance=provenance(log, held_out_queries=0.2))
     assert aggregated.examination[1][1] is None
+
+
+def test_the_interval_of_a_log_of_one_query_is_over_its_sessions() -> None:
+    one = TRAIN.select(np.array([int(np.argmax(TRAIN.candidates.sizes))]))
+    log = simulate(one, UniformLogger(), click_model("pbm"), 6_000, k=5, seed=2)
+    evaluation = assess(BETTER, log)
+    assert (evaluation.queries, evaluation.session_groups) == (1, 30)
+    assert evaluation.recommendation == "ship"
+    assert "clicks on shown documents of this query" in evaluation.reason
+    few = assess(BETTER, log.select(np.arange(20)))
+    assert few.recommendation == "keep"
+    assert "at least 30" in few.reason
+    assert assess(RandomPolicy(1), log).recommendation == "keep"
+
+
+def test_of_its_own_log_of_one_query_a_model_is_evaluated_on_the_sessions_that_training_held_out() -> None:
+    one = TRAIN.select(np.array([int(np.argmax(TRAIN.candidates.sizes))]))
+    log = simulate(one, UniformLogger(), click_model("pbm"), 1_000, k=5, seed=2)
+    own = assess(BETTER, log, provenance=provenance(log, held_out_sessions=0.2))
+    assert own == replace(assess(BETTER, log.select(held_out_sessions(log, 0.2, 3))), held_out=True)
 
 
 def test_sessions_that_show_nothing_do_not_change_what_is_evaluated() -> None:

@@ -13,7 +13,6 @@ from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import fingerprint
 from cuolr.training.batches import Batches, SessionBatch, WeightedLists
-from cuolr.training.hold_out import held_out_queries, split_by_query
 from tests.small_log import counted_log, small_log
 
 
@@ -161,28 +160,6 @@ def test_the_fingerprint_tells_logs_apart() -> None:
     ]
     assert len({fingerprint(log), *map(fingerprint, others)}) == 5
     assert fingerprint(log) == fingerprint(small_log())
-
-
-def test_the_split_keeps_the_rows_of_a_query_together() -> None:
-    log = small_log(rows=300, queries=20)
-    train, held_out = split_by_query(log, held_out_queries(log, 0.1, seed=3))
-    assert sorted([*train, *held_out]) == list(range(300))
-    assert len(np.unique(log.query[held_out])) == 2
-    assert not set(log.query[train]) & set(log.query[held_out])
-    others = {tuple(split_by_query(log, held_out_queries(log, 0.1, seed=seed))[1]) for seed in range(5)}
-    assert len(others) > 1
-
-
-def test_the_split_leaves_at_least_a_query_on_each_side() -> None:
-    log = small_log(queries=2)
-    for share in (0.01, 0.99):
-        train, held_out = split_by_query(log, held_out_queries(log, share, seed=0))
-        assert len(train)
-        assert len(held_out)
-    with pytest.raises(InputError, match="log: expected at least 2 queries with shown documents"):
-        split_by_query(small_log(queries=1), held_out_queries(small_log(queries=1), 0.1, seed=0))
-    with pytest.raises(InputError, match=r"above 0 and below 1, found 1\.5"):
-        split_by_query(log, held_out_queries(log, 1.5, seed=0))
 
 
 def test_all_bad_numbers_are_named_together() -> None:

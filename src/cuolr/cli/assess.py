@@ -1,14 +1,14 @@
 """`cuolr assess`: off-policy evaluation of a model on a click log, and a recommendation."""
 
-import json as json_format
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tyro
 
-from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
-from cuolr.files import atomic_file
+from cuolr.cli.terminal import show_json, show_table, show_text, stage_bars
 from cuolr.logs.log_folder import load_click_log
+from cuolr.progress import Stages
 
 if TYPE_CHECKING:
     from cuolr.off_policy.recommendation import OffPolicyEvaluation
@@ -49,8 +49,8 @@ def assess(
         k: Length of the lists that are compared with the log. By default 10, or the length of the log's lists.
         json: Print JSON instead of a table.
     """
-    with spinner("evaluating"):
-        result = _off_policy_evaluation(model, log, k)
+    with stage_bars() as stages:
+        result = _off_policy_evaluation(model, log, k, stages)
     if json:
         show_json(result.as_dict())
     else:
@@ -59,18 +59,21 @@ def assess(
     return EXIT_STATUS[result.recommendation]
 
 
-def _off_policy_evaluation(model: Path, log: Path, k: int | None) -> "OffPolicyEvaluation":
+def _off_policy_evaluation(model: Path, log: Path, k: int | None, stages: Stages) -> "OffPolicyEvaluation":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
     from cuolr.policies.store import load_policy, provenance_of
 
-    return assess_policy(load_policy(model), load_click_log(log), k, provenance_of(model))
+    return assess_policy(
+        load_policy(model), load_click_log(log, ids=False, stages=stages), k, provenance_of(model), stages
+    )
 
 
 def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
     top = f"top {found.k}"
+    held_out = ", sessions held out in training" if found.session_groups else ", held out in training"
     rows = [
-        ["queries", f"{found.queries:,}{', held out in training' if found.held_out else ''}"],
+        ["queries", f"{found.queries:,}{held_out if found.held_out else ''}"],
         ["model trained on these queries", _yes_or_no(found.trained_on_these_queries)],
         ["position bias identifiable", _yes_or_no(found.identifiable)],
         [f"{top} never shown in the log", f"{found.never_shown:.0%}"],
@@ -92,21 +95,19 @@ def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def show_recommendation(found: "OffPolicyEvaluation", file: Path) -> None:
-    """Print the off-policy evaluation of a model on its training log, and write it to a file."""
-    with atomic_file(file) as unfinished:
-        unfinished.write_text(json_format.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+def recommendation_lines(found: "OffPolicyEvaluation") -> Iterator[str]:
+    """The off-policy evaluation of a model on its training log, in words."""
     kind = "query" if found.queries == 1 else "queries"
     on = f"{kind} that it was trained on" if found.trained_on_these_queries else f"held-out {kind}"
-    say(
+    yield (
         f"on {found.queries:,} {on}: a session shows {found.overlap:.0%} of the model's top {found.k} on average; "
         f"{found.never_shown:.0%} is never shown"
     )
     if found.logging_policy_share is not None:
-        say(
+        yield (
             f"{found.logging_policy_share:.0%} of the score comes from a model of the current ranker, which "
             f"reproduces {found.logging_policy_overlap:.0%} of its top {found.k}"
         )
-    say(f"{found.recommendation}: {found.reason}")
+    yield f"{found.recommendation}: {found.reason}"
     if found.recommendation == "keep" and found.interval[1] > 0:
-        say("note: on a later log all queries can be used: cuolr assess MODEL LATER_LOG")
+        yield "note: on a later log all queries can be used: cuolr assess MODEL LATER_LOG"

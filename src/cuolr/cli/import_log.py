@@ -1,17 +1,18 @@
 """`cuolr import-log`: check and repair a click log and convert it for training."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from cuolr.cli.options import LetorFlags, Name
+from cuolr.cli.options import LetorFlags, Name, RetentionFlags
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, spinner
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
 from cuolr.logs.importing.import_log import TABLE, import_source, read_source
 from cuolr.logs.importing.import_options import FirstPosition, ImportOptions
 from cuolr.logs.importing.import_report import ImportFinding, ImportReport, TooManyDroppedError
@@ -19,6 +20,19 @@ from cuolr.logs.importing.log_rows import MissingColumnsError, find_tables
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
 
 FIRST_POSITIONS: dict[str, FirstPosition] = {"auto": "auto", "0": 0, "1": 1}
+
+
+@dataclass(frozen=True)
+class PersonalFlags:
+    """Personal data.
+
+    Attributes:
+        hash_ids: Replace the ids of queries, sessions and users by hashes with the key in this file (16 bytes or more).
+        no_session_ids: Leave the ids of sessions out of the log; they serve to merge logs and to delete sessions.
+    """
+
+    hash_ids: Annotated[Path | None, tyro.conf.arg(metavar="KEYFILE")] = None
+    no_session_ids: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,8 @@ class RepairFlags:
     max_dropped: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "5%"
     strict: bool = False
     dry_run: bool = False
+    keeping: RetentionFlags = field(default_factory=RetentionFlags)
+    personal: PersonalFlags = field(default_factory=PersonalFlags)
 
     def options(self) -> ImportOptions:
         """As the importer takes them."""
@@ -53,7 +69,16 @@ class RepairFlags:
             columns[name] = column
         if columns and self.format != TABLE:
             raise InputError(f"--column: the columns of --format {self.format} are known; name columns of tables only")
-        return ImportOptions(self.k, self.strict, self._share(), columns, FIRST_POSITIONS[self.first_position])
+        return ImportOptions(
+            self.k,
+            self.strict,
+            self._share(),
+            columns,
+            FIRST_POSITIONS[self.first_position],
+            self.keeping.window(),
+            not self.personal.no_session_ids,
+            None if self.personal.hash_ids is None else IdKey.read(self.personal.hash_ids),
+        )
 
     def _share(self) -> float:
         """A share, as a number up to 1 or as a percentage."""
@@ -78,9 +103,9 @@ def import_log(
     """Import a click log: a table of shown and clicked documents, the log of a search engine or a public data set.
 
     A table has a row per shown document with the columns query_id, session_id, position, doc_id and click (0 or 1), and
-    optionally logging_propensity, examination, timestamp, reward and randomised (the list was in random order). For
-    other formats, see `cuolr list formats`. Gaps in the positions and documents without features are repaired. Sessions
-    with other problems are dropped. A report counts both, with examples.
+    optionally logging_propensity, examination, timestamp, reward, user_id and randomised (the list was in random
+    order). For other formats, see `cuolr list formats`. Gaps in the positions and documents without features are
+    repaired. Sessions with other problems are dropped. A report counts both, with examples.
 
     Without features, the log serves for examination, click rates and judgments, not for training.
 
@@ -112,11 +137,13 @@ def import_log(
         raise InputError([_with_flag(error.headline), *error.report.lines()]) from None
     written: dict[str, Any] = {}
     if out is not None and not repair.dry_run:
-        source = {
+        source: dict[str, Any] = {
             "format": repair.format,
             "tables": [str(file) for file in files],
             "features": None if features is None else str(features),
         }
+        if options.id_key is not None:
+            source[HASHED_WITH] = options.id_key.name
         with spinner(f"writing {out.name}"):
             save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
         written = {"out": str(out)}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.cli.terminal import say, show_json, stage_bars
 from cuolr.errors import InputError
 from cuolr.files import check_files
 from cuolr.logs.log_folder import load_click_log
@@ -52,8 +52,9 @@ def judgments(
     if chosen == "qrels" and graded == "0-1":
         raise InputError("--scale 0-1: qrels hold whole numbers; use 0-3 or 0-4")
     check_files((out, topics_file(out) if chosen == "qrels" else None), overwrite)
-    with spinner("estimating click rates"):
-        found = judge(load_click_log(log), min_examinations=min_examinations, scale=graded)
+    with stage_bars() as stages:
+        sessions = load_click_log(log, ids=False, stages=stages)
+        found = judge(sessions, min_examinations=min_examinations, scale=graded, stages=stages)
         if not len(found.table):
             raise InputError(
                 f"{log}: no document has {min_examinations:g} expected examinations; lower --min-examinations or use "

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import tyro
 
-from cuolr.cli.catalogue import Entry, Setting, catalogue, settings
+from cuolr.cli.catalogue import Entry, SettingHelp, catalogue, settings
 from cuolr.cli.help import MAX_WIDTH
 from cuolr.cli.options import Name
 from cuolr.cli.terminal import show_json, show_table, show_text
@@ -59,7 +59,7 @@ def _show_entries(entries: dict[str, Entry]) -> None:
     show_table("", ["name", *(["role"] if has_role else []), "description"], rows, left=(0, 1, 2))
 
 
-def _show_one(name: str, found: dict[str, Entry], settings_of: dict[str, list[Setting]]) -> None:
+def _show_one(name: str, found: dict[str, Entry], settings_of: dict[str, list[SettingHelp]]) -> None:
     for kind, entry in found.items():
         show_text(f"{name} ({kind}): {entry['description']}")
     for kind, of_kind in settings_of.items():
@@ -67,7 +67,7 @@ def _show_one(name: str, found: dict[str, Entry], settings_of: dict[str, list[Se
             show_text("\n".join([f"\nSettings of the {kind}, with default and range:", *map(_lines, of_kind)]))
 
 
-def _lines(setting: Setting) -> str:
+def _lines(setting: SettingHelp) -> str:
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
     default = setting.default if len(setting.default) <= MAX_DEFAULT else f"{setting.default[: MAX_DEFAULT - 1]}…"
     meaning = textwrap.fill(setting.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)

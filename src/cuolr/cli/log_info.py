@@ -5,22 +5,33 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.terminal import bar, show_json, show_table, show_text
+from cuolr.cli.options import TimeFlags
+from cuolr.cli.terminal import bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.logs.diagnosis import LogInfo, describe_folder
+from cuolr.logs.session_info import SessionInfo, sessions_of_folder
 
 
-def log_info(log: tyro.conf.Positional[Path], json: bool = False) -> None:
+def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), json: bool = False) -> None:
     """Describe a click log: its size, click rates by position, and whether position bias is identifiable.
+
+    Warns if only clicked sessions were logged, of duplicated or robot-like sessions and, for a log with timestamps, of
+    drift: whether click rates, queries or documents of the later half differ from the earlier half by more than chance.
 
     Args:
         log: Folder of the log.
+        window: Sessions to use, by time.
         json: Print JSON instead of tables.
     """
-    info = describe_folder(log)
+    with stage_bars() as stages:
+        info = describe_folder(log, window.window(), stages)
+        sessions = None if info.share_without_clicks is None else sessions_of_folder(log, window.window())
     if json:
-        show_json(asdict(info))
-    else:
-        _show(str(log), info)
+        described = None if sessions is None else {**asdict(sessions), "warnings": sessions.warnings}
+        show_json({**asdict(info), "session_info": described})
+        return
+    _show(str(log), info)
+    if sessions is not None:
+        _show_sessions(sessions)
 
 
 def _show(title: str, info: LogInfo) -> None:
@@ -42,3 +53,41 @@ def _show(title: str, info: LogInfo) -> None:
     ]
     show_table("click rate by position", ["position", "rate", ""], rates, left=(0, 2))
     show_text(f"Position bias identifiable: {info.identifiable}.")
+
+
+def _show_sessions(info: SessionInfo) -> None:
+    def count(number: int | None) -> str:
+        return "unknown" if number is None else f"{number:,}"
+
+    rows = [
+        ["first document not at position 1", f"{info.starting_late:.1%}"],
+        ["gap in the positions", f"{info.with_gaps:.1%}{f', up to {info.largest_gap}' if info.largest_gap else ''}"],
+        ["id of another session", count(info.repeated_ids)],
+        ["same query, list, clicks and time as another", count(info.duplicates)],
+        ["in a burst of the same list and clicks", count(info.bursts)],
+        ["every document of 5 or more clicked", f"{info.all_clicked:,}"],
+        ["of users with more than 200 sessions on a day", count(info.busy_user_sessions)],
+    ]
+    if info.first is not None:
+        rows.insert(0, ["time", f"{info.first} to {info.last}"])
+    show_table("sessions", ["", ""], rows)
+    if info.unit is not None:
+        say(f"note: {info.unit}")
+    if info.periods:
+        show_table(
+            f"sessions by {'day' if info.periods[0].days == 1 else 'week'}",
+            ["from", "sessions", "clicks per session", "without a click"],
+            [
+                [
+                    period.start,
+                    f"{period.sessions:,}",
+                    "–" if period.clicks_per_session is None else f"{period.clicks_per_session:.3f}",
+                    "–" if period.share_without_clicks is None else f"{period.share_without_clicks:.1%}",
+                ]
+                for period in info.periods
+            ],
+        )
+    if info.drift is not None and not info.drift.found:
+        show_text(f"No drift: sessions since {info.drift.split} do not differ from earlier ones.")
+    for warning in info.warnings:
+        show_text(f"Warning: {warning}")

@@ -13,6 +13,7 @@ import tyro
 import cuolr
 from cuolr.cli.assess import assess
 from cuolr.cli.compare import compare
+from cuolr.cli.delete_sessions import delete_sessions
 from cuolr.cli.demo import demo
 from cuolr.cli.evaluate import evaluate
 from cuolr.cli.experiment import experiment
@@ -23,6 +24,7 @@ from cuolr.cli.inspect import inspect
 from cuolr.cli.judgments import judgments
 from cuolr.cli.list import list_names
 from cuolr.cli.log_info import log_info
+from cuolr.cli.merge_logs import merge_logs
 from cuolr.cli.optimality import optimality
 from cuolr.cli.oracle import oracle
 from cuolr.cli.pack import pack
@@ -44,6 +46,16 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "check a click log and make it ready for training",
             "cuolr import-log clicks.csv --features features.parquet --out LOG",
         ),
+        "merge-logs": Command(
+            merge_logs,
+            "merge click logs, such as those of the last four weeks",
+            "cuolr merge-logs WEEK_1 WEEK_2 --keep-days 28 --out LOG",
+        ),
+        "delete-sessions": Command(
+            delete_sessions,
+            "delete a person's sessions; which models had them?",
+            "cuolr delete-sessions LOG --user-id 4711 --models MODELS",
+        ),
         "log-info": Command(
             log_info,
             "describe a click log; is position bias identifiable?",
@@ -51,12 +63,12 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         ),
         "propensity": Command(
             propensity,
-            "show or estimate the examination probability of each position",
+            "show or estimate the examination probability by position",
             "cuolr propensity LOG --plot examination.svg",
         ),
         "judgments": Command(
             judgments,
-            "rate documents by clicks, for the evaluation of a search engine",
+            "rate documents by clicks, to evaluate a search engine",
             "cuolr judgments LOG --out judgments.json",
         ),
     },

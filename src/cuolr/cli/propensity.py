@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.terminal import progress_bar, say, show_json, show_table
+from cuolr.cli.terminal import say, show_json, show_table, stage_bars
 from cuolr.clicks.click_model import click_model_from
 from cuolr.clicks.randomisation import true_propensities
 from cuolr.errors import InputError
@@ -99,14 +99,15 @@ def _show_model(model: Path, out: Path | None, plot: Path | None, json: bool) ->
 
 
 def _estimate(log: Path) -> Propensities:
-    info = describe_folder(log)
-    if not _marks_random_lists(log) and not info.position_bias_identifiable:
-        raise InputError(
-            f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "
-            f"position bias identifiable: {info.identifiable}"
-        )
-    passes = 3
-    with progress_bar("estimating", passes * info.sessions) as progress:
+    with stage_bars() as stages:
+        info = describe_folder(log, stages=stages)
+        if not _marks_random_lists(log) and not info.position_bias_identifiable:
+            raise InputError(
+                f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "
+                f"position bias identifiable: {info.identifiable}"
+            )
+        passes = 3
+        progress = stages("estimating", passes * info.sessions)
 
         def blocks() -> Iterator[ClickLog]:
             for block in read_click_log(log):

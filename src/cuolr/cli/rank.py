@@ -6,13 +6,13 @@ from pathlib import Path
 import tyro
 
 from cuolr.cli.options import LetorFlags
-from cuolr.cli.ranking_progress import RankingInParts
-from cuolr.cli.terminal import progress_bar, say, show_json, spinner
+from cuolr.cli.terminal import progress_bar, say, show_json, stage_bars
 from cuolr.config import Range, check_arguments
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.errors import problems_in
 from cuolr.evaluation.trec import SUFFIXES, write_rankings
 from cuolr.files import check_files, check_suffix
+from cuolr.policies.ranking_in_parts import RankingInParts
 from cuolr.policies.store import load_policy
 
 
@@ -57,8 +57,8 @@ def rank(
     if lists.sample is not None:
         with problems_in("--sample"):
             policy = policy.sampled(lists.sample)
-    with spinner(f"reading {candidates.name}"):
-        documents = read_candidates(candidates, letor.options(), policy.n_features)
+    with stage_bars() as stages:
+        documents = read_candidates(candidates, letor.options(), policy.n_features, recipe=policy.recipe, stages=stages)
     k = min(lists.k, int(documents.sizes.max()))
     with problems_in(candidates), progress_bar("ranking", documents.n_queries) as progress:
         # Samples are drawn for all queries together.

@@ -17,6 +17,7 @@ from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import SETTINGS_FILE, load_policy, save_policy
+from cuolr.random import DEFAULT_SEED
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import RankingDataset
 
@@ -39,7 +40,7 @@ class LogOptions:
     sessions: int
     out: Path
     k: int = 10
-    seed: int = 1
+    seed: int = DEFAULT_SEED
     keep_examination: bool = False
     randomised_lists: int = 1_000_000
     overwrite: bool = False

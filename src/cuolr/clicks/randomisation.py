@@ -6,11 +6,12 @@ Left of the wall: labels decide the clicks.
 import numpy as np
 
 from cuolr.clicks.click_model import ClickModel
-from cuolr.clicks.simulate import Progress, Simulation
+from cuolr.clicks.simulate import Simulation
 from cuolr.clicks.top_down import TopDownModel
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.examination.randomised import estimate_propensities
 from cuolr.policies.random_policy import UniformLogger
+from cuolr.progress import Progress
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import RankingDataset
 

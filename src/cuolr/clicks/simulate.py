@@ -24,11 +24,9 @@ from cuolr.logs.log_folder import concatenate, one_each, write_click_log
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger, sample_uniformly
+from cuolr.progress import Progress
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Floats, IntegerArray, RankingDataset
-
-# Called with the number of sessions simulated since the last call.
-Progress: TypeAlias = Callable[[int], None]
 
 # Random numbers per block: few enough for a core's cache, enough to amortise the calls.
 DRAWS_PER_BLOCK = 1 << 19
@@ -90,7 +88,7 @@ class Simulation:
         Args:
             sessions_per_block: None = a fast size; the log does not depend on it.
             threads: Number of blocks that are simulated at a time.
-            progress: Called after each block.
+            progress: Called with the number of sessions of each block.
         """
         size = sessions_per_block or max(1, DRAWS_PER_BLOCK // self._draws_per_session)
         ranges = (range(start, min(start + size, self.sessions)) for start in range(0, self.sessions, size))
@@ -219,7 +217,7 @@ def simulate_to(
         simulation: What to simulate.
         source: Provenance to add to `meta.json`, such as the name of the data set.
         overwrite: Whether an existing log is replaced.
-        progress: Called after each block.
+        progress: Called with the number of sessions of each block.
         more: Writes other files to the folder before it is renamed to its final name.
     """
     described = {

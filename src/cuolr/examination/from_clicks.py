@@ -25,6 +25,8 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
+from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.random import FIXED_SEED
 from cuolr.types import Doubles, Ints
 
 # Maximum number of cells that the likelihood is computed from: 20,000 lists of 10.
@@ -51,18 +53,23 @@ class ExaminationModel:
     slope: float = 0.0
 
     @classmethod
-    def fit(cls, log: ClickLog | ClickCounts, *, cap_at_first_position: bool = True) -> Self:
+    def fit(
+        cls, log: ClickLog | ClickCounts, *, cap_at_first_position: bool = True, stages: Stages = unseen_stages
+    ) -> Self:
         """Estimate examination from a log.
 
         Args:
             log: Raw sessions, or their counts. From an aggregated log, examination is estimated by position only.
             cap_at_first_position: See `from_counts`.
+            stages: Told of the progress.
         """
-        counts = log if isinstance(log, ClickCounts) else ClickCounts.of(log)
+        counts = log if isinstance(log, ClickCounts) else ClickCounts.of(log, stages)
         normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
         shown = ScaledDocuments.of(counts.lists, normaliser)
-        scores = LoggingPolicyModel.fit(counts.lists, normaliser, seed=0, folds=FOLDS).scores(shown.features)
-        return cls.from_counts(counts, scores[shown.documents], cap_at_first_position=cap_at_first_position)
+        logging_policy = LoggingPolicyModel.fit(counts.lists, normaliser, seed=FIXED_SEED, folds=FOLDS, stages=stages)
+        scores = logging_policy.scores(shown.features)
+        scores = scores[shown.documents]
+        return cls.from_counts(counts, scores, cap_at_first_position=cap_at_first_position, stages=stages)
 
     @classmethod
     def from_counts(
@@ -72,6 +79,7 @@ class ExaminationModel:
         lists: Ints | None = None,
         *,
         cap_at_first_position: bool = True,
+        stages: Stages = unseen_stages,
     ) -> Self:
         """Maximise the conditional likelihood of `conditional_likelihood`, in three concave steps.
 
@@ -95,15 +103,18 @@ class ExaminationModel:
             logging_scores: [L, K] l, or zeros.
             lists: The lists to estimate from; None = all.
             cap_at_first_position: Whether to scale down each row k with χ(k, no click above) > χ(1).
+            stages: Told of the positions whose effects were estimated so far; the last two count for steps 2 and 3.
         """
         top = counts.top(MAX_POSITIONS)
         k = top.lists.k
+        progress = stages("estimating examination", k + 1)
         lists = np.arange(len(top.lists)) if lists is None else lists
         clicked = np.intersect1d(np.flatnonzero(top.by_position(top.clicks).sum(axis=1) > 0), lists)
-        sample = np.random.default_rng(0).permutation(clicked)[: max(1, MAX_CELLS // top.cells_per_list)]
-        after_click, level, slope = _effects_within_lists(top, logging_scores[:, :k], sample)
+        sample = np.random.default_rng(FIXED_SEED).permutation(clicked)[: max(1, MAX_CELLS // top.cells_per_list)]
+        after_click, level, slope = _effects_within_lists(top, logging_scores[:, :k], sample, progress)
         if share_at_several_positions(top, lists) >= MIN_SHARE_AT_SEVERAL_POSITIONS or identifiable(top, lists):
             after_click, level = _effects_within_documents(top, lists, after_click, level)
+        progress(1)
         level = level - level[0]
         table = after_click * np.exp(np.minimum(level, 0.0) if cap_at_first_position else level)[:, None]
         occurs = np.bincount(top.cells % top.cells_per_list, minlength=table.size).reshape(table.shape) > 0
@@ -134,7 +145,9 @@ class ExaminationModel:
         return cls(np.array(values["examination"], np.float64), float(values["logging_policy_slope"]))
 
 
-def _effects_within_lists(counts: ClickCounts, logging_scores: Doubles, lists: Ints) -> tuple[Doubles, Doubles, float]:
+def _effects_within_lists(
+    counts: ClickCounts, logging_scores: Doubles, lists: Ints, progress: Progress
+) -> tuple[Doubles, Doubles, float]:
     """Steps 1 and 2.
 
     Returns:
@@ -149,8 +162,10 @@ def _effects_within_lists(counts: ClickCounts, logging_scores: Doubles, lists: I
         exposure = impressions[:, position]
         effects, _ = fit_effects(clicks[:, position], exposure, np.zeros(exposure.shape), PRIOR)
         after_click[position] = np.exp(effects - effects[0])
+        progress(1)
     exposure = (impressions * after_click).sum(axis=2)
     level, slope = fit_effects(clicks.sum(axis=2), exposure, logging_scores[lists], PRIOR)
+    progress(1)
     return after_click, level, slope
 
 
@@ -160,7 +175,9 @@ def _effects_within_documents(
     """Step 3, which also uses lists without clicks: corrects the result of `_effects_within_lists`."""
     in_lists, group, clicks_on = counts_by_document(counts, lists)
     items, item = np.unique(counts.cells[in_lists] % counts.cells_per_list, return_inverse=True)
-    clicked = np.random.default_rng(0).permutation(np.flatnonzero(clicks_on > 0))[: max(1, MAX_CELLS // len(items))]
+    clicked = np.random.default_rng(FIXED_SEED).permutation(np.flatnonzero(clicks_on > 0))[
+        : max(1, MAX_CELLS // len(items))
+    ]
     number = np.full(len(clicks_on), -1)
     number[clicked] = np.arange(len(clicked))
     kept = number[group] >= 0

@@ -16,8 +16,9 @@ from cuolr.off_policy.assess import assess
 from cuolr.off_policy.random_lists import matched_values, order_by_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.fit import FitRequest, fit
-from cuolr.training.hold_out import held_out_queries
+from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, queries_shown
 from cuolr.training.log_form import TrainingLog
+from cuolr.training.training_config import TrainingConfig
 from cuolr.types import Doubles, Ints
 
 NDCG = "ndcg@10"
@@ -88,7 +89,7 @@ def measure_method(experiment: Experiment, cell: Cell, data: RealData) -> RealRe
     order = None if data.judge is None else order_by_policy(policy, data.judge)
     return RealResult(
         _values(data, policy, order),
-        _trained_on(data, held_out_queries(data.train, config.training.held_out, config.training.seed)),
+        _trained_on(data, config.training),
         round(seconds, 3),
         {name: predicted.as_dict()[name] for name in ("gain", "interval", "recommendation", "identifiable")},
         _examination(data, policy),
@@ -115,10 +116,13 @@ def _values(data: RealData, policy: RankingPolicy | None, order: Ints | None) ->
     return values
 
 
-def _trained_on(data: RealData, held_out: Ints) -> tuple[int, ...]:
+def _trained_on(data: RealData, training: TrainingConfig) -> tuple[int, ...]:
     if data.judge is None:
         return ()
-    seen = np.isin(np.unique(data.judge.query), np.setdiff1d(data.train.query, held_out))
+    queries = np.unique(data.train.query)
+    if len(queries_shown(data.train)) >= MANY_QUERIES:  # as `fit` decides
+        queries = np.setdiff1d(queries, held_out_queries(data.train, training.held_out, training.seed))
+    seen = np.isin(np.unique(data.judge.query), queries)
     return tuple(np.flatnonzero(seen).tolist())
 
 

@@ -64,8 +64,8 @@ class RealData:
 
     @property
     def can_train(self) -> bool:
-        """Whether rankers can be trained: documents have features, and there are queries to hold out."""
-        return has_features(self.train.candidates) and len(np.unique(self.train.query)) > 1
+        """Whether rankers can be trained: documents have features, and are shown with others."""
+        return has_features(self.train.candidates) and bool(self.train.where[:, 1:].any())
 
     @cached_property
     def random_examination(self) -> Propensities:

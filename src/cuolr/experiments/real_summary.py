@@ -127,7 +127,7 @@ def _sizes(data: RealData) -> dict[str, Any]:
 def _notes(data: RealData) -> list[str]:
     notes = []
     if not data.can_train:
-        notes.append("no rankers: they need documents with features, and two or more queries")
+        notes.append("no rankers: they need features, and lists of two or more documents")
     if data.judge is None:
         notes.append("no lists in random order: methods are judged by labels alone")
     return notes

@@ -34,7 +34,8 @@ class GradientLearner(Learner, Steps):
     def fit(self, task: FitTask) -> RankingPolicy:
         """Build the networks, divide the log into batches, and run the training loop."""
         lists = self.weighted_lists(task)
-        self.build(lists.candidates.n_features, lists.ranking.shape[1], task.config.seed, task.normaliser)
+        n_features = lists.candidates.n_features + task.normaliser.n_indicators
+        self.build(n_features, lists.ranking.shape[1], task.config.seed, task.normaliser)
         self.learn_from(*task.batches(lists, self.max_unshown))
         return task.loop.run(self)
 
@@ -47,7 +48,7 @@ class GradientLearner(Learner, Steps):
         """Create the networks.
 
         Args:
-            n_features: F, the number of features of a document.
+            n_features: F, the number of scaled features of a document, with the indicators of missing values.
             k: K, the number of positions of the longest list.
             seed: Seed of the initial weights; the global random state does not change.
             normaliser: The normaliser that scales the features of the batches, kept in the policy.

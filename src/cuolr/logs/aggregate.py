@@ -14,6 +14,8 @@ import polars as pl
 
 from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
+from cuolr.logs.time_window import ALL_TIME, TimeWindow
+from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles
 
 # Columns that distinguish lists, by the first part of their name.
@@ -23,33 +25,42 @@ KEYS = ("query", "ranking", "logging_propensity", "page_position", "randomised",
 Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]]]
 
 
-def aggregate(log: ClickLog, click_weights: Weighting | None = None) -> ClickLog:
+def aggregate(log: ClickLog, click_weights: Weighting | None = None, progress: Progress = unseen) -> ClickLog:
     """One row for each query and ranking, with the number of its sessions and their mean clicks and rewards.
 
     Sessions of one list that differ in logging propensities (the logging policy changed), page positions, context or
-    in whether their order was random are not merged. Timestamps are dropped.
+    in whether their order was random are not merged. Timestamps and ids are dropped.
 
     Args:
         log: Raw or aggregated.
         click_weights: Each click is multiplied by its weight before averaging, for weights that depend on the other
             clicks of the session. Rewards are not weighted.
+        progress: Called with the number of rows of each chunk.
 
     Returns:
         Rows sorted by query and ranking, whatever the order of the sessions.
     """
     slices = (slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(log), 1), ROWS_AT_A_TIME))
-    return _aggregate((log.select(rows) for rows in slices), click_weights)
+    return aggregate_chunks((log.select(rows) for rows in slices), click_weights, progress)
 
 
-def aggregate_folder(folder: Path) -> ClickLog:
+def aggregate_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> ClickLog:
     """Aggregate a saved log as `aggregate` does, in chunks, for logs that are larger than memory.
 
     Memory grows with the number of distinct lists only: about 1 kB each at the peak, for lists of ten.
+
+    Args:
+        folder: Folder of the log.
+        window: The sessions to read.
+        stages: Told of the rows that were read so far.
     """
-    return _aggregate(read_click_log(folder))
+    return aggregate_chunks(read_click_log(folder, window=window, ids=False, stages=stages))
 
 
-def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -> ClickLog:
+def aggregate_chunks(
+    chunks: Iterable[ClickLog], weighting: Weighting | None = None, progress: Progress = unseen
+) -> ClickLog:
+    """Aggregate a log that is given in chunks; see `aggregate`."""
     sums: list[pl.DataFrame] = []
     rows_after_merge = 0
     for chunk in chunks:
@@ -58,6 +69,7 @@ def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -
         if sum(map(len, sums)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
             sums = [_merge(sums)]
             rows_after_merge = len(sums[0])
+        progress(len(chunk))
     return _means(_merge(sums), chunk)
 
 

@@ -11,6 +11,7 @@ import polars as pl
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.page_positions import at_page_positions
+from cuolr.progress import Progress, Stages, unseen_stages
 from cuolr.random import U64, mixed
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
@@ -20,6 +21,8 @@ SESSIONS_AT_A_TIME = 1 << 18
 MAX_LISTS = 2_000_000
 # Cells that are held in memory before they are merged.
 CELLS_BEFORE_MERGE = 1 << 22
+# Name of the stage.
+COUNTING = "counting clicks"
 
 # Cells with their impressions and clicks.
 Counts: TypeAlias = tuple[Ints, Doubles, Doubles]
@@ -46,20 +49,26 @@ class ClickCounts:
     clicks: Doubles
 
     @classmethod
-    def of(cls, log: ClickLog) -> Self:
+    def of(cls, log: ClickLog, stages: Stages = unseen_stages) -> Self:
         """Count the sessions of a log. In an aggregated log the last click is unknown: all cells have j = 0.
 
         If a log has more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
+
+        Args:
+            log: Raw or aggregated.
+            stages: Told of the rows that were counted so far.
         """
+        stages(COUNTING, None)
         # The same list under two logging policies, or in two contexts, is one list.
         log = replace(at_page_positions(log), logging_propensity=None, randomised=None, context={})
         log = _sample_of_lists(_top(log, _last_position(log)))
-        lists = aggregate(log)
+        progress = stages(COUNTING, len(log) if log.aggregated else 2 * len(log))
+        lists = aggregate(log, progress=progress)
         if log.aggregated:
             cells = _cells(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]
             impressions = (lists.where * lists.count[:, None])[lists.where].astype(np.float64)
             return cls(lists, cells, impressions, lists.clicks[lists.where] * impressions)
-        return cls(lists, *_count_sessions(log, lists))
+        return cls(lists, *_count_sessions(log, lists, progress))
 
     @property
     def cells_per_list(self) -> int:
@@ -126,7 +135,7 @@ def last_click_above(clicks: npt.NDArray[Any]) -> Ints:
     return np.concatenate([np.zeros((len(clicks), 1), np.int64), latest[:, :-1]], axis=1)
 
 
-def _count_sessions(log: ClickLog, lists: ClickLog) -> Counts:
+def _count_sessions(log: ClickLog, lists: ClickLog, progress: Progress) -> Counts:
     """The counts of raw sessions, each of which shows one of `lists`."""
     numbered = _as_table(lists).with_row_index("row")
     counts: list[Counts] = []
@@ -141,6 +150,7 @@ def _count_sessions(log: ClickLog, lists: ClickLog) -> Counts:
         if sum(len(cells) for cells, _, _ in counts) > 2 * cells_after_merge + CELLS_BEFORE_MERGE:
             counts = [_merged(counts)]
             cells_after_merge = len(counts[0][0])
+        progress(len(part))
     return _merged(counts)
 
 

@@ -11,6 +11,8 @@ import scipy
 
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import read_click_log
+from cuolr.logs.time_window import ALL_TIME, TimeWindow
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Bools, Candidates
 
 
@@ -51,9 +53,15 @@ class LogInfo:
         return self.share_at_several_positions > 0 and self.groups_of_positions == 1
 
 
-def describe_folder(folder: Path) -> LogInfo:
-    """The statistics of a saved log, read in chunks, for logs that are larger than memory."""
-    return diagnose(read_click_log(folder))
+def describe_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> LogInfo:
+    """The statistics of a saved log, read in chunks, for logs that are larger than memory.
+
+    Args:
+        folder: Folder of the log.
+        window: The sessions to read.
+        stages: Told of the rows that were read so far.
+    """
+    return diagnose(read_click_log(folder, window=window, ids=False, stages=stages))
 
 
 def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:

@@ -17,7 +17,7 @@ class ScaledDocuments:
 
     Attributes:
         rows: [n] their rows among the candidates, ascending.
-        features: [n + 1, F] scaled; the last row, for padding, is 0.
+        features: [n + 1, F + M] scaled, with M indicators of missing values; the last row, for padding, is 0.
         documents: [M, K] the row in `features` at each position of each row of the log; n where nothing was shown.
         normaliser: The normaliser that scaled the features.
     """
@@ -40,7 +40,7 @@ class ScaledDocuments:
         used[documents[where]] = True
         if not used.any():
             raise InputError("the log shows no documents in any session")
-        features = np.zeros((int(used.sum()) + 1, candidates.n_features), np.float32)
+        features = np.zeros((int(used.sum()) + 1, candidates.n_features + normaliser.n_indicators), np.float32)
         end = 0
         for rows, part in normaliser.in_parts(candidates, used):
             scaled = part[used[rows]]

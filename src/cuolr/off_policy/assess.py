@@ -12,19 +12,23 @@ from cuolr.examination.identifiability import identifiable
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.identity import digest_of_clicks
+from cuolr.logs.session_groups import in_groups
 from cuolr.off_policy.intervals import ratio_interval
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.off_policy.reordering import clicks_by_query
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.training.hold_out import held_out_queries
+from cuolr.progress import Stages, unseen_stages
+from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, held_out_sessions
 from cuolr.types import Ints
 
 # Default length of the compared rankings; shorter if the lists of the log are.
 DEFAULT_K = 10
 # Number of queries used to measure the share of the logging policy in the score.
 SHARE_QUERIES = 200
+# Number of groups of sessions that the interval is over, if there are few queries; and the seed of the groups.
+SESSION_GROUPS, GROUPS_SEED = 30, 0
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,13 @@ def assess(
     log: ClickLog,
     k: int | None = None,
     provenance: Mapping[str, Any] | None = None,
+    stages: Stages = unseen_stages,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks from re-ordering them.
 
-    On the log that the model was trained on, only the queries that training held out are used. If training validated on
-    labels, no queries were held out: all are used, and `trained_on_these_queries` is set. Training sessions within a
-    larger log are not recognised: remove them first.
+    On the log that the model was trained on, only the queries, or the sessions, that training held out are used. If
+    training validated on labels, nothing was held out: all are used, and `trained_on_these_queries` is set. Training
+    sessions within a larger log are not recognised: remove them first.
 
     Args:
         policy: The model: a policy, or a fitted `Ranker`.
@@ -74,30 +79,38 @@ def assess(
         k: Length of the rankings that are compared with the log; None = 10, or the length of its lists if shorter.
         provenance: Provenance of the model; None = as it was trained or loaded with. If it names no log, `log` is new
             to the model.
+        stages: Told of the progress.
     """
     policy = policy if isinstance(policy, RankingPolicy) else policy.policy_
     known = policy.provenance if provenance is None else provenance
-    return evaluate_off_policy(policy, log, k, _queries_to_evaluate(policy, log, known))
+    return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages)
 
 
 def evaluate_off_policy(
-    policy: RankingPolicy, log: ClickLog, k: int | None = None, on: EvaluatedQueries = ALL_QUERIES
+    policy: RankingPolicy,
+    log: ClickLog,
+    on: EvaluatedQueries = ALL_QUERIES,
+    k: int | None = None,
+    stages: Stages = unseen_stages,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
-    counts = ClickCounts.of(log)
+    counts = ClickCounts.of(log, stages)
     lists = counts.lists
     k = min(DEFAULT_K, lists.k) if k is None else min(k, int(log.candidates.sizes.max()))
     queries = np.unique(lists.query[lists.where.any(axis=1)]).astype(np.int64)
     if not len(queries):
         raise InputError("expected a log that shows documents, found none in any session")
+    many = len(queries) >= MANY_QUERIES
     if on.queries is not None:
         queries = queries[np.isin(queries, on.queries)]
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
-    examination = on.examination or ExaminationModel.fit(counts)
-    logged, reordered = clicks_by_query(policy, counts, examination.expected_examinations(counts), queries)
+    examination = on.examination or ExaminationModel.fit(counts, stages=stages)
+    groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
+    units, rows = (counts, queries) if groups == 0 else _session_groups(log, queries, groups)
+    logged, reordered = clicks_by_query(policy, units, examination.expected_examinations(units), rows, stages)
     gain, interval = ratio_interval(reordered - logged, logged)
-    never_shown, overlap = overlap_with_log(policy, lists, queries, k)
+    never_shown, overlap = overlap_with_log(policy, lists, queries, k, stages)
     member = logging_policy_member(policy)
     return OffPolicyEvaluation(
         queries=len(queries),
@@ -108,24 +121,39 @@ def evaluate_off_policy(
         gain=gain,
         interval=interval,
         logging_policy_share=logging_policy_share(policy, log.candidates.select(queries[:SHARE_QUERIES])),
-        logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k)[1],
+        logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k, stages)[1],
         identifiable=identifiable(counts),
         held_out=on.held_out,
+        session_groups=groups,
         examination=tuple(tuple(row) for row in examination.as_dict()["examination"]),
     )
 
 
-def _queries_to_evaluate(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any]) -> EvaluatedQueries:
-    """The queries that training held out if this is the model's training log, otherwise all queries."""
+def _session_groups(log: ClickLog, queries: Ints, groups: int) -> tuple[ClickCounts, Ints]:
+    """The sessions of some queries, dealt to groups at random, and the queries that stand for them.
+
+    The interval of a log of few queries is over groups of their sessions: it holds for these queries.
+    """
+    shown = log.select(np.flatnonzero(np.isin(log.query, queries) & log.where.any(axis=1)))
+    group = np.random.default_rng(GROUPS_SEED).permutation(len(shown)) % groups
+    counts = ClickCounts.of(in_groups(shown, group, groups))
+    return counts, np.unique(counts.lists.query).astype(np.int64)
+
+
+def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any]) -> tuple[ClickLog, EvaluatedQueries]:
+    """What training held out if this is the model's training log, otherwise all of it."""
     trained_on = provenance.get("log", {}).get("clicks_sha256")
     if trained_on is None or trained_on != digest_of_clicks(log):
-        return ALL_QUERIES
+        return log, ALL_QUERIES
     settings = provenance["settings"]
     examination = None
     if isinstance(policy, EnsemblePolicy) and policy.examination is not None and not log.aggregated:
         examination = ExaminationModel(policy.examination)
-    if "held_out_queries" not in settings["validated_by"]:
-        return EvaluatedQueries(trained_on=True, examination=examination)
-    training = settings["training"]
-    queries = held_out_queries(log, training["held_out"], training["seed"])
-    return EvaluatedQueries(queries, held_out=True, examination=examination)
+    validated_by, training = settings["validated_by"], settings["training"]
+    if "held_out_queries" in validated_by:
+        queries = held_out_queries(log, training["held_out"], training["seed"])
+        return log, EvaluatedQueries(queries, held_out=True, examination=examination)
+    if "held_out_sessions" in validated_by and not log.aggregated:
+        rows = held_out_sessions(log, training["held_out"], training["seed"])
+        return log.select(rows), EvaluatedQueries(held_out=True, examination=examination)
+    return log, EvaluatedQueries(trained_on=True, examination=examination)

@@ -17,6 +17,7 @@ from cuolr.examination.identifiability import identifiable
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.intervals import CONFIDENCE
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Doubles
 
 Scale = Literal["0-1", "0-3", "0-4"]
@@ -69,6 +70,7 @@ def judge(
     min_examinations: float = MIN_EXAMINATIONS,
     scale: Scale = "0-1",
     examination: ExaminationModel | None = None,
+    stages: Stages = unseen_stages,
 ) -> Judgments:
     """Rate the documents of a click log by clicks / expected examinations.
 
@@ -81,12 +83,13 @@ def judge(
         min_examinations: Documents with fewer expected examinations are left out.
         scale: Of the ratings.
         examination: As known from elsewhere; None = estimated from the log.
+        stages: Told of the progress.
     """
     check_arguments(min_examinations=(min_examinations, Range(0)))
     if scale != "0-1" and scale not in HIGHEST_GRADE:
         raise InputError(f"scale: expected 0-1, {', '.join(HIGHEST_GRADE)}, found '{scale}'")
-    counts = ClickCounts.of(log)
-    model = ExaminationModel.fit(counts) if examination is None else examination
+    counts = ClickCounts.of(log, stages)
+    model = ExaminationModel.fit(counts, stages=stages) if examination is None else examination
     table = _rates(counts, model).filter(pl.col("examinations") >= min_examinations)
     shown = int(np.count_nonzero(counts.by_document(counts.by_position(counts.impressions))))
     top = table.filter(pl.col("clicks") > 0)["rate"].quantile(TOP_QUANTILE, "linear") or 0.0

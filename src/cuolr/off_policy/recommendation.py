@@ -10,8 +10,8 @@ Recommendation = Literal["ship", "test", "keep"]
 
 # Maximum share of never-shown documents in the top k of a model that is shipped without a test.
 MAX_NEVER_SHOWN = 0.2
-# With fewer queries, the recommendation is to keep the logging policy.
-MIN_QUERIES = 30
+# With fewer queries, or groups of sessions, the recommendation is to keep the logging policy.
+MIN_UNITS = 30
 # The lower end of the gain's interval must be above this.
 MIN_GAIN = 0.001
 
@@ -34,7 +34,9 @@ class OffPolicyEvaluation:
         logging_policy_overlap: Overlap of that member: how well it reproduces the logging policy.
         identifiable: Whether enough clicks are on documents shown at several positions to separate position bias from
             relevance. Otherwise the gain relies on the logging policy's score.
-        held_out: Whether the queries are those that training held out.
+        held_out: Whether the queries, or the sessions, are those that training held out.
+        session_groups: Number of groups of sessions that the interval is over, for a log of few queries: it then holds
+            for these queries. 0 = it is over queries.
         examination: [K][K + 1] the examination used to estimate the gain, by position and last click above, relative to
             position 1; None where not observed in the log.
     """
@@ -50,12 +52,13 @@ class OffPolicyEvaluation:
     logging_policy_overlap: float | None
     identifiable: bool
     held_out: bool = False
+    session_groups: int = 0
     examination: tuple[tuple[float | None, ...], ...] = ()
 
     @property
     def recommendation(self) -> Recommendation:
         """Ship the model, test it on part of the traffic, or keep the logging policy."""
-        if self.queries < MIN_QUERIES or not self.interval[0] > MIN_GAIN:
+        if self._units < MIN_UNITS or not self.interval[0] > MIN_GAIN:
             return "keep"
         return "test" if self._doubts else "ship"
 
@@ -64,14 +67,22 @@ class OffPolicyEvaluation:
         """The reason for the recommendation, in one line."""
         if not np.isfinite(self.interval[0]):
             return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
-        gain = f"{self.gain:+.1%} clicks on shown documents (95 % interval {self.interval_text})"
-        if self.queries < MIN_QUERIES:
-            return f"{gain}, but from only {self.queries:,} queries; at least {MIN_QUERIES} are needed"
+        these = "this query" if self.queries == 1 else f"these {self.queries:,} queries"
+        where = f" of {these}" if self.session_groups else ""
+        gain = f"{self.gain:+.1%} clicks on shown documents{where} (95 % interval {self.interval_text})"
+        if self._units < MIN_UNITS:
+            units = "sessions" if self.session_groups else "queries"
+            return f"{gain}, but from only {self._units:,} {units}; at least {MIN_UNITS} are needed"
         if self.recommendation == "keep":
             return f"{gain}: no evidence that the model is better than the logging policy"
         if self._doubts:
             return f"{gain}, but {', and '.join(self._doubts)}: test it on part of the traffic"
         return f"{gain}, and the log shows nearly all of its top {self.k}"
+
+    @property
+    def _units(self) -> int:
+        """What the interval is over."""
+        return self.session_groups or self.queries
 
     @property
     def _doubts(self) -> list[str]:

@@ -13,6 +13,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.sequential_policy import SequentialPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Candidates, Doubles, Ints
 
 # Number of lists that are ranked at a time, by policies that do not score documents independently.
@@ -20,7 +21,11 @@ LISTS_AT_A_TIME = 4_096
 
 
 def clicks_by_query(
-    policy: RankingPolicy, counts: ClickCounts, expected_examinations: Doubles, queries: Ints
+    policy: RankingPolicy,
+    counts: ClickCounts,
+    expected_examinations: Doubles,
+    queries: Ints,
+    stages: Stages = unseen_stages,
 ) -> tuple[Doubles, Doubles]:
     """Expected clicks on all lists of a query.
 
@@ -29,6 +34,7 @@ def clicks_by_query(
         counts: The counts of the log.
         expected_examinations: [L, K] the exposure of each shown document.
         queries: The queries to estimate, ascending.
+        stages: Told of the lists that were re-ordered so far.
 
     Returns:
         logged: [number of queries] in the order that was shown.
@@ -50,7 +56,7 @@ def clicks_by_query(
         of_lists = rate.sum(axis=1) * lists.count
         return np.bincount(row[lists.query], weights=of_lists, minlength=len(queries)).astype(np.float64)
 
-    return clicks(positions), clicks(model_order(policy, lists, queries, positions))
+    return clicks(positions), clicks(model_order(policy, lists, queries, positions, stages))
 
 
 def attractiveness(counts: ClickCounts, expected_examinations: Doubles) -> Doubles:
@@ -66,7 +72,9 @@ def attractiveness(counts: ClickCounts, expected_examinations: Doubles) -> Doubl
     return rates
 
 
-def model_order(policy: RankingPolicy, lists: ClickLog, queries: Ints, positions: Ints) -> Ints:
+def model_order(
+    policy: RankingPolicy, lists: ClickLog, queries: Ints, positions: Ints, stages: Stages = unseen_stages
+) -> Ints:
     """[L, K] the positions of each list, in the order in which the model ranks the documents shown there.
 
     Args:
@@ -74,9 +82,11 @@ def model_order(policy: RankingPolicy, lists: ClickLog, queries: Ints, positions
         lists: L lists.
         queries: The queries of these lists.
         positions: [L, K] the filled positions of each list from the top, then the others.
+        stages: Told of the lists that were re-ordered so far.
     """
     candidates = lists.candidates
     if isinstance(policy, ScoringPolicy):  # the score of a document does not depend on the list
+        stages("scoring", None)
         scores = np.zeros(candidates.n_documents)
         scores[candidates.rows_of(queries)] = policy.score(candidates.select(queries))
         return np.argsort(np.where(lists.where, -scores[lists.documents], np.inf), axis=1, kind="stable")
@@ -84,12 +94,13 @@ def model_order(policy: RankingPolicy, lists: ClickLog, queries: Ints, positions
         # Features are scaled by all candidates of a query, not by the documents of one list.
         scaled = policy.normaliser.apply(policy.normaliser.as_fitted(candidates, policy.n_features))
         policy, lists = policy.of_scaled(), replace(lists, candidates=scaled)
-    order = positions.copy()
+    order, progress = positions.copy(), stages("re-ordering lists", len(lists))
     for start in range(0, len(lists), LISTS_AT_A_TIME):
         part = slice(start, start + LISTS_AT_A_TIME)
         places = policy.rank(_lists_as_queries(lists.select(part)), lists.k)
         by_model = np.take_along_axis(positions[part], np.maximum(places, 0), axis=1)
         order[part] = np.where(places >= 0, by_model, positions[part])
+        progress(len(places))
     return order
 
 

@@ -38,8 +38,8 @@ class NetworkPolicy(ScaledScoringPolicy):
 
     @property
     def n_features(self) -> int:
-        """The number of features of the network."""
-        return self.network.n_features
+        """The number of features of the network, without indicators of missing values."""
+        return self.network.n_features - self.normaliser.n_indicators
 
     @torch.inference_mode()
     def score_scaled(self, features: Floats) -> Floats:
@@ -58,7 +58,7 @@ class NetworkPolicy(ScaledScoringPolicy):
 
     def settings(self) -> dict[str, Any]:
         """The sizes of the network, and how features are normalised."""
-        sizes = {"n_features": self.n_features, "hidden": list(self.network.hidden)}
+        sizes = {"n_features": self.network.n_features, "hidden": list(self.network.hidden)}
         return sizes | self.normaliser.settings()
 
     @classmethod

@@ -48,7 +48,8 @@ class XGBoostPolicy(ScaledScoringPolicy):
 
     def score_scaled(self, features: Floats) -> Floats:
         """[n] the sum of the trees' outputs."""
-        scores: Floats = self._booster.predict(self._xgboost.DMatrix(features, nthread=self.threads))
+        documents = self._xgboost.DMatrix(self.normaliser.natively(features), nthread=self.threads)
+        scores: Floats = self._booster.predict(documents)
         return scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

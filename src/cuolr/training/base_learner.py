@@ -9,6 +9,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.examination.propensities import Propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.registry import Registry
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import sample_rows, split_by_query
@@ -40,6 +41,7 @@ class FitTask:
         config: Number of steps, batch size, seed and other settings of training.
         loop: The training loop, with validation, checkpoints and resuming.
         propensities: Examination by position, for learners that take propensities.
+        stages: Told of the progress of what comes before the first step.
     """
 
     log: ClickLog
@@ -48,6 +50,7 @@ class FitTask:
     config: TrainingConfig
     loop: Loop
     propensities: Propensities | None = None
+    stages: Stages = unseen_stages
 
     def batches(self, lists: WeightedLists, max_unshown: int = 0) -> tuple[Batches, Batches | None]:
         """The training batches, and those of the held-out queries; None if no queries are held out.

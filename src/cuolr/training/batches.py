@@ -218,8 +218,8 @@ class Batches:
 
 
 def scaled_documents(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Tensor:
-    """[number used + 1, F] the scaled features of the used documents, then a row of zeros."""
-    scaled = np.zeros((int(used.sum()) + 1, candidates.n_features), np.float32)
+    """[number used + 1, F + M] the scaled features of the used documents, then a row of zeros."""
+    scaled = np.zeros((int(used.sum()) + 1, candidates.n_features + normaliser.n_indicators), np.float32)
     end = 0
     for rows, part in normaliser.in_parts(candidates, used):
         features = part[used[rows]]

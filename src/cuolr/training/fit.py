@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks, fingerprint
 from cuolr.logs.importing.seen_documents import require_features
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.training import distributed
 from cuolr.training.base_learner import FitTask
-from cuolr.training.hold_out import held_out_queries
+from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, queries_shown, with_held_out_sessions
 from cuolr.training.log_form import Aggregation, TrainingLog
 from cuolr.training.loop import Best, Loop, Progress, TrainingResult, Validate
 from cuolr.training.presets.configure import RunConfig
-from cuolr.training.run_folder import RunFolder
+from cuolr.training.run_folder import RunFolder, check_place, check_to_resume
 from cuolr.types import Ints
 
 
@@ -52,6 +54,13 @@ class ModelFolder:
     resume: bool = False
     overwrite: bool = False
 
+    def check(self) -> None:
+        """Raise `InputError` if the run cannot be started or resumed there."""
+        if self.resume:
+            distributed.from_first(partial(check_to_resume, self.path))
+        else:
+            distributed.from_first(partial(check_place, self.path, self.overwrite))
+
 
 @dataclass(frozen=True)
 class FitRequest:
@@ -60,7 +69,8 @@ class FitRequest:
     Attributes:
         log: The log, in memory or in a folder.
         config: All settings.
-        validation: How to choose the best policy; None = by the clicks on held-out queries of the log.
+        validation: How to choose the best policy; None = by the clicks on held-out queries of the log, or on
+            held-out sessions if it has few queries.
         aggregation: Whether to aggregate, see `TrainingLog.read_for`.
         folder: Where to write the run; None = write nothing.
         provenance: Where the log comes from, saved with the model.
@@ -75,7 +85,10 @@ class FitRequest:
 
 
 def fit(
-    request: FitRequest, progress: Progress | None = None, on_read: Callable[[ClickLog], None] | None = None
+    request: FitRequest,
+    progress: Progress | None = None,
+    on_read: Callable[[ClickLog], None] | None = None,
+    stages: Stages = unseen_stages,
 ) -> TrainingResult:
     """Train a policy on a log.
 
@@ -85,22 +98,18 @@ def fit(
         request: The log and the settings.
         progress: Called after each step.
         on_read: Called before training with the log, in the form that the learner reads.
+        stages: Told of the progress of what comes before the first step.
     """
     config, training = request.config, request.config.training
     learner_class = config.learner_class
     if distributed.processes() > 1 and not learner_class.data_parallel:
         raise InputError(f"{config.learner} cannot be trained by several processes; run it without torchrun")
-    log = request.log.read_for(learner_class, config.learner, request.aggregation)
+    log = request.log.read_for(learner_class, config.learner, request.aggregation, stages)
     require_features(log.candidates)
     if on_read is not None:
         on_read(log)
     propensities = request.log.propensities() if learner_class.takes_propensities else None
-    held_out: Ints = np.empty(0, np.int64)
-    validated_by: Mapping[str, Any] = {"held_out_queries": training.held_out}
-    if request.validation is None:
-        held_out = held_out_queries(log, training.held_out, training.seed)
-    else:
-        validated_by = request.validation.described
+    learned_from, held_out, validated_by = _hold_out(request, log)
     settings = {**config.as_dict(), "validated_by": dict(validated_by)}
     loop = Loop(
         training,
@@ -111,12 +120,31 @@ def fit(
         provenance={**_provenance(request, settings, log), **_described(propensities)},
     )
     normaliser = Normaliser.fit(training.normalising, log.candidates)
-    task = FitTask(log, normaliser, held_out, training, loop, propensities)
+    task = FitTask(learned_from, normaliser, held_out, training, loop, propensities, stages)
     policy = learner_class(config.learner_config).fit(task)
     result = loop.result or _without_steps(policy, loop)
     if result.best is not None:
         object.__setattr__(result.best.policy, "provenance", result.provenance)  # as `load_policy` does
     return result
+
+
+def _hold_out(request: FitRequest, log: ClickLog) -> tuple[ClickLog, Ints, Mapping[str, Any]]:
+    """What to hold out of the log: nothing, queries, or, where there are few, sessions.
+
+    Returns:
+        The log to learn from, the queries of it that are held out, and a description as JSON values.
+    """
+    training = request.config.training
+    if request.validation is not None:
+        return log, np.empty(0, np.int64), request.validation.described
+    if request.log.example.aggregated or len(queries_shown(log)) >= MANY_QUERIES:
+        held_out = held_out_queries(log, training.held_out, training.seed)
+        return log, held_out, {"held_out_queries": training.held_out}
+    grouped, held_out = with_held_out_sessions(request.log.sessions(unseen_stages), training.held_out, training.seed)
+    learned_from = TrainingLog.of(grouped).read_for(
+        request.config.learner_class, request.config.learner, request.aggregation
+    )
+    return learned_from, held_out, {"held_out_sessions": training.held_out}
 
 
 def _run_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> RunFolder | None:

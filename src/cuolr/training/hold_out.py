@@ -1,14 +1,23 @@
-"""Validation without labels: some queries are held out, and their clicks are not used in training."""
+"""Validation without labels: some queries are held out, and their clicks are not used in training.
+
+A log of few queries holds out some sessions of each query instead.
+"""
 
 import numpy as np
 
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.log_folder import require_sessions
+from cuolr.logs.session_groups import in_groups
 from cuolr.training.batches import WeightedLists
 from cuolr.types import Ints
 
 # Number of rows read at a time, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
+# From this number on, queries are held out; with fewer, sessions are: a tenth of the queries would be less than one.
+MANY_QUERIES = 10
+# The other sessions are in this many groups, for learners that fit and weigh rankers on different queries.
+TRAINING_GROUPS = 9
 
 
 def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
@@ -21,7 +30,7 @@ def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
     """
     if not 0 < share < 1:
         raise InputError(f"share: expected a share of the queries above 0 and below 1, found {share}")
-    queries = _queries_shown(log)
+    queries = queries_shown(log)
     if len(queries) < 2:
         raise InputError(
             f"log: expected at least 2 queries with shown documents, to hold one out, found {len(queries)}; "
@@ -29,6 +38,29 @@ def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
         )
     n_held_out = min(max(1, round(share * len(queries))), len(queries) - 1)
     return np.random.default_rng(seed).permutation(queries)[:n_held_out]
+
+
+def held_out_sessions(log: ClickLog, share: float, seed: int) -> Ints:
+    """The rows of a random sample of the sessions that show documents; at least one, and not all.
+
+    Args:
+        log: Raw sessions.
+        share: Share of these sessions to hold out.
+        seed: Seed of the sample.
+    """
+    require_sessions(log, f"a log of fewer than {MANY_QUERIES} queries")
+    rows = np.flatnonzero(log.where.any(axis=1))
+    if len(rows) < 2:
+        raise InputError(f"log: expected at least 2 sessions with shown documents, found {len(rows)}")
+    n_held_out = min(max(1, round(share * len(rows))), len(rows) - 1)
+    return np.sort(np.random.default_rng(seed).permutation(rows)[:n_held_out])
+
+
+def with_held_out_sessions(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, Ints]:
+    """The log with its sessions in groups, and the queries of the group that is held out; see `in_groups`."""
+    group = 1 + np.random.default_rng(seed).permutation(len(log)) % TRAINING_GROUPS
+    group[held_out_sessions(log, share, seed)] = 0
+    return in_groups(log, group, TRAINING_GROUPS + 1), np.arange(log.candidates.n_queries)
 
 
 def split_by_query(log: ClickLog | WeightedLists, held_out: Ints) -> tuple[Ints, Ints]:
@@ -46,7 +78,7 @@ def sample_rows(rows: Ints, at_most: int, seed: int) -> Ints:
     return np.sort(np.random.default_rng(seed).choice(rows, at_most, replace=False))
 
 
-def _queries_shown(log: ClickLog) -> Ints:
+def queries_shown(log: ClickLog) -> Ints:
     """Queries with a shown document, ascending: a learner that pools sessions has no others."""
     shown = np.zeros(log.candidates.n_queries, np.bool_)
     for start in range(0, len(log), ROWS_AT_A_TIME):

@@ -143,7 +143,7 @@ def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
 
 
 def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    log, taken = small_log(300), []
+    log, taken = small_log(300, queries=12), []
 
     def ranker(learner: LightGBM, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> LambdaMartRanker:
         taken.append(len(documents.sizes))

@@ -72,8 +72,9 @@ class XGBoostRanker(BaseRanker):
         self._xgboost = load_xgboost()
         self._threads = int(parameters["nthread"])
         self._normaliser = normaliser
+        features = normaliser.natively(documents.features)
         self._documents = self._xgboost.DMatrix(
-            documents.features, documents.clicks, group=documents.sizes, nthread=self._threads
+            features, documents.clicks, group=documents.sizes, nthread=self._threads
         )
         self._booster = self._xgboost.Booster(dict(parameters), [self._documents])
 
@@ -88,7 +89,8 @@ class XGBoostRanker(BaseRanker):
 
     def score(self, features: Floats) -> Doubles:
         """[n] the sum of the trees' outputs."""
-        scores: Floats = self._booster.predict(self._xgboost.DMatrix(features, nthread=self._threads))
+        documents = self._xgboost.DMatrix(self._normaliser.natively(features), nthread=self._threads)
+        scores: Floats = self._booster.predict(documents)
         return scores.astype(np.float64)
 
     def policy(self) -> XGBoostPolicy:

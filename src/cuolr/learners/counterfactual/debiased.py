@@ -27,7 +27,7 @@ class DebiasedLearner(Learner):
         """Correct the clicks, then train the ranker step by step."""
         batches, held_out = task.batches(self.weighted_lists(task))
         with seeded(task.config.seed):
-            n_features = task.log.candidates.n_features
+            n_features = task.log.candidates.n_features + task.normaliser.n_indicators
             ranker = NetworkRanker(n_features, self.config, task.normaliser, batches_of_targets(batches))
         return task.loop.run(RankerSteps(ranker, held_out))
 

@@ -25,6 +25,7 @@ from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.logging_policy_model import ClonedRanker, LoggingPolicyModel
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages
 from cuolr.training.base_learner import LEARNERS, FitTask, Learner, LogForm, SearchSpace
 from cuolr.training.hold_out import sample_rows
 from cuolr.training.steps import Steps
@@ -104,23 +105,26 @@ class Factored(Learner):
     def fit(self, task: FitTask) -> RankingPolicy:
         """Estimate examination and click rates up front, then train the rankers step by step."""
         config, seed = self.config, task.config.seed
-        counts = ClickCounts.of(task.log)
+        counts = ClickCounts.of(task.log, task.stages)
         shown = ScaledDocuments.of(counts.lists, task.normaliser)
         logging_policy = LoggingPolicyModel()
         if config.logging_policy.include:
-            logging_policy = LoggingPolicyModel.fit(counts.lists, task.normaliser, seed, config.rankers.folds)
+            folds = config.rankers.folds
+            logging_policy = LoggingPolicyModel.fit(counts.lists, task.normaliser, seed, folds, task.stages)
         scores = logging_policy.scores(shown.features)
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
-        examination = self._examination(counts, scores[shown.documents], lists)
+        examination = self._examination(counts, scores[shown.documents], lists, task.stages)
         rates = self._click_rates(counts, shown, examination, scores, lists, seed)
         return task.loop.run(FactoredSteps(config, task, rates, logging_policy, examination))
 
-    def _examination(self, counts: ClickCounts, logging_scores: Doubles, lists: Ints) -> ExaminationModel:
+    def _examination(
+        self, counts: ClickCounts, logging_scores: Doubles, lists: Ints, stages: Stages
+    ) -> ExaminationModel:
         """Stage 1."""
         if not self.config.examination.estimate:
             return ExaminationModel.full(counts.lists.k)
         cap = self.config.examination.cap_at_first_position
-        return ExaminationModel.from_counts(counts, logging_scores, lists, cap_at_first_position=cap)
+        return ExaminationModel.from_counts(counts, logging_scores, lists, cap_at_first_position=cap, stages=stages)
 
     def _click_rates(
         self,

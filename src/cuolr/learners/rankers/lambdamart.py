@@ -75,7 +75,7 @@ class LambdaMartRanker(BaseRanker):
         parameters = {**RANKING_TREES, **gain, **parameters, "num_threads": self._threads}
         lgb = load_lightgbm()
         dataset = lgb.Dataset(
-            lists.features,
+            normaliser.natively(lists.features),
             lists.grades,
             group=lists.sizes,
             weight=lists.weight,
@@ -93,7 +93,7 @@ class LambdaMartRanker(BaseRanker):
 
     def score(self, features: Floats) -> Doubles:
         """[n] the sum of the trees' outputs."""
-        scores: Doubles = self._booster.predict(features, num_threads=self._threads)
+        scores: Doubles = self._booster.predict(self._normaliser.natively(features), num_threads=self._threads)
         return scores
 
     def policy(self) -> LambdaMartPolicy:

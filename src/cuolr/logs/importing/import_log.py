@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from cuolr.data.candidate_reader import read_candidates
+from cuolr.data.feature_tables import FeatureTables
 from cuolr.data.frames import Table
+from cuolr.data.letor.reader import LetorOptions
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
@@ -22,7 +24,7 @@ TABLE = "table"
 
 def import_log(
     table: Table | Sequence[Path | str],
-    features: Table | Candidates | None = None,
+    features: Table | FeatureTables | Candidates | None = None,
     *,
     k: int | None = None,
     strict: bool = False,
@@ -37,8 +39,9 @@ def import_log(
             logging_propensity, examination, timestamp, reward and randomised (0 or 1: the list was in random order). A
             DataFrame of polars or pandas; or a path or a pattern, or several, of Parquet, Feather, CSV or JSON lines.
         features: The documents of each query: query_id, doc_id and a column per feature. A DataFrame, or the path of
-            a Parquet or LETOR file. None = the documents that the log shows, without features: for examination, click
-            rates and judgments, not to train a ranker.
+            a table or a LETOR file. Or `FeatureTables`, for features of documents, queries and impressions. None = the
+            documents that the log shows, without features: for examination, click rates and judgments, not to train a
+            ranker.
         k: Length of the lists; longer ones are truncated. None = the longest.
         strict: Whether every problem is an error.
         max_dropped: The largest share of the sessions, the impressions or the clicks that may be dropped.
@@ -60,7 +63,7 @@ def import_log(
 
 def import_log_with_report(
     table: Table | Sequence[Path | str],
-    features: Table | Candidates | None = None,
+    features: Table | FeatureTables | Candidates | None = None,
     options: ImportOptions = ImportOptions(),
     format: str = TABLE,  # noqa: A002
 ) -> tuple[ClickLog, ImportReport]:
@@ -72,9 +75,24 @@ def import_log_with_report(
         options: How to import.
         format: A registered format, such as `ubi`.
     """
-    if features is not None and not isinstance(features, Candidates):
-        features = read_candidates(features)
-    return import_source(read_source(table, format, options), features, options)
+    given = None if features is None else read_features(features, options.columns)
+    return import_source(read_source(table, format, options), given, options)
+
+
+def read_features(
+    features: Table | FeatureTables | Candidates, columns: Mapping[str, str], letor: LetorOptions = LetorOptions()
+) -> Candidates | FeatureTables:
+    """The candidates, if one file or data frame has them; several tables are read along with the log.
+
+    Args:
+        features: As `import_log` takes them.
+        columns: Other names of id columns.
+        letor: How to read LETOR.
+    """
+    if isinstance(features, Candidates):
+        return features
+    tables = features if isinstance(features, FeatureTables) else FeatureTables(features)
+    return read_candidates(tables.with_columns(columns), letor) if tables.is_one_table else tables
 
 
 def read_source(table: Table | Sequence[Path | str], format: str, options: ImportOptions) -> SourceLog:  # noqa: A002
@@ -98,7 +116,7 @@ def read_source(table: Table | Sequence[Path | str], format: str, options: Impor
 
 def import_source(
     source: SourceLog,
-    features: Candidates | None,
+    features: Candidates | FeatureTables | None,
     options: ImportOptions,
     progress: Callable[[float], None] = lambda _: None,
 ) -> tuple[ClickLog, ImportReport]:
@@ -106,16 +124,17 @@ def import_source(
 
     Args:
         source: The log.
-        features: The documents of each query; None = those of the source or, without any, the documents shown.
+        features: The documents of each query, or the tables that have them; None = those of the source or, without any,
+            the documents shown.
         options: How to import.
         progress: See `read_log_table`.
     """
-    candidates = features if features is not None else source.candidates
+    known = features if features is not None else source.candidates
     notes = source.notes
-    if candidates is None:
+    if known is None:
         rows = scan_log(source.table, options)
         with read_errors(rows.name):
-            candidates = seen_documents([part for part, _ in rows.scans()])
+            known = seen_documents([part for part, _ in rows.scans()])
         notes = (*notes, "the log has no features: it serves for examination, click rates and judgments")
-    log, report = read_log_table(source.table, candidates, options, progress)
+    log, report = read_log_table(source.table, known, options, progress)
     return log, replace(report, source_notes=notes, source=source.report)

@@ -6,11 +6,13 @@ from typing import Literal, TypeAlias
 
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
+from cuolr.logs.hashed_ids import IdKey
+from cuolr.logs.time_window import ALL_TIME, TimeWindow
 
 IDS = ("query_id", "session_id", "doc_id")
 NUMBERS = ("position", "click", "logging_propensity", "examination", "reward", "randomised")
 REQUIRED = ("query_id", "session_id", "position", "doc_id", "click")
-OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "randomised")
+OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "randomised", "user_id")
 
 FirstPosition: TypeAlias = Literal["auto", 0, 1]
 
@@ -27,6 +29,9 @@ class ImportOptions:
         columns: The table's name of a column where it has another than ours, such as `{"doc_id": "product_id"}`.
         first_position: The number of the first position of a page. "auto" = 0 if positions start there, else 1; always
             1 if `strict`.
+        window: The sessions to keep, by time.
+        session_ids: Whether the log keeps the ids of sessions, for merging and deleting; no learner uses them.
+        id_key: Key to hash the ids of queries, sessions and users with; None = keep them as they are.
     """
 
     k: int | None = None
@@ -34,6 +39,9 @@ class ImportOptions:
     max_dropped: float = 0.05
     columns: Mapping[str, str] = field(default_factory=dict)
     first_position: FirstPosition = "auto"
+    window: TimeWindow = ALL_TIME
+    session_ids: bool = True
+    id_key: IdKey | None = None
 
     def __post_init__(self) -> None:
         check_arguments(max_dropped=(self.max_dropped, Range(0, 1)))

@@ -11,6 +11,8 @@ from cuolr.logs.importing.importer import SourceReport
 MAX_EXAMPLES = 3
 # Rows that the caller asked to leave out, which are no fault of the table.
 CUT = "after the last of the k positions"
+OUTSIDE = "outside the time window"
+AS_ASKED = (CUT, OUTSIDE)
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class ImportReport:
         kept: What is in the log.
         repaired: What was changed, by kind.
         dropped: What is not in the log, by reason.
+        guesses: What was found out about the values of columns.
         source_notes: What the importer of the format assumed.
         source: What it found before the table was checked.
     """
@@ -62,6 +65,7 @@ class ImportReport:
     kept: Amounts
     repaired: tuple[ImportFinding, ...] = ()
     dropped: tuple[ImportFinding, ...] = ()
+    guesses: tuple[str, ...] = ()
     source_notes: tuple[str, ...] = ()
     source: SourceReport | None = None
 
@@ -77,8 +81,8 @@ class ImportReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the table was taken as it is, but for lists that are cut where the caller said."""
-        as_told = all(found.reason == CUT for found in self.dropped)
+        """Whether the table was taken as it is, but for what the caller asked to leave out."""
+        as_told = all(found.reason in AS_ASKED for found in self.dropped)
         return as_told and not self.repaired and self.first_position == 1
 
     @property
@@ -86,7 +90,7 @@ class ImportReport:
         """The share of the sessions, impressions and clicks that could not be used."""
         shares = {}
         for unit, total in asdict(self.read).items():
-            lost = sum(getattr(found.amounts, unit) for found in self.dropped if found.reason != CUT)
+            lost = sum(getattr(found.amounts, unit) for found in self.dropped if found.reason not in AS_ASKED)
             shares[unit] = lost / total if total else 0.0
         return shares
 
@@ -94,7 +98,7 @@ class ImportReport:
     def notes(self) -> list[str]:
         """What was found out about the table as a whole."""
         start = ["positions start at 0 in the table"] if self.first_position == 0 else []
-        return [*self.source_notes, *start]
+        return [*self.source_notes, *start, *self.guesses]
 
     def summary(self) -> str:
         """One line with all counts."""

@@ -99,21 +99,24 @@ class MissingColumnsError(InputError):
         return lines
 
 
-def scan_log(table: Table | Sequence[Path | str], options: ImportOptions) -> LogRows:
+def scan_log(table: Table | Sequence[Path | str], options: ImportOptions, features: Sequence[str] = ()) -> LogRows:
     """The known columns of one or more tables.
 
     Args:
         table: A data frame; or a path or a pattern, or several of them.
         options: How to import.
+        features: Columns that are features of the shown documents, and are kept as they are.
     """
+    if known := [name for name in features if name in (*REQUIRED, *OPTIONAL)]:
+        raise InputError([f"column '{name}' cannot be a feature: it says what was shown or clicked" for name in known])
     if isinstance(table, str | Path | list | tuple):
         places: tuple[Path | str, ...] = tuple(find_tables([table] if isinstance(table, str | Path) else table))
-        texts = [options.columns.get(name, name) for name in (*IDS, *NUMBERS)]
+        texts = [options.columns.get(name, name) for name in (*IDS, "user_id", *NUMBERS)] + [*features]
         scanned = [scan_table(Path(place), text_columns=texts) for place in places]
     else:
         places = ("the table",)
         scanned = [to_polars(table, "the table").lazy().with_row_index(ROW, offset=1)]
-    parts = [_known_columns(rows, place, options) for rows, place in zip(scanned, places, strict=True)]
+    parts = [_known_columns(rows, place, options, features) for rows, place in zip(scanned, places, strict=True)]
     return LogRows(tuple(_of_one_type(parts, places)), places)
 
 
@@ -138,8 +141,10 @@ def find_tables(patterns: Sequence[Path | str]) -> Iterator[Path]:
             yield file
 
 
-def _known_columns(rows: pl.LazyFrame, place: Path | str, options: ImportOptions) -> pl.LazyFrame:
-    """The row's number and the known columns, ids as text."""
+def _known_columns(
+    rows: pl.LazyFrame, place: Path | str, options: ImportOptions, features: Sequence[str]
+) -> pl.LazyFrame:
+    """The row's number and the known columns, ids as text; and the features."""
     with read_errors(place):
         schema = rows.drop(ROW).collect_schema()
     if len(schema) == 1 and (used := [mark for mark in SEPARATORS if mark in schema.names()[0]]):
@@ -152,14 +157,20 @@ def _known_columns(rows: pl.LazyFrame, place: Path | str, options: ImportOptions
     ]
     if missing:
         raise MissingColumnsError(missing, schema.names())
+    if lacking := [name for name in features if name not in schema]:
+        found = ", ".join(schema.names())
+        raise InputError([f"{place}: feature column '{name}' is missing; found: {found}" for name in lacking])
     known = {name: source for name, source in ours.items() if source in schema}
     types = {name: schema[source] for name, source in known.items()}
     if problems := list(_type_problems(types)):
         raise InputError([f"{place}: {problem}" for problem in problems])
     # Numeric session ids stay numbers, to keep their order.
     as_text = [name for name in IDS if name != "session_id" or not types[name].is_integer()]
+    as_text += [name for name in ("user_id",) if name in types]
     columns = [pl.col(source).alias(name) for name, source in known.items()]
-    return rows.select(ROW, *columns).with_columns(pl.col(as_text).cast(pl.String))
+    # The codes of categories differ from file to file.
+    as_text += [name for name in features if isinstance(schema[name], pl.Categorical | pl.Enum)]
+    return rows.select(ROW, *columns, *features).with_columns(pl.col(as_text).cast(pl.String))
 
 
 def _closest(name: str, found: list[str]) -> str:
@@ -173,11 +184,11 @@ def _type_problems(types: dict[str, pl.DataType]) -> Iterator[str]:
         dtype = types.get(name, pl.Float64())
         if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.String)):
             yield f"column '{name}': expected numbers, found {dtype}"
-    for name in IDS:
-        if not can_be_ids(types[name]):
+    for name in (*IDS, "user_id"):
+        if not can_be_ids(types.get(name, pl.String())):
             yield f"column '{name}': expected text or whole numbers, found {types[name]}"
     timestamp = types.get("timestamp", pl.Int64())
-    if not (timestamp.is_numeric() or timestamp.is_temporal()):
+    if not (timestamp.is_numeric() or timestamp.is_temporal() or timestamp == pl.String):
         yield f"column 'timestamp': expected numbers or dates and times, found {timestamp}"
 
 
@@ -204,9 +215,13 @@ def _common_type(name: str, found: Sequence[pl.DataType]) -> pl.DataType:
     if name == "timestamp":
         if all(dtype.is_temporal() for dtype in found):
             return pl.Datetime("us")
-        if any(dtype.is_temporal() for dtype in found):
+        if all(dtype.is_temporal() or dtype == pl.String for dtype in found):
+            return pl.String()
+        if any(dtype.is_temporal() or dtype == pl.String for dtype in found):
             raise InputError("column 'timestamp': expected numbers in all files, or times in all; found both")
         return pl.Int64() if all(dtype.is_integer() for dtype in found) else pl.Float64()
+    if name not in (*REQUIRED, *OPTIONAL) and all(dtype.is_numeric() for dtype in found):
+        return pl.Float64()
     if name == "session_id" and all(dtype.is_integer() and dtype != pl.UInt64 for dtype in found):
         return pl.Int64()
     return pl.String()

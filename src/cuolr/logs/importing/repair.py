@@ -34,7 +34,7 @@ class Repair:
     Attributes:
         shown: The rows of the sessions that are kept, those of documents without features among them. Sessions are
             numbered anew, in the same order.
-        sessions: The number of sessions that are kept.
+        session_ids: Their ids.
         repaired: What was changed, by kind.
         dropped: What is not kept, by reason.
     """
@@ -68,7 +68,7 @@ class Repair:
         )
         self.dropped = tuple(self._losses(kept))
         good = self._reason_of[:-1] == GOOD
-        self.sessions = int(good.sum())
+        self.session_ids = session_ids.filter(pl.Series(good))
         self.shown = kept if good.all() else _renumbered(kept, good)
 
     def _kept_rows(self) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 
+from cuolr.data.feature_tables import LOGGED_ID, VARIANT
 from cuolr.data.tables import ROW, read_errors
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_options import IDS
@@ -11,6 +12,8 @@ from cuolr.types import Candidates
 
 # Positions are stored in int32, counted from 1.
 MAX_POSITION = 2**31 - 2
+# Dates and times in texts: with seconds and their fractions, or to the minute.
+CLOCKS = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 
 
 class DocumentIndex:
@@ -18,11 +21,17 @@ class DocumentIndex:
 
     Attributes:
         queries: Columns query_id and query, its number.
-        documents: Columns query, doc_id and index, the number of the document within the query.
+        documents: Columns query, doc_id and index, the number of the document within the query; and `VARIANT`, if
+            documents have variants.
+        keys: What a document is found by.
     """
 
-    def __init__(self, candidates: Candidates) -> None:
+    def __init__(self, candidates: Candidates, variants: pl.DataFrame | None = None) -> None:
         """Index the candidates.
+
+        Args:
+            candidates: The documents of each query.
+            variants: The logged ids of documents with variants, see `numbered_variants`; None = there are none.
 
         Raises:
             InputError: If they have no ids, or two documents of a query have the same.
@@ -46,6 +55,11 @@ class DocumentIndex:
                 f"the features have {len(repeated)} documents that share an id within a query, such as '{document_id}' "
                 f"of query '{query_id}'; give each document of a query its own id"
             )
+        self.keys = ["query", "doc_id"]
+        if variants is not None:
+            ids = variants.select("query_id", "doc_id", LOGGED_ID, VARIANT).join(queries, on="query_id")
+            documents = documents.join(ids, on=self.keys).select("query", VARIANT, "index", doc_id=LOGGED_ID)
+            self.keys.append(VARIANT)
         self.queries, self.documents = queries.lazy(), documents.lazy()
 
 
@@ -72,7 +86,7 @@ def resolve(rows: LogRows, session_ids: pl.Series, documents: DocumentIndex) -> 
         numbered = (
             part.join(sessions, on="session_id", how="left")
             .join(documents.queries, on="query_id", how="left")
-            .join(documents.documents, on=["query", "doc_id"], how="left")
+            .join(documents.documents, on=documents.keys, how="left")
         )
         with read_errors(place):
             found.append(numbered.select(ROW, "session", "query", "index", **columns).collect(engine="streaming"))
@@ -116,6 +130,9 @@ def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
         columns["reward"] = _where(reward, reward.cast(pl.Float32).is_finite(), pl.Float32)
     if "timestamp" in schema:
         columns["timestamp"] = _plain_time(schema["timestamp"])
+    if "user_id" in schema:
+        # NumPy would drop that character at the end.
+        columns["user_id"] = pl.col("user_id").str.replace_all("\0", "", literal=True).fill_null("")
     return columns
 
 
@@ -140,8 +157,14 @@ def _where(value: pl.Expr, good: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
 
 
 def _plain_time(dtype: pl.DataType) -> pl.Expr:
-    """Numbers unchanged, null where not finite; dates and times in UTC."""
+    """Numbers unchanged, null where not finite; dates and times in UTC; null where a text is none (ISO 8601)."""
     column = pl.col("timestamp")
+    if dtype == pl.String:
+        text = column.str.strip_chars().str.replace(" ", "T", literal=True)
+        zoned = [text.str.to_datetime(f"{form}%#z", time_unit="us", time_zone="UTC", strict=False) for form in CLOCKS]
+        plain = [text.str.to_datetime(form, time_unit="us", strict=False) for form in CLOCKS]
+        day = text.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us"))
+        return pl.coalesce(*(time.dt.replace_time_zone(None) for time in zoned), *plain, day)
     if dtype.is_float():
         return pl.when(column.is_finite()).then(column)
     if dtype.is_numeric():

@@ -20,23 +20,16 @@ NO_FEATURES = (
     "prop_country_id",
     "srch_destination_id",
 )
-# Prices and availability at competitors: missing = no difference known.
-COMPETITORS = "comp"
 
 
 @IMPORTERS.register("expedia")
 class ExpediaImporter(LogImporter):
-    """Each search is a query of its own. The reward is a booking; `random_bool` says which lists were in random order.
-
-    A missing feature is 0 for what is known of competitors, else the feature's minimum.
-    """
+    """Each search is a query of its own. The reward is a booking; `random_bool` marks lists in random order."""
 
     def read(self, files: Sequence[Path]) -> SourceLog:
         """Read one or more CSV files."""
         rows = pl.concat([_read(file) for file in files], how="diagonal")
         features = [name for name in rows.columns if name not in NO_FEATURES]
-        lowest = [pl.col(name).fill_null(pl.col(name).min()) for name in features if not name.startswith(COMPETITORS)]
-        rows = rows.with_columns(*lowest).with_columns(pl.col(features).fill_null(0.0))
         table = rows.select(
             "position",
             query_id="srch_id",

@@ -1,14 +1,14 @@
-"""Ranking with a progress bar and the time left."""
+"""Ranking that reports its progress."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Progress
 from cuolr.types import Candidates, Ints
 
-# Number of queries that are ranked between two updates of the bar.
+# Number of queries that are ranked at a time.
 QUERIES_AT_A_TIME = 500
 
 
@@ -22,7 +22,7 @@ class RankingInParts:
     """
 
     policy: RankingPolicy
-    progress: Callable[[int], None]
+    progress: Progress
 
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """[n_queries, k] as `RankingPolicy.rank`."""

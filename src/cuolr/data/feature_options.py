@@ -1,0 +1,21 @@
+"""How to read tables of features."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class FeatureOptions:
+    """How to read tables of features.
+
+    Attributes:
+        drop_columns: Columns to leave out.
+        allow_columns: Columns that are features although their names sound like a relevance label.
+        category_columns: Columns whose numbers are codes of categories.
+        columns: The table's name of an id column where it has another than ours, such as `{"doc_id": "product_id"}`.
+    """
+
+    drop_columns: tuple[str, ...] = ()
+    allow_columns: tuple[str, ...] = ()
+    category_columns: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
