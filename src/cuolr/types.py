@@ -71,6 +71,13 @@ class FeatureRecipe:
         """[F] the names of all numbers."""
         return [name for column in self.columns for name in column.feature_names]
 
+    def differing(self, other: "FeatureRecipe") -> list[str]:
+        """The columns of both that become other numbers; a boolean is the same as its number."""
+        known = {column.name: column for column in self.columns}
+        pairs = [(known[column.name], column) for column in other.columns if column.name in known]
+        plain = {"number", "boolean"}
+        return [one.name for one, two in pairs if one != two and not {one.kind, two.kind} <= plain]
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it; settings that a kind does not have are left out."""
         columns = [{key: value for key, value in asdict(column).items() if value} for column in self.columns]

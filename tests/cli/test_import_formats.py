@@ -110,3 +110,23 @@ def test_a_table_without_features_is_for_click_rates_and_not_for_training(run: R
     assert not (tmp_path / "MODEL").exists()
     assert run("judgments", log, "--out", tmp_path / "judgments.json").status == 0
     assert run("propensity", log, "--randomised").status == 0
+
+
+def test_features_of_documents_are_joined(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "documents.csv").write_text("doc_id,rating\na,3\nb,\n")
+    command = (
+        "import-log",
+        "--format",
+        "ubi",
+        *files,
+        "--out",
+        tmp_path / "LOG",
+        "--document-features",
+        tmp_path / "documents.csv",
+    )
+    result = run(*command)
+    assert result.status == 2
+    assert "--allow-column rating" in result.err
+    result = run(*command, "--allow-column", "rating")
+    assert result.status == 0, result.err
+    assert load_click_log(tmp_path / "LOG").candidates.features[0].tolist() == [3]

@@ -6,7 +6,7 @@ import pytest
 
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.data.feature_options import FeatureOptions
-from cuolr.data.feature_tables import VARIANT, FeatureTables, numbered_variants, read_feature_tables
+from cuolr.data.feature_tables import VARIANT, FeatureTables, named_variants, read_feature_tables
 from cuolr.errors import InputError, InputWarning
 
 PAIRS = pl.DataFrame({"query_id": ["q", "q", "r"], "doc_id": ["a", "b", "a"], "match": [0.5, 0.25, 0.75]})
@@ -17,7 +17,7 @@ QUERIES = pl.DataFrame({"query_id": ["r", "q"], "words": [3, 2]})
 def shown_of(*rows: tuple[Any, ...], features: tuple[str, ...] = ()) -> pl.DataFrame:
     frame = pl.DataFrame(rows, schema=["query_id", "doc_id", *features], orient="row")
     variant = pl.struct(features).hash() if features else pl.lit(0)
-    return numbered_variants(frame.with_columns(variant.alias(VARIANT)))
+    return named_variants(frame.with_columns(variant.alias(VARIANT)))
 
 
 def test_three_tables_are_joined_by_their_ids() -> None:
@@ -49,29 +49,45 @@ def test_the_candidates_of_a_query_are_what_the_log_shows_if_no_table_has_them()
     assert found.features.tolist() == [[20, 0, 1, 2], [10, 1, 0, 3]]
 
 
+def logged(ids: Any) -> list[str]:
+    """The ids in the log, of documents or of variants."""
+    return [str(name).partition("#")[0] for name in ids]
+
+
 def test_a_changed_feature_is_a_variant_of_the_candidate() -> None:
     rows = [("q", "a", 12.0), ("q", "a", 10.0), ("q", "b", None), ("r", "a", 10.0)]
     shown = shown_of(*rows, features=("price",))
-    assert shown["doc_id"].to_list() == ["a", "a#2", "b", "a"]
+    ids = dict(zip(shown.select("query_id", "(doc_id)", "price").iter_rows(), shown["doc_id"], strict=True))
+    assert ids["q", "a", 10.0] == ids["r", "a", 10.0] != ids["q", "a", 12.0]
     alone = read_feature_tables(FeatureTables(impression=("price",)), shown)
-    assert alone.document_names.tolist() == ["a", "a#2", "b", "a"]
-    assert alone.features.ravel()[[0, 1, 3]].tolist() == [10, 12, 10]
+    assert logged(alone.document_names) == ["a", "a", "b", "a"]
+    assert dict(zip(alone.document_names, alone.features[:, 0], strict=True))[ids["q", "a", 12.0]] == 12
     # With a table of candidates, those that the log does not show stay, without a price.
     pairs = pl.concat([PAIRS, pl.DataFrame({"query_id": ["q"], "doc_id": ["new"], "match": [1.0]})])
     stars = pl.DataFrame({"doc_id": ["a", "b", "new"], "stars": [5, 4, 3]})
     found = read_feature_tables(FeatureTables(pairs, stars, impression=("price",)), shown)
-    assert found.document_names.tolist() == ["a", "a#2", "b", "new", "a"]
+    assert logged(found.document_names) == ["a", "a", "b", "new", "a"]
     assert found.recipe is not None
     columns = dict(zip(found.recipe.feature_names, found.features.T.tolist(), strict=True))
     assert columns["match"] == [0.5, 0.5, 0.25, 1, 0.75]
     assert columns["stars"] == [5, 5, 4, 3, 5]
-    assert columns["price"][:2] == [10, 12]
+    assert sorted(columns["price"][:2]) == [10, 12]
     assert columns["price"][2:4] == pytest.approx([float("nan")] * 2, nan_ok=True)
 
 
-def test_a_document_of_the_name_of_a_variant_is_refused() -> None:
-    with pytest.raises(InputError, match="document id 'a#2' of query 'q' is also the name of a variant"):
-        shown_of(("q", "a", 1), ("q", "a", 2), ("q", "a#2", 1), features=("price",))
+@pytest.mark.parametrize(
+    "values",
+    [[80, None], [80.0, float("nan")], ["80", ""], [" 80.0", "NA"], pl.Series([80, None], dtype=pl.UInt8)],
+)
+def test_a_variant_has_the_same_name_whatever_the_type_of_its_features(values: Any) -> None:
+    frame = pl.DataFrame({"query_id": ["q"] * 2, "doc_id": ["a"] * 2, "price": values, VARIANT: [1, 2]})
+    assert sorted(named_variants(frame)["doc_id"].to_list()) == ["a#2cc2d4b8de74", "a#c165cd3a95ce"]
+
+
+def test_variants_of_equal_features_are_one_candidate() -> None:
+    shown = shown_of(("q", "a", "80"), ("q", "a", "80.0"), ("q", "a", "90"), features=("price",))
+    assert len(shown) == 3
+    assert sorted(read_feature_tables(FeatureTables(impression=("price",)), shown).features[:, 0]) == [80, 90]
 
 
 def test_candidates_that_a_table_does_not_have_are_counted() -> None:

@@ -169,6 +169,24 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+def test_missing_values_are_no_change_and_recipes_must_agree(tmp_path: Path) -> None:
+    days = make_days(8)
+    missing = days.features.with_columns(price=pl.when(pl.col("doc_id") == "d1").then(None).otherwise("price"))
+    for number, day in enumerate(days.days):
+        cuolr.save_click_log(imported(day, missing.reverse() if number else missing), tmp_path / str(number))
+    report = merge_logs([tmp_path / "0", tmp_path / "1"], tmp_path / "merged")
+    assert (report.changed, report.documents) == (0, 24)
+    merged = load_click_log(tmp_path / "merged").candidates
+    assert merged.document_ids is not None
+    assert merged.recipe == load_click_log(tmp_path / "0").candidates.recipe
+    assert np.array_equal(np.isnan(merged.features).any(axis=1), np.asarray(merged.document_ids) == "d1")
+    for name, colours in (("a", ["red", "blue"]), ("b", ["red", "green"])):
+        coloured = days.features.with_columns(colour=pl.Series(colours * 12))
+        cuolr.save_click_log(imported(days.days[0], coloured), tmp_path / name)
+    with pytest.raises(InputError, match=r"b: column 'colour' was encoded in another way than in .*a; import it"):
+        merge_logs([tmp_path / "a", tmp_path / "b"], tmp_path / "x")
+
+
 def test_a_merged_log_knows_where_its_sessions_come_from(tmp_path: Path) -> None:
     a, b, c = save_days(make_days(7, days=3), tmp_path)
     merge_logs([a, b], tmp_path / "ab")
@@ -178,3 +196,49 @@ def test_a_merged_log_knows_where_its_sessions_come_from(tmp_path: Path) -> None
     assert identities(read_meta(tmp_path / "abc")) == set(own)
     assert identities(read_meta(tmp_path / "ab")) == {own[0], own[1], own[3]}
     assert json.loads((tmp_path / "ab" / "meta.json").read_text())["source"]["merge"]["kept"] == 24
+
+
+def test_variants_of_documents_stay_apart(tmp_path: Path) -> None:
+    """The price of a document differs between weeks and within them."""
+    rng = np.random.default_rng(0)
+    weeks = [
+        pl.DataFrame(
+            {
+                "query_id": ["q"] * 40,
+                "session_id": [f"week {week}, {i // 2}" for i in range(40)],
+                "position": [1 + i % 2 for i in range(40)],
+                "doc_id": [f"d{i % 2}" for i in range(40)],
+                "click": rng.integers(0, 2, 40),
+                "price": [[None, 80.0 + week, 90.0][i] for i in rng.integers(0, 3, 40)],
+            }
+        )
+        for week in range(2)
+    ]
+    features = cuolr.FeatureTables(impression=("price",))
+    for number, week in enumerate(weeks):
+        cuolr.save_click_log(cuolr.import_log(week, features), tmp_path / str(number))
+    report = merge_logs([tmp_path / "0", tmp_path / "1"], tmp_path / "merged")
+    assert report.changed == 0
+    merged = load_click_log(tmp_path / "merged")
+    assert rows(merged).equals(rows(cuolr.import_log(pl.concat(weeks), features)))
+    assert merged.candidates.recipe is not None
+
+
+def test_logs_whose_columns_were_encoded_otherwise_are_refused(tmp_path: Path) -> None:
+    table = pl.DataFrame(
+        {"query_id": ["q"] * 2, "session_id": ["s"] * 2, "position": [1, 2], "doc_id": ["a", "b"], "click": [0, 1]}
+    )
+    for name, days in (("first", ["2024-01-01", "2024-01-02"]), ("later", ["2024-01-01", "2024-01-09"])):
+        features = table.select("query_id", "doc_id").with_columns(day=pl.Series(days))
+        cuolr.save_click_log(cuolr.import_log(table.with_columns(session_id=pl.lit(name)), features), tmp_path / name)
+    with pytest.raises(
+        InputError, match=r"later: column 'day' was encoded in another way than in .*first; import it with"
+    ):
+        merge_logs([tmp_path / "first", tmp_path / "later"], tmp_path / "merged")
+    recipe = load_click_log(tmp_path / "first").candidates.recipe
+    tables = cuolr.FeatureTables(features, recipe=recipe)
+    cuolr.save_click_log(cuolr.import_log(table.with_columns(session_id=pl.lit("later")), tables), tmp_path / "again")
+    merge_logs([tmp_path / "first", tmp_path / "again"], tmp_path / "merged")
+    merged = load_click_log(tmp_path / "merged").candidates
+    assert merged.recipe == recipe
+    assert merged.features.tolist() == [[1], [-7]]

@@ -7,7 +7,7 @@ import pytest
 
 from cuolr.data.letor.reader import read_letor
 from cuolr.data.synthetic import generate, generate_splits
-from cuolr.evaluation.measures import mean_over_queries, measure_ranking
+from cuolr.evaluation.measures import mean_over_queries
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
@@ -19,6 +19,7 @@ from cuolr.supervised.skyline import only_shown
 from cuolr.training.training_config import TrainingConfig
 from cuolr.types import RankingDataset
 from tests.data.small_data import candidates_of
+from tests.evaluation.one_measure import measure_ranking
 from tests.small_log import with_missing_values
 
 QUICK = LambdaMartSettings(

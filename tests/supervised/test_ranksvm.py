@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from cuolr.data import normalise
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.evaluation.measures import mean_over_queries, measure_ranking
+from cuolr.evaluation.measures import mean_over_queries
 from cuolr.policies import linear_policy as linear
 from cuolr.policies.linear_policy import LinearPolicy, draw_pairs
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.supervised import ranksvm
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Candidates, Doubles, Floats, RankingDataset
+from tests.evaluation.one_measure import measure_ranking
 from tests.small_log import with_missing_values
 
 Queries = list[list[int]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from cuolr.cli.cell_options import CellOptions, lines_display
-from cuolr.cli.options import DataOptions
+from cuolr.cli.options import AllFoldsOptions
 from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
 from cuolr.errors import InputError
 from cuolr.logs.log_folder import SESSIONS_FILE
@@ -28,7 +28,7 @@ def experiment(
     seeds: int | None = None,
     labels: Path | None = None,
     json: bool = False,
-    data_options: DataOptions = DataOptions(),
+    data_options: AllFoldsOptions = AllFoldsOptions(),
 ) -> None:
     """Run an experiment: every learner on the same simulated logs, measured on the same test queries.
 

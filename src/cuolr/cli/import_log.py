@@ -6,14 +6,15 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from cuolr.cli.feature_flags import LogFeatureFlags, NamedColumns, flags_in_problems, parse_columns
 from cuolr.cli.options import LetorFlags, Name, RetentionFlags
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, spinner
-from cuolr.data.candidate_reader import read_candidates
+from cuolr.data.feature_tables import FeatureTables
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
-from cuolr.logs.importing.import_log import TABLE, import_source, read_source
+from cuolr.logs.importing.import_log import TABLE, import_source, read_features, read_source
 from cuolr.logs.importing.import_options import FirstPosition, ImportOptions
 from cuolr.logs.importing.import_report import ImportFinding, ImportReport, TooManyDroppedError
 from cuolr.logs.importing.log_rows import MissingColumnsError, find_tables
@@ -42,7 +43,8 @@ class RepairFlags:
     Attributes:
         format: Format of the files (`cuolr list formats`).
         k: Truncate lists to this length. By default the longest is kept.
-        column: The table's name of a column that is called otherwise, such as `doc_id=product_id`.
+        column: The table's name of a column that is called otherwise, such as `doc_id=product_id`; also of tables of
+            features that have it.
         first_position: Number of the first position of a page; auto finds out.
         max_dropped: Stop if more than this share of the sessions, impressions or clicks has to be dropped.
         strict: Every problem is an error.
@@ -51,7 +53,7 @@ class RepairFlags:
 
     format: Name = TABLE
     k: int | None = None
-    column: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=COLUMN"), tyro.conf.UseAppendAction] = ()
+    column: NamedColumns = ()
     first_position: Literal["auto", "0", "1"] = "auto"
     max_dropped: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "5%"
     strict: bool = False
@@ -61,19 +63,13 @@ class RepairFlags:
 
     def options(self) -> ImportOptions:
         """As the importer takes them."""
-        columns = {}
-        for given in self.column:
-            name, _, column = given.partition("=")
-            if not column:
-                raise InputError(f"--column: expected NAME=COLUMN, such as doc_id=product_id, found '{given}'")
-            columns[name] = column
-        if columns and self.format != TABLE:
+        if self.column and self.format != TABLE:
             raise InputError(f"--column: the columns of --format {self.format} are known; name columns of tables only")
         return ImportOptions(
             self.k,
             self.strict,
             self._share(),
-            columns,
+            parse_columns(self.column),
             FIRST_POSITIONS[self.first_position],
             self.keeping.window(),
             not self.personal.no_session_ids,
@@ -93,7 +89,7 @@ class RepairFlags:
 
 def import_log(
     tables: tyro.conf.Positional[tuple[str, ...]],
-    features: Path | None = None,
+    features: LogFeatureFlags = LogFeatureFlags(),
     out: Path | None = None,
     json: bool = False,
     overwrite: bool = False,
@@ -107,13 +103,14 @@ def import_log(
     order). For other formats, see `cuolr list formats`. Gaps in the positions and documents without features are
     repaired. Sessions with other problems are dropped. A report counts both, with examples.
 
-    Without features, the log serves for examination, click rates and judgments, not for training.
+    Features may be numbers, booleans, categories and dates, with missing values; files are tables as the log's. They
+    replace those of a public data set. Without features, the log serves for examination, click rates and judgments, not
+    for training.
 
     Args:
         tables: Files of the format. Tables: Parquet, Feather, CSV, TSV or JSON lines, the last three also as .gz or
             .zst. Patterns such as 'day-*.csv' are expanded.
-        features: LETOR with document ids after '#', or Parquet with query_id, doc_id and a column per feature; in place
-            of the features of a public data set, if it has any.
+        features: Features of documents, queries and impressions.
         out: Folder of the log. Required without --dry-run.
         json: Print JSON instead of a table.
         overwrite: Replace an existing log.
@@ -124,10 +121,11 @@ def import_log(
         raise InputError("--out: expected the folder to write the log to; to write nothing, use --dry-run")
     if out is not None and not repair.dry_run:
         refuse_existing(out, overwrite, ours=SESSIONS_FILE)
-    options = repair.options()
+    options, feature_tables = repair.options(), features.tables() if features.given else None
     files = list(find_tables(tables))
     try:
-        log, report = _read(files, features, (repair.format, options), letor)
+        with flags_in_problems():
+            log, report = _read(files, feature_tables, (repair.format, options), letor)
     except MissingColumnsError as error:
         raise InputError(error.lines(lambda name, column: f"--column {name}={column}")) from None
     except TooManyDroppedError as error:
@@ -140,31 +138,32 @@ def import_log(
         source: dict[str, Any] = {
             "format": repair.format,
             "tables": [str(file) for file in files],
-            "features": None if features is None else str(features),
+            **features.given,
         }
         if options.id_key is not None:
             source[HASHED_WITH] = options.id_key.name
         with spinner(f"writing {out.name}"):
             save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
         written = {"out": str(out)}
-    if json or repair.dry_run or report.source is not None or report.source_notes or not report.is_clean:
+    noted = options.window or report.source is not None or report.source_notes
+    if json or repair.dry_run or noted or not report.is_clean:
         _show(report, json, {**written, "sessions": log.sessions, "queries": log.candidates.n_queries, "k": log.k})
     if written and not json:
         say(f"wrote {out}: {log.sessions:,} sessions; describe it with: cuolr log-info {out}")
 
 
 def _read(
-    files: list[Path], features: Path | None, how: tuple[str, ImportOptions], letor: LetorFlags
+    files: list[Path], tables: FeatureTables | None, how: tuple[str, ImportOptions], letor: LetorFlags
 ) -> tuple[ClickLog, ImportReport]:
-    candidates = None
-    if features is not None:
-        with spinner(f"reading {features.name}"):
-            candidates = read_candidates(features, letor.options())
+    features = None
+    if tables is not None:
+        with spinner("reading features"):
+            features = read_features(tables, how[1].columns, letor.options())
     what = files[0].name if len(files) == 1 else f"{len(files)} files"
     with spinner(f"reading {what}"):
         source = read_source(files, *how)
     with progress_bar(f"importing {what}", 100, unit="percent") as progress:
-        return import_source(source, candidates, how[1], lambda share: progress(100 * share))
+        return import_source(source, features, how[1], lambda share: progress(100 * share))
 
 
 def _with_flag(headline: str) -> str:

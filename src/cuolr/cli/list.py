@@ -2,6 +2,7 @@
 
 import shutil
 import textwrap
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import tyro
@@ -30,6 +31,7 @@ def list_names(what: tyro.conf.Positional[Name | None] = None, json: bool = Fals
         json: Print JSON instead of tables.
     """
     known = catalogue()
+    what = None if what is None else _as_known(what, known)
     if what is None:
         names = {kind: sorted(entries) for kind, entries in known.items()}
         if json:
@@ -51,6 +53,20 @@ def list_names(what: tyro.conf.Positional[Name | None] = None, json: bool = Fals
             show_json({"name": what, "is": found, "settings": described})
         else:
             _show_one(what, found, settings(what))
+
+
+def _as_known(name: str, known: Mapping[str, Mapping[str, Entry]]) -> str:
+    """A name as it is registered, if only `_` and `-` differ, or the cutoff of a measure is missing or a number."""
+    names = [*known, *(of_kind for entries in known.values() for of_kind in entries)]
+    written = name.partition("@")[0]
+    spelled = {_spelled(other): other for other in names} | {
+        _spelled(m.removesuffix("@k")): m for m in known["measures"]
+    }
+    return name if name in names else spelled.get(_spelled(written), name)
+
+
+def _spelled(name: str) -> str:
+    return name.replace("_", "-").lower()
 
 
 def _show_entries(entries: dict[str, Entry]) -> None:

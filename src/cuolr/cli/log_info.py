@@ -7,12 +7,14 @@ import tyro
 
 from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import bar, say, show_json, show_table, show_text, stage_bars
+from cuolr.data.candidate_store import load_candidates
+from cuolr.data.feature_summary import FeatureSummary, describe_features
 from cuolr.logs.diagnosis import LogInfo, describe_folder
 from cuolr.logs.session_info import SessionInfo, sessions_of_folder
 
 
 def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), json: bool = False) -> None:
-    """Describe a click log: its size, click rates by position, and whether position bias is identifiable.
+    """Describe a click log: its size, click rates by position, whether position bias is identifiable, and its features.
 
     Warns if only clicked sessions were logged, of duplicated or robot-like sessions and, for a log with timestamps, of
     drift: whether click rates, queries or documents of the later half differ from the earlier half by more than chance.
@@ -25,11 +27,14 @@ def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), j
     with stage_bars() as stages:
         info = describe_folder(log, window.window(), stages)
         sessions = None if info.share_without_clicks is None else sessions_of_folder(log, window.window())
+    features = describe_features(load_candidates(log))
     if json:
         described = None if sessions is None else {**asdict(sessions), "warnings": sessions.warnings}
-        show_json({**asdict(info), "session_info": described})
+        summaries = [asdict(feature) for feature in features]
+        show_json({**asdict(info), "session_info": described, "features": summaries})
         return
     _show(str(log), info)
+    _show_features(features)
     if sessions is not None:
         _show_sessions(sessions)
 
@@ -91,3 +96,13 @@ def _show_sessions(info: SessionInfo) -> None:
         show_text(f"No drift: sessions since {info.drift.split} do not differ from earlier ones.")
     for warning in info.warnings:
         show_text(f"Warning: {warning}")
+
+
+def _show_features(features: list[FeatureSummary]) -> None:
+    """A row for each column, but for numbers that are always known, which are counted."""
+    special = [feature for feature in features if feature.kind != "number" or feature.missing]
+    rows = [[feature.name, feature.kind, f"{feature.missing:.1%}", str(feature.levels or "–")] for feature in special]
+    plain = len(features) - len(special)
+    if plain:
+        rows.append([f"{plain:,} {'others' if special else 'features'}", "number", f"{0:.1%}", "–"])
+    show_table("features", ["column", "kind", "missing", "levels"], rows, left=(0, 1))

@@ -12,6 +12,7 @@ import tyro
 
 import cuolr
 from cuolr.cli.assess import assess
+from cuolr.cli.check_arguments import check_command
 from cuolr.cli.compare import compare
 from cuolr.cli.delete_sessions import delete_sessions
 from cuolr.cli.demo import demo
@@ -218,6 +219,7 @@ def _run(arguments: list[str]) -> int | None:
             (command,) = (group[name] for group in GROUPS.values() if name in group)
             print(command_help(name, command))
         case [name, *rest]:
+            check_command(name, COMMANDS[name], rest)
             return tyro.cli(COMMANDS[name], prog=f"cuolr {name}", args=rest, config=PARSING)
     return None
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from cuolr.cli.help import NOT_SHOWN
 from cuolr.cli.terminal import progress_bar, say
 from cuolr.clicks.click_model import ClickModel, click_model, read_click_model
 from cuolr.data.letor.cache import Cache, default_folder
@@ -117,6 +118,16 @@ class DataOptions:
                 "the highest that occurs; set it with --max-grade"
             )
         return queries
+
+
+@dataclass(frozen=True)
+class AllFoldsOptions(DataOptions):
+    """How to read a data set, all folds of which are read.
+
+    `--fold` is not shown in the help; `CellOptions.request` refuses it and says what to use instead.
+    """
+
+    fold: Annotated[int | None, NOT_SHOWN] = None
 
 
 @dataclass(frozen=True)

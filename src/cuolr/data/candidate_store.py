@@ -48,11 +48,12 @@ def load_candidates(folder: Path) -> Candidates:
         raise InputError(f"{folder / OFFSETS}: damaged: expected offsets that rise from 0 to {len(features)}")
     document_ids = _load_texts(folder / DOCUMENT_IDS, len(features))
     feature_names = _load_texts(folder / FEATURE_NAMES, features.shape[1])
-    return Candidates(features, offsets, query_ids, document_ids, feature_names, _load_recipe(folder / RECIPE))
+    return Candidates(features, offsets, query_ids, document_ids, feature_names, load_recipe(folder))
 
 
-def _load_recipe(file: Path) -> FeatureRecipe | None:
-    """The recipe, which exists only if the source was a table with columns."""
+def load_recipe(folder: Path) -> FeatureRecipe | None:
+    """How the features were made; None if the source was no table with columns."""
+    file = folder / RECIPE
     if not file.exists():
         return None
     try:

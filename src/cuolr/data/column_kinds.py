@@ -6,9 +6,17 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from cuolr.data.column_values import category_values, date_values, known_text, number_values, truth_values
+from cuolr.data.column_values import (
+    category_values,
+    date_values,
+    is_text,
+    not_understood,
+    number_values,
+    truth_values,
+)
 from cuolr.data.feature_options import FeatureOptions
 from cuolr.errors import InputError
+from cuolr.registry import did_you_mean
 from cuolr.types import FeatureColumn, FeatureRecipe
 
 # Categories of more levels are hashed.
@@ -58,6 +66,10 @@ def decide_recipe(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptio
             columns.append(_column(table, name, ids, name in options.category_columns))
         except _UnusableError as reason:
             problems.append(f"column '{name}': {reason}; {leave_out}")
+    unknown = [name for name in options.category_columns if name not in table.columns]
+    problems += [
+        f"category_columns=['{name}']: there is no such column{did_you_mean(name, table.columns)}" for name in unknown
+    ]
     if not columns and not problems:
         problems.append("expected a column 'features' with lists, or a column per feature, found none")
     recipe = FeatureRecipe(tuple(columns), tuple(options.drop_columns))
@@ -72,13 +84,11 @@ def decide_recipe(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptio
 
 def _column(table: pl.DataFrame, name: str, ids: Sequence[str], is_category: bool) -> FeatureColumn:
     column, dtype = table[name], table.schema[name]
-    is_text = isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
     if isinstance(dtype, pl.List | pl.Array) and name == "features":
         raise _UnusableError(f"expected one list of numbers, and no other column, found {dtype}")
-    if not (is_text or dtype.is_numeric() or isinstance(dtype, pl.Boolean | pl.Date | pl.Datetime | pl.Null)):
+    if not (is_text(dtype) or dtype.is_numeric() or isinstance(dtype, pl.Boolean | pl.Date | pl.Datetime | pl.Null)):
         raise _UnusableError(f"{dtype} is neither a number, a boolean, a category nor a date")
-    known = known_text(column) if is_text else column
-    if known.null_count() == len(known) or (dtype.is_float() and known.is_nan().fill_null(True).all()):
+    if not _has_value(column):
         raise _UnusableError("it has no value in any row")
     if is_category:
         return _category(table, name, ids)
@@ -89,30 +99,37 @@ def _column(table: pl.DataFrame, name: str, ids: Sequence[str], is_category: boo
     if isinstance(dtype, pl.Date | pl.Datetime):
         return _date(column)
     if isinstance(dtype, pl.String):
-        if _all_known(number_values(column), known, words_are_missing=True) and not _are_codes(known):
+        if _is_read(column, number_values(column), words=True) and not _are_codes(column):
             return FeatureColumn(name)
-        if _all_known(truth_values(column), known):
+        if _is_read(column, truth_values(column)):
             return FeatureColumn(name, "boolean")
-        if _all_known(date_values(column), known):
+        if _is_read(column, date_values(column)):
             return _date(column)
     return _category(table, name, ids)
 
 
-def _all_known(values: pl.Series, known: pl.Series, words_are_missing: bool = False) -> bool:
-    """Whether the text was understood wherever there is any, and there is some."""
-    understood = values.null_count() == (known_text(known, words=True) if words_are_missing else known).null_count()
-    return understood and values.null_count() < len(values)
+def _has_value(column: pl.Series) -> bool:
+    """Whether any value is known."""
+    if is_text(column.dtype):
+        return bool(column.cast(pl.String).str.contains(r"\S").any())
+    known = column.drop_nulls()
+    return len(known.drop_nans() if column.dtype.is_float() else known) > 0
 
 
-def _are_codes(known: pl.Series) -> bool:
+def _is_read(column: pl.Series, values: pl.Series, words: bool = False) -> bool:
+    """Whether values were read from text wherever there is any, and some were."""
+    return values.null_count() < len(values) and not len(not_understood(column, values, words))
+
+
+def _are_codes(column: pl.Series) -> bool:
     """Whether digits start with a zero, as in postal codes: no number is written so."""
-    return bool(known.str.contains(r"^0\d").any())
+    return bool(column.str.contains(r"^\s*0\d").any())
 
 
 def _date(column: pl.Series) -> FeatureColumn:
     latest = date_values(column).max()
-    assert isinstance(latest, float)
-    return FeatureColumn(column.name, "date", latest=(EPOCH + timedelta(days=latest)).isoformat())
+    assert isinstance(latest, int)
+    return FeatureColumn(column.name, "date", latest=(EPOCH + timedelta(microseconds=latest)).isoformat())
 
 
 def _category(table: pl.DataFrame, name: str, ids: Sequence[str]) -> FeatureColumn:

@@ -2,18 +2,19 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
 
 from cuolr.data.column_kinds import EPOCH
 from cuolr.data.column_values import (
-    SECONDS_PER_DAY,
+    MICROSECONDS_PER_DAY,
     bucket_of,
     category_values,
     date_values,
-    known_text,
+    is_text,
+    not_understood,
     number_values,
     truth_values,
 )
@@ -83,15 +84,15 @@ def _fill_numbers(column: FeatureColumn, raw: pl.Series, out: Floats, row_name: 
         return
     read = {"number": number_values, "boolean": truth_values, "date": date_values}[column.kind]
     values = read(raw)
-    if isinstance(raw.dtype, pl.String | pl.Categorical | pl.Enum):
-        wrong = np.flatnonzero((values.is_null() & known_text(raw, words=True).is_not_null()).to_numpy())
+    if is_text(raw.dtype):
+        wrong = not_understood(raw, values, words=True)
         if len(wrong):
-            found = f"'{raw[int(wrong[0])]}' in {row_name(int(wrong[0]))}"
+            found = f"'{raw[wrong[0]]}' in {row_name(wrong[0])}"
             yield f"column '{column.name}': expected a {column.kind}, found {found}{_more(len(wrong))}"
     numbers = values.to_numpy()
     if column.kind == "date":
-        latest = datetime.fromisoformat(column.latest) - EPOCH
-        numbers = latest.total_seconds() / SECONDS_PER_DAY - numbers
+        latest = (datetime.fromisoformat(column.latest) - EPOCH) // timedelta(microseconds=1)
+        numbers = ((latest - values) / MICROSECONDS_PER_DAY).to_numpy()
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
         found = f"{raw[int(infinite[0])]} in {row_name(int(infinite[0]))}"
@@ -101,7 +102,7 @@ def _fill_numbers(column: FeatureColumn, raw: pl.Series, out: Floats, row_name: 
 
 def _has_type_of(column: FeatureColumn, dtype: pl.DataType) -> bool:
     """Whether values of this type can be of the column's kind."""
-    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum | pl.Null):
+    if is_text(dtype) or dtype == pl.Null:
         return True
     if column.kind == "date":
         return isinstance(dtype, pl.Date | pl.Datetime)

@@ -1,14 +1,17 @@
 """Features from up to three tables: of documents, of queries, of documents for a query; and from the log itself."""
 
+import json
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
 import polars as pl
 
+from cuolr.data.column_values import known_text, not_understood, number_values
 from cuolr.data.feature_options import FeatureOptions
 from cuolr.data.features import IDS, encoded, read_feature_table, read_raw_features
 from cuolr.data.frames import Table, is_path
@@ -18,6 +21,8 @@ from cuolr.types import Candidates, FeatureRecipe
 
 # Columns that tell the variants of a document apart, and its id in the log; names that no user's table has.
 VARIANT, LOGGED_ID = "(variant)", "(doc_id)"
+# Of the hash that names a variant: two of a thousand variants of a document have the same with a probability of 2e-9.
+HASH_BYTES = 6
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def read_feature_tables(tables: FeatureTables, shown: pl.DataFrame | None = None
 
     Args:
         tables: The tables. The one by query and document is no LETOR file.
-        shown: The documents that a log shows, see `numbered_variants`; None = all of them are in the table by query and
+        shown: The documents that a log shows, see `named_variants`; None = all of them are in the table by query and
             document.
     """
     if tables.is_one_table:
@@ -82,35 +87,56 @@ def read_feature_tables(tables: FeatureTables, shown: pl.DataFrame | None = None
         rows = _join(rows, part, name, keep_all=tables.query_document is not None)
     if not len(rows):
         raise InputError("no document of the log has features in all tables; compare their query_id and doc_id")
-    ids = rows.select(IDS)
+    pairs = rows.select(IDS)
     return encoded(
-        rows.drop(LOGGED_ID, VARIANT, strict=False),
+        rows.drop(VARIANT, strict=False),
         tables.options,
         tables.recipe,
-        lambda row: "document '{1}' of query '{0}'".format(*ids.row(row)),
+        # What is the same for all variants of a document describes the document.
+        ids=IDS if shown is None else ("query_id", LOGGED_ID, "doc_id"),
+        row_name=lambda row: "document '{1}' of query '{0}'".format(*pairs.row(row)),
     )
 
 
-def numbered_variants(shown: pl.DataFrame) -> pl.DataFrame:
-    """Distinct rows of what a log shows, sorted; the second variant of document d is d#2, the third d#3.
+def named_variants(shown: pl.DataFrame) -> pl.DataFrame:
+    """What a log shows, sorted, with an id for each variant of a document: d#5f0c…, by a hash of its features.
+
+    The same features give the same id in every log, so that logs can be merged.
 
     Args:
-        shown: Columns query_id, doc_id, features and `VARIANT`.
+        shown: Distinct rows: query_id, doc_id, features and `VARIANT`.
 
     Returns:
-        The same rows with unique ids; `LOGGED_ID` is the id in the log.
+        The same rows with `LOGGED_ID`, the id in the log. Rows of one id have equal features, such as 80 and 80.0 in
+        text. Without features, ids are as they are.
     """
     features = [name for name in shown.columns if name not in (*IDS, VARIANT)]
-    number = pl.int_range(1, pl.len() + 1).over(IDS)
-    unique = pl.when(number == 1).then("doc_id").otherwise(pl.format("{}#{}", "doc_id", number))
-    rows = shown.sort(*IDS, *features, VARIANT).with_columns(pl.col("doc_id").alias(LOGGED_ID), doc_id=unique)
-    repeated = rows.filter(pl.struct(IDS).is_duplicated())
-    if len(repeated):
-        raise InputError(
-            f"document id '{repeated['doc_id'][0]}' of query '{repeated['query_id'][0]}' is also the name of a variant "
-            "of another document; rename it"
-        )
-    return rows
+    rows = shown.with_columns(pl.col("doc_id").alias(LOGGED_ID))
+    if features:
+        texts = pl.DataFrame([_canonical(shown[name]) for name in features])
+        rows = rows.with_columns(pl.format("{}#{}", "doc_id", _hashes(texts)).alias("doc_id"))
+    return rows.sort("query_id", LOGGED_ID, "doc_id", VARIANT)
+
+
+def _canonical(column: pl.Series) -> pl.Series:
+    """A column as text, the same for the same values of another type; null = missing."""
+    if column.dtype == pl.String:
+        numbers = number_values(column)
+        if not len(not_understood(column, numbers, words=True)):
+            return numbers.cast(pl.String)
+        return known_text(column)
+    return number_values(column).cast(pl.String) if column.dtype.is_numeric() else column.cast(pl.String, strict=False)
+
+
+def _hashes(texts: pl.DataFrame) -> pl.Series:
+    """A hash of each row, the same in every process."""
+    distinct = texts.unique()
+    rows = (json.dumps(row).encode() for row in distinct.iter_rows())
+    hashed = distinct.with_columns(
+        pl.Series("(hash)", [blake2b(row, digest_size=HASH_BYTES).hexdigest() for row in rows])
+    )
+    on = texts.columns
+    return texts.join(hashed, on=on, how="left", nulls_equal=True, maintain_order="left")["(hash)"]
 
 
 def _raw_tables(tables: FeatureTables) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -140,6 +166,7 @@ def _candidate_rows(by_pair: pl.DataFrame | None, shown: pl.DataFrame | None) ->
     if shown is None:
         assert by_pair is not None
         return by_pair
+    shown = shown.unique(IDS, keep="first", maintain_order=True)
     if by_pair is None:
         return shown
     by_pair = by_pair.rename({"doc_id": LOGGED_ID})

@@ -63,7 +63,8 @@ def read_raw_features(
         own_names = [options.columns.get(column, column) for column in IDS]
         scanned = scan_table(path, [*IDS, *own_names], all_text=True)
         with read_errors(path):
-            rows = scanned.drop(ROW).collect()
+            unread = [name for name in options.drop_columns if name not in ids]
+            rows = scanned.drop(ROW, *unread, strict=False).collect()
     else:
         rows = to_polars(table, name)
     with problems_in(place_of(table, name)):
@@ -71,7 +72,11 @@ def read_raw_features(
 
 
 def encoded(
-    table: pl.DataFrame, options: FeatureOptions, recipe: FeatureRecipe | None, row_name: RowName | None = None
+    table: pl.DataFrame,
+    options: FeatureOptions,
+    recipe: FeatureRecipe | None,
+    ids: Sequence[str] = IDS,
+    row_name: RowName | None = None,
 ) -> Candidates:
     """Candidates from a table with a column per feature.
 
@@ -79,12 +84,13 @@ def encoded(
         table: A row per document, with its ids as text.
         options: What is a feature, and what to leave out.
         recipe: The recipe of a model; None = it is decided by the table.
+        ids: Columns that are ids of queries and documents.
         row_name: How messages call a row; None = by its number.
     """
     if recipe is None:
-        recipe = decide_recipe(table, IDS, options)
+        recipe = decide_recipe(table, ids, options)
     else:
-        check_columns(recipe, [name for name in table.columns if name not in IDS], options.drop_columns)
+        check_columns(recipe, [name for name in table.columns if name not in ids], options.drop_columns)
     return as_candidates(table, apply_recipe(recipe, table, row_name), recipe)
 
 
@@ -139,7 +145,10 @@ def _id_problems(table: pl.DataFrame, ids: Sequence[str]) -> Iterator[str]:
     if len(repeated):
         if len(ids) > 1:
             query_id, document_id = repeated.row(0)
-            yield f"expected each document of a query once, found '{document_id}' of query '{query_id}' again"
+            yield (
+                f"expected each document of a query once, found '{document_id}' of query '{query_id}' again; features "
+                "that change from impression to impression belong to the log"
+            )
         else:
             yield f"expected each {ids[0]} once, found '{repeated.item(0, 0)}' again"
 

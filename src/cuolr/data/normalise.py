@@ -101,8 +101,14 @@ class Normaliser:
             candidates: Candidates to rank.
             n_features: F, the number of features in training.
         """
-        if problems := list(_recipe_problems(self.recipe, candidates.recipe)):
-            raise InputError(problems)
+        if self.recipe is not None and candidates.recipe is not None:
+            problems = [
+                f"column '{name}' was encoded in another way than in training; read its table again with the recipe of "
+                "the model (import-log --features-as MODEL, in Python recipe=policy.recipe)"
+                for name in self.recipe.differing(candidates.recipe)
+            ]
+            if problems:
+                raise InputError(problems)
         known, found = self.feature_names, candidates.feature_names
         if known is not None and found is not None and not np.array_equal(known, found):
             problems = [f"feature '{name}' is missing" for name in known if name not in found]
@@ -185,20 +191,6 @@ def _range_problems(low: Doubles, high: Doubles, names: Strings | None) -> Itera
             yield f"{feature} has no value in any document; remove it"
         else:
             yield f"{feature}: expected finite numbers, found infinity"
-
-
-def _recipe_problems(ours: FeatureRecipe | None, other: FeatureRecipe | None) -> Iterator[str]:
-    """Columns that were made numbers in another way than in training."""
-    if ours is None or other is None or ours == other:
-        return
-    known = {column.name: column for column in ours.columns}
-    for column in other.columns:
-        trained = known.get(column.name, column)
-        if column != trained and not {column.kind, trained.kind} <= {"number", "boolean"}:
-            yield (
-                f"column '{column.name}' was encoded as another {column.kind} than in training; read the table with "
-                "read_candidates(…, recipe=policy.recipe)"
-            )
 
 
 def _signed_log(values: Doubles) -> Doubles:

@@ -8,7 +8,7 @@ import numpy as np
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.types import Floats, Ints
+from cuolr.types import Bools, Candidates, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,23 @@ class ScaledDocuments:
         used[documents[where]] = True
         if not used.any():
             raise InputError("the log shows no documents in any session")
-        features = np.zeros((int(used.sum()) + 1, candidates.n_features + normaliser.n_indicators), np.float32)
-        end = 0
-        for rows, part in normaliser.in_parts(candidates, used):
-            scaled = part[used[rows]]
-            features[end : end + len(scaled)] = scaled
-            end += len(scaled)
-        index = np.where(where, (np.cumsum(used) - 1)[documents], end)
+        features = scaled_features(candidates, normaliser, used)
+        index = np.where(where, (np.cumsum(used) - 1)[documents], len(features) - 1)
         return cls(np.flatnonzero(used), features, index, normaliser)
+
+
+def scaled_features(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Floats:
+    """[number used + 1, F + M] the scaled features of the used documents, then a row of zeros.
+
+    Args:
+        candidates: All documents.
+        normaliser: A fitted normaliser.
+        used: [n_documents] the documents to scale.
+    """
+    features = np.zeros((int(used.sum()) + 1, candidates.n_features + normaliser.n_indicators), np.float32)
+    end = 0
+    for rows, part in normaliser.in_parts(candidates, used):
+        scaled = part[used[rows]]
+        features[end : end + len(scaled)] = scaled
+        end += len(scaled)
+    return features

@@ -70,12 +70,15 @@ def unite(parts: Sequence[Candidates], names: Sequence[str]) -> UnitedCandidates
         query_ids.to_numpy().astype(np.str_),
         document_ids,
         first.feature_names,
+        first.recipe,
     )
     return UnitedCandidates(united, tuple(query_of), tuple(rows), int(changed.sum()))
 
 
 def _same(one: Candidates, other: Candidates) -> bool:
     if one.features.shape != other.features.shape or not np.array_equal(one.offsets, other.offsets):
+        return False
+    if one.recipe is not None and other.recipe is not None and one.recipe.differing(other.recipe):
         return False
     for a, b in (
         (one.query_ids, other.query_ids),
@@ -92,12 +95,23 @@ def _differing(features: Floats, united: Floats, rows: Ints) -> Ints:
     found = []
     for start in range(0, len(features), ROWS_AT_A_TIME):
         part = slice(start, start + ROWS_AT_A_TIME)
-        found.append(start + np.flatnonzero((features[part] != united[rows[part]]).any(axis=1)))
+        ours, theirs = features[part], united[rows[part]]
+        # NaN is a missing value, which equals another.
+        differ = (ours != theirs) & ~(np.isnan(ours) & np.isnan(theirs))
+        found.append(start + np.flatnonzero(differ.any(axis=1)))
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def _in_order_of(first: Candidates, part: Candidates, first_name: str, name: str) -> Candidates:
     """The candidates with their features in the order of `first`."""
+    if first.recipe is not None and part.recipe is not None and (differing := first.recipe.differing(part.recipe)):
+        again = f"import it with features as in {first_name}"
+        raise InputError(
+            [
+                f"{name}: column '{column}' was encoded in another way than in {first_name}; {again}"
+                for column in differing
+            ]
+        )
     known, found = first.feature_names, part.feature_names
     if known is None or found is None:
         if (known is None) == (found is None) and first.n_features == part.n_features:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.examination.identifiability import identifiable
 from cuolr.logs.clicklog import ClickLog
@@ -23,6 +23,8 @@ from cuolr.progress import Stages, unseen_stages
 from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, held_out_sessions
 from cuolr.types import Ints
 
+# Where an argument comes from, for the error of another type.
+OF_LOGS = "load_click_log, import_log and simulate return one"
 # Default length of the compared rankings; shorter if the lists of the log are.
 DEFAULT_K = 10
 # Number of queries used to measure the share of the logging policy in the score.
@@ -81,6 +83,7 @@ def assess(
             to the model.
         stages: Told of the progress.
     """
+    require_type("log", log, ClickLog, OF_LOGS)
     policy = policy if isinstance(policy, RankingPolicy) else policy.policy_
     known = policy.provenance if provenance is None else provenance
     return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages)
@@ -150,10 +153,12 @@ def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any])
     if isinstance(policy, EnsemblePolicy) and policy.examination is not None and not log.aggregated:
         examination = ExaminationModel(policy.examination)
     validated_by, training = settings["validated_by"], settings["training"]
+    # A model that it started from may have been trained on what is held out now.
+    seen = bool(provenance.get("warm_start", {}).get("overlaps", False))
     if "held_out_queries" in validated_by:
         queries = held_out_queries(log, training["held_out"], training["seed"])
-        return log, EvaluatedQueries(queries, held_out=True, examination=examination)
+        return log, EvaluatedQueries(queries, seen, held_out=True, examination=examination)
     if "held_out_sessions" in validated_by and not log.aggregated:
         rows = held_out_sessions(log, training["held_out"], training["seed"])
-        return log.select(rows), EvaluatedQueries(held_out=True, examination=examination)
+        return log.select(rows), EvaluatedQueries(trained_on=seen, held_out=True, examination=examination)
     return log, EvaluatedQueries(trained_on=True, examination=examination)

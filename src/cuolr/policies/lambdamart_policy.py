@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.errors import InputError
-from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
+from cuolr.policies.policy import POLICIES
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.progress import Progress, unseen
 from cuolr.types import Floats, Ints
 
@@ -59,7 +60,7 @@ def grow_ranking_trees(
 
 
 @POLICIES.register("lambdamart")
-class LambdaMartPolicy(ScaledScoringPolicy):
+class LambdaMartPolicy(TreesPolicy):
     """Scores a document by the sum of its leaf values.
 
     Attributes:
@@ -91,17 +92,11 @@ class LambdaMartPolicy(ScaledScoringPolicy):
         )
         return scores
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The model's text as bytes, and the range of each feature."""
-        model = np.frombuffer(bytearray(self.model.encode()), np.uint8)
-        return {"model": model, **self.normaliser.arrays()}
-
-    def settings(self) -> dict[str, Any]:
-        """The number of threads, and how features are normalised."""
-        return {"threads": self.threads, **self.normaliser.settings()}
+    def as_bytes(self) -> bytes:
+        """The model's text, encoded."""
+        return self.model.encode()
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+    def of_bytes(cls, model: bytes, threads: int, normaliser: Normaliser) -> Self:
         """The policy with these trees."""
-        normaliser = Normaliser.from_parts(arrays, settings)
-        return cls(arrays["model"].tobytes().decode(), int(settings["threads"]), normaliser)
+        return cls(model.decode(), threads, normaliser)

@@ -12,6 +12,7 @@ from torch import Tensor
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.scaled_documents import scaled_features
 from cuolr.random import shuffled
 from cuolr.types import Bools, Candidates, Doubles, IntegerArray, Ints
 
@@ -117,7 +118,7 @@ class Batches:
         self._mean_count = sum(float(lists.count[chunk].sum()) for chunk in self._chunks_of_rows()) / self._n_rows
         used = self._used_documents()
         self._place = np.cumsum(used) - 1
-        self._features = scaled_documents(lists.candidates, normaliser, used)
+        self._features = torch.from_numpy(scaled_features(lists.candidates, normaliser, used))
 
     def __len__(self) -> int:
         """The number of rows in an epoch."""
@@ -215,14 +216,3 @@ class Batches:
         if self._rows is None:
             return np.arange(start, min(end, self._n_rows))
         return self._rows[start:end]
-
-
-def scaled_documents(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Tensor:
-    """[number used + 1, F + M] the scaled features of the used documents, then a row of zeros."""
-    scaled = np.zeros((int(used.sum()) + 1, candidates.n_features + normaliser.n_indicators), np.float32)
-    end = 0
-    for rows, part in normaliser.in_parts(candidates, used):
-        features = part[used[rows]]
-        scaled[end : end + len(features)] = features
-        end += len(features)
-    return torch.from_numpy(scaled)

@@ -65,11 +65,11 @@ def test_documents_and_queries_of_a_log_have_features_of_their_own(tmp_path: Pat
         document=documents, query=queries, impression=("price",), options=FeatureOptions(drop_columns=("title",))
     )
     log = cuolr.import_log(table.rename({"doc_id": "product"}), tables, columns={"doc_id": "product"})
-    assert log.candidates.document_names.tolist() == ["d0", "d0#2", "d1", "d1"]
-    np.testing.assert_array_equal(
-        log.candidates.features, np.array([[1, 4.5, 1], [1.5, 4.5, 1], [2, np.nan, 1], [3, np.nan, 2]], np.float32)
-    )
-    assert log.ranking.tolist() == [[0, 2], [0, -1], [1, 2]]
+    assert [name.partition("#")[0] for name in log.candidates.document_names] == ["d0", "d0", "d1", "d1"]
+    expected = np.array([[[1, 4.5, 1], [2, np.nan, 1]], [[3, np.nan, 2]] * 2, [[1.5, 4.5, 1], [2, np.nan, 1]]])
+    found = np.where(log.where[..., None], log.candidates.features[log.documents], expected)
+    np.testing.assert_array_equal(found, expected)
+    assert log.where.tolist() == [[True, True], [True, False], [True, True]]
     save_click_log(log, tmp_path / "log")
     assert load_click_log(tmp_path / "log").candidates.recipe == log.candidates.recipe
 

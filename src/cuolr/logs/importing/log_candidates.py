@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from cuolr.data.feature_tables import VARIANT, FeatureTables, numbered_variants, read_feature_tables
+from cuolr.data.feature_tables import VARIANT, FeatureTables, named_variants, read_feature_tables
 from cuolr.data.frames import Table
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
@@ -28,7 +28,7 @@ def with_candidates(
 
     Returns:
         The rows, with a column `VARIANT` if documents have variants; the candidates; and the variants, see
-        `numbered_variants`, None if there are none.
+        `named_variants`, None if there are none.
     """
     if isinstance(features, Candidates):
         return scan_log(table, options), features, None
@@ -37,7 +37,7 @@ def with_candidates(
     if not tables.needs_shown:
         return rows, read_feature_tables(tables), None
     rows = _with_variant(rows, tables.impression)
-    shown = numbered_variants(_shown(rows, tables.impression))
+    shown = named_variants(_shown(rows, tables.impression))
     rows = LogRows(tuple(part.drop(tables.impression) for part in rows.parts), rows.places)
     return rows, read_feature_tables(tables, shown), shown
 

@@ -31,7 +31,7 @@ class DocumentIndex:
 
         Args:
             candidates: The documents of each query.
-            variants: The logged ids of documents with variants, see `numbered_variants`; None = there are none.
+            variants: The logged ids of documents with variants, see `named_variants`; None = there are none.
 
         Raises:
             InputError: If they have no ids, or two documents of a query have the same.

@@ -72,3 +72,13 @@ def test_a_real_sample_can_be_judged(shared_data: Path) -> None:
     table = cuolr.judgments(log, min_examinations=1)
     assert table["rate"].is_finite().all()
     assert ((table["low"] <= table["rate"]) & (table["rate"] <= table["high"])).all()
+
+
+def test_documents_and_queries_have_features_of_their_own(ubi: Path) -> None:
+    documents = pl.DataFrame({"doc_id": ["c", "b", "a"], "colour": ["red", "blue", None]})
+    queries = pl.DataFrame({"query_id": ["red shoes"], "words": [2]})
+    log, _ = import_ubi(ubi, cuolr.FeatureTables(document=documents, query=queries))
+    assert log.candidates.document_names.tolist() == ["a", "b"]
+    assert log.candidates.feature_names is not None
+    assert log.candidates.feature_names.tolist() == ["colour=blue", "colour is missing", "words"]
+    assert log.candidates.features.tolist() == [[0, 1, 2], [1, 0, 2]]
