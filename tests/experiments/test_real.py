@@ -122,6 +122,10 @@ def test_the_outcome_agrees_with_the_truth_of_the_simulation(
     of_lists = [value for value in summary.random_examination[0] if value is not None]
     np.testing.assert_allclose(of_lists, truth, atol=0.06)
     errors = {row.estimate: row.error[0] for row in summary.examination}
+    for row in summary.examination:
+        assert row.error[1] is not None
+        assert row.error[2] is not None
+        assert 0 <= row.error[1] <= row.error[0] < row.error[2]
     assert errors["from clicks"] < errors["click rates"] < errors["none: all positions alike (naive)"]
     # What is finished is not run again, and gives the same summary.
     again, said_again = run_methods(data, tmp_path / "out")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
-from cuolr.errors import InputError
+from cuolr.errors import InputError, problems_in
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.examination.randomised import estimate_propensities, random_lists
@@ -50,7 +50,9 @@ class RealData:
     def read(cls, folder: Path, labels: Path | None = None) -> "RealData":
         """Read an imported log and, if given, its labels."""
         log = load_click_log(folder)
-        return split_log(log, folder.resolve().name, None if labels is None else read_labels(labels, log.candidates))
+        graded = None if labels is None else read_labels(labels, log.candidates)
+        with problems_in(folder):
+            return split_log(log, folder.resolve().name, graded)
 
     @cached_property
     def digest(self) -> str:
@@ -133,11 +135,11 @@ def split_log(log: ClickLog, name: str, labels: RankingDataset | None = None) ->
     require_sessions(log, "judging by lists in random order")
     random = np.zeros(len(log), np.bool_) if log.randomised is None else log.randomised
     if random.all():
-        raise InputError("log: all lists were in random order; expected others, too, to learn from")
+        raise InputError("all lists were in random order; expected others, too, to learn from")
     if not random.any() and labels is None:
         raise InputError(
-            "log: expected lists that are marked as in random order (column `randomised`), or labels, to judge methods "
-            "by; found neither"
+            "expected lists that are marked as in random order (column `randomised`), or labels, to judge methods by; "
+            "found neither"
         )
     # A learner must not know which lists are random, nor that there are others.
     train = replace(log.select(np.flatnonzero(~random)), randomised=None)

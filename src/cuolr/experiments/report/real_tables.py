@@ -8,12 +8,20 @@ from cuolr.evaluation.significance import stars
 # A title, the heads of the columns, and the rows.
 TextRows: TypeAlias = tuple[str, Sequence[str], list[list[str]]]
 HEADS = {"clicks": "clicks per session", "reward": "reward per session", "ndcg@10": "nDCG@10"}
-LEGEND = """\
+STARS = """\
 Values ± half of the 95 % interval over queries.
-* p < 0.05, ** p < 0.01 against naive: paired t-test over queries, corrected by Holm.
+* p < 0.05, ** p < 0.01 against naive: paired t-test over queries, corrected by Holm."""
+JUDGED = """\
 Clicks and rewards: of lists in random order, where a document stands at the position that the method gives it.
 Outcome: relative gain in clicks over the logging policy on these lists; new: on queries that were not trained on.
 Predicted: the gain that `cuolr assess` estimates from the training log, on queries that were not trained on."""
+
+
+def legend(content: Mapping[str, Any]) -> str:
+    """What the columns of the methods mean; "" if there are no methods."""
+    if not content["methods"]:
+        return ""
+    return f"{STARS}\n{JUDGED}" if any("clicks" in row["values"] for row in content["methods"]) else STARS
 
 
 def real_tables(content: Mapping[str, Any]) -> Iterator[TextRows]:

@@ -111,7 +111,8 @@ def read_source(table: Table | Sequence[Path | str], format: str, options: Impor
         raise InputError(f"format '{format}': expected files, found an object of type {type(table).__name__}")
     if format != TABLE and options.columns:
         raise InputError(f"columns: the columns of format '{format}' are known; columns are named for tables only")
-    return importer().read(list(find_tables([table] if isinstance(table, str | Path) else table)))
+    files = list(find_tables([table] if isinstance(table, str | Path) else table))
+    return replace(importer().read(files), files=tuple(map(str, files)))
 
 
 def import_source(
@@ -137,4 +138,4 @@ def import_source(
             known = seen_documents([part for part, _ in rows.scans()])
         notes = (*notes, "the log has no features: it serves for examination, click rates and judgments")
     log, report = read_log_table(source.table, known, options, progress)
-    return log, replace(report, source_notes=notes, source=source.report)
+    return log, replace(report, tables=source.files or report.tables, source_notes=notes, source=source.report)

@@ -54,12 +54,14 @@ class SourceLog:
         candidates: The documents with the features of the data set; None = it has none.
         notes: What was assumed, and what the user should know of the data, a line each.
         report: What was found before the table is checked; None = the table holds all that is in the files.
+        files: Names of the files.
     """
 
     table: Table | Sequence[Path | str]
     candidates: Candidates | None = None
     notes: tuple[str, ...] = ()
     report: SourceReport | None = None
+    files: tuple[str, ...] = ()
 
 
 class LogImporter(ABC):

@@ -66,6 +66,7 @@ def test_searches_become_lists_with_their_random_order_bookings_and_features(tmp
     assert log.reward is not None
     assert log.reward.sum(axis=1).tolist() == [0, 1] * 20
     assert "every search of this data set has a click or a booking" in report.notes[0]
+    assert report.tables == (str(tmp_path / "train.csv"),)
 
 
 def test_each_search_is_a_query_and_what_is_known_afterwards_is_no_feature(tmp_path: Path) -> None:
