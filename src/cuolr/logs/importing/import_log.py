@@ -112,7 +112,9 @@ def read_source(table: Table | Sequence[Path | str], format: str, options: Impor
     if format != TABLE and options.columns:
         raise InputError(f"columns: the columns of format '{format}' are known; columns are named for tables only")
     files = list(find_tables([table] if isinstance(table, str | Path) else table))
-    return replace(importer().read(files), files=tuple(map(str, files)))
+    names = tuple(map(str, files))
+    with read_errors(names[0] if len(names) == 1 else f"{len(names)} files of format '{format}'"):
+        return replace(importer().read(files), files=names)
 
 
 def import_source(
