@@ -258,3 +258,31 @@ def test_what_its_class_says_is_so(name: str) -> None:
     for setting, values in learner.search_space.items():
         for value in values:
             configure(name, settings={setting: value})
+
+
+@every_learner
+def test_a_constant_reward_of_clicks_gives_what_clicks_give(name: str) -> None:
+    of_clicks, of_rewards = fitted(name), fitted(name, replace(LOG, reward=(2.5 * LOG.clicks).astype(np.float32)))
+    np.testing.assert_allclose(
+        list(of_rewards.validations.values()), list(of_clicks.validations.values()), rtol=1e-5, atol=1e-6
+    )
+    ours, theirs = (policy_of(result).rank(LOG.candidates, 3) for result in (of_rewards, of_clicks))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@every_learner
+def test_rewards_of_held_out_queries_do_not_change_what_is_learned(name: str) -> None:
+    config = config_of(name, keep="last")
+    _, rows = split_by_query(LOG, held_out_queries(LOG, config.training.held_out, config.training.seed))
+    reward = (LOG.clicks * (1.0 + LOG.ranking % 3)).astype(np.float32)
+    changed = reward.copy()
+    changed[rows] *= 7
+    one, other = (fitted(name, replace(LOG, reward=each), config=config) for each in (reward, changed))
+    assert_same_policy(policy_of(other), policy_of(one))
+
+
+def test_a_log_without_rewards_says_nothing_about_them() -> None:
+    provenance = [
+        fitted("naive", log).provenance for log in (LOG, replace(LOG, reward=(3 * LOG.clicks).astype(np.float32)))
+    ]
+    assert [each.get("reward_of_a_click") for each in provenance] == [None, 3.0]

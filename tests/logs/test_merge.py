@@ -166,6 +166,11 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     cuolr.save_click_log(imported(numbers, days.features), tmp_path / "numbers")
     with pytest.raises(InputError, match=r"numbers: expected timestamps in the unit of .*day 0 \(dates\), found s"):
         merge_logs([a, tmp_path / "numbers"], tmp_path / "x")
+    for weight in (1, 2):
+        rewarded = imported(days.days[weight - 1], days.features, reward={"click": weight})
+        save_click_log(rewarded, tmp_path / f"times {weight}", {"reward": {"click": weight}})
+    with pytest.raises(InputError, match=r"times 1 and .*times 2: rewards have different weights"):
+        merge_logs([tmp_path / "times 1", tmp_path / "times 2"], tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
 

@@ -20,7 +20,8 @@ K, ACTIONS, TRUTH = 5, 8, 2.3248
 def given_above(cumulative: Doubles) -> Doubles:
     """From the probabilities of the actions down to each position."""
     above = np.concatenate([np.ones((len(cumulative), 1)), cumulative[:, :-1]], axis=1)
-    return np.divide(cumulative, above)
+    given: Doubles = cumulative / above
+    return given
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ def assess(
 ) -> int:
     """Recommend from a click log whether to ship a model, to test it, or to keep the current ranker.
 
-    No labels are needed. The gain in clicks over the ranker that made the log is estimated by re-ordering each logged
-    list with the model, corrected for position bias. A log says nothing about documents that it never shows; their
-    share of the model's top k is reported.
+    No labels are needed. The gain in clicks, or in the reward of a log with rewards, over the ranker that made the log
+    is estimated by re-ordering each logged list with the model, corrected for position bias. A log says nothing about
+    documents that it never shows; their share of the model's top k is reported.
 
     Use a log that the model was not trained on, such as the following week's. On its own training log a model is
     evaluated on the queries that training held out. A log that contains the training sessions among others cannot be
@@ -101,7 +101,7 @@ def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
         ]
     return [
         *rows,
-        ["estimated gain in clicks on shown documents", f"{found.gain:+.1%}"],
+        [f"estimated gain in {found.outcome} on shown documents", f"{found.gain:+.1%}"],
         ["95 % interval", found.interval_text],
     ]
 

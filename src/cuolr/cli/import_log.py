@@ -38,13 +38,17 @@ class PersonalFlags:
 
 @dataclass(frozen=True)
 class RepairFlags:
-    """How to read the files, what to repair and what to drop.
+    """How to read the files: what columns mean, what to repair and what to drop.
 
     Attributes:
         format: Format of the files (`cuolr list formats`).
         k: Truncate lists to this length. By default the longest is kept.
         column: The table's name of a column that is called otherwise, such as `doc_id=product_id`; also of tables of
             features that have it.
+        reward: What to maximise, if not clicks: columns with weights, such as `click=1,cart=3,purchase=10`, or a column
+            of numbers, such as `revenue`.
+        context: A column that describes the session, such as device or layout, on which examination may depend. May be
+            repeated.
         first_position: Number of the first position of a page; auto finds out.
         max_dropped: Stop if more than this share of the sessions, impressions or clicks has to be dropped.
         strict: Every problem is an error.
@@ -54,6 +58,8 @@ class RepairFlags:
     format: Name = TABLE
     k: int | None = None
     column: NamedColumns = ()
+    reward: Annotated[str | None, tyro.conf.arg(metavar="COLUMN=WEIGHT,…")] = None
+    context: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN"), tyro.conf.UseAppendAction] = ()
     first_position: Literal["auto", "0", "1"] = "auto"
     max_dropped: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "5%"
     strict: bool = False
@@ -74,6 +80,8 @@ class RepairFlags:
             self.keeping.window(),
             not self.personal.no_session_ids,
             None if self.personal.hash_ids is None else IdKey.read(self.personal.hash_ids),
+            self.reward,
+            self.context,
         )
 
     def _share(self) -> float:
@@ -100,8 +108,9 @@ def import_log(
 
     A table has a row per shown document with the columns query_id, session_id, position, doc_id and click (0 or 1), and
     optionally logging_propensity, examination, timestamp, reward, user_id and randomised (the list was in random
-    order). For other formats, see `cuolr list formats`. Gaps in the positions and documents without features are
-    repaired. Sessions with other problems are dropped. A report counts both, with examples.
+    order). For other formats, see `cuolr list formats`. Gaps in the positions, documents without features, click counts
+    and rewards without a click are repaired. Sessions with other problems are dropped. A report counts both, with
+    examples.
 
     Features may be numbers, booleans, categories and dates, with missing values; files are tables as the log's. They
     replace those of a public data set. Without features, the log serves for examination, click rates and judgments, not
@@ -114,7 +123,7 @@ def import_log(
         out: Folder of the log. Required without --dry-run.
         json: Print JSON instead of a table.
         overwrite: Replace an existing log.
-        repair: How to read the files, what to repair and what to drop.
+        repair: How to read the files: what columns mean, what to repair and what to drop.
         letor: How to read LETOR features.
     """
     if out is None and not repair.dry_run:
@@ -142,6 +151,8 @@ def import_log(
         }
         if options.id_key is not None:
             source[HASHED_WITH] = options.id_key.name
+        if options.reward_weights:
+            source["reward"] = options.reward_weights
         with spinner(f"writing {out.name}"):
             save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
         written = {"out": str(out)}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -41,8 +41,8 @@ def judgments(
 ) -> None:
     """Rate documents by examination-corrected click rates, for the offline evaluation of a search engine.
 
-    The rate of a document is its clicks divided by its expected examinations. Examination is estimated from the log. A
-    table also has the 95 % interval of each rate.
+    The rate of a document is its clicks, or its reward if the log has rewards, divided by its expected examinations.
+    Examination is estimated from the clicks of the log. A table also has the 95 % interval of each rate.
 
     Ratings compare with the rate that the best tenth of the clicked documents reach: this rate and higher ones have the
     highest rating, 0 clicks the rating 0. Grades divide the range into equal parts.
@@ -80,7 +80,8 @@ def judgments(
         written = {"out": str(out), "topics": None if topics is None else str(topics)}
         show_json({**written, "format": chosen, "scale": graded, **facts})
         return
-    say(f"wrote {out}: {facts['documents']:,} documents of {facts['queries']:,} queries, ratings {graded}")
+    rated = "" if found.outcome == "clicks" else f", by {found.outcome}"
+    say(f"wrote {out}: {facts['documents']:,} documents of {facts['queries']:,} queries, ratings {graded}{rated}")
     if topics is not None:
         say(f"wrote {topics}: the queries by number, since a TREC file cannot hold spaces")
     if found.left_out:
@@ -92,11 +93,12 @@ def judgments(
         )
 
 
-def _facts(found: "Judgments") -> dict[str, float]:
+def _facts(found: "Judgments") -> dict[str, Any]:
     return {
         "documents": len(found.table),
         "queries": found.table["query_id"].n_unique(),
         "left_out": found.left_out,
         "position_bias_identifiable": found.identifiable,
         "top_rate": found.top_rate,
+        "outcome": found.outcome,
     }

@@ -10,6 +10,8 @@ from cuolr.cli.terminal import bar, say, show_json, show_table, show_text, stage
 from cuolr.data.candidate_store import load_candidates
 from cuolr.data.feature_summary import FeatureSummary, describe_features
 from cuolr.logs.diagnosis import LogInfo, describe_folder
+from cuolr.logs.log_folder import read_meta
+from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.session_info import SessionInfo, sessions_of_folder
 
 
@@ -31,15 +33,22 @@ def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), j
     if json:
         described = None if sessions is None else {**asdict(sessions), "warnings": sessions.warnings}
         summaries = [asdict(feature) for feature in features]
-        show_json({**asdict(info), "session_info": described, "features": summaries})
+        show_json(
+            {
+                **asdict(info),
+                "reward_weights": weights_of(read_meta(log)),
+                "session_info": described,
+                "features": summaries,
+            }
+        )
         return
-    _show(str(log), info)
+    _show(str(log), info, weights_of(read_meta(log)))
     _show_features(features)
     if sessions is not None:
         _show_sessions(sessions)
 
 
-def _show(title: str, info: LogInfo) -> None:
+def _show(title: str, info: LogInfo, weights: dict[str, float] | None) -> None:
     without = "unknown (aggregated)" if info.share_without_clicks is None else f"{info.share_without_clicks:.1%}"
     rows = [
         ["sessions", f"{info.sessions:,}"],
@@ -47,6 +56,8 @@ def _show(title: str, info: LogInfo) -> None:
         ["distinct lists", f"{info.distinct_lists:,}"],
         ["clicks per session", f"{info.clicks_per_session:.3f}"],
         ["sessions without a click", without],
+        *_reward_rows(info, weights),
+        *([f"sessions by {name}", _numbers(values)] for name, values in info.context.items()),
         ["documents shown", f"{info.documents_seen:,}"],
         ["documents shown at several positions", f"{info.share_at_several_positions:.1%}"],
     ]
@@ -58,6 +69,26 @@ def _show(title: str, info: LogInfo) -> None:
     ]
     show_table("click rate by position", ["position", "rate", ""], rates, left=(0, 2))
     show_text(f"Position bias identifiable: {info.identifiable}.")
+
+
+def _reward_rows(info: LogInfo, weights: dict[str, float] | None) -> list[list[str]]:
+    if info.reward_per_session is None:
+        return []
+    terms = (
+        "as in the table" if weights is None else ", ".join(f"{name}={weight:g}" for name, weight in weights.items())
+    )
+    rewarded = "unknown (aggregated)"
+    if info.share_of_clicks_rewarded is not None:
+        rewarded = f"{info.share_of_clicks_rewarded:.1%}"
+    return [
+        ["reward", terms],
+        ["reward per session", f"{info.reward_per_session:.4g}"],
+        ["clicks with a reward", rewarded],
+    ]
+
+
+def _numbers(values: dict[str, int]) -> str:
+    return ", ".join(f"{value} {number:,}" for value, number in values.items())
 
 
 def _show_sessions(info: SessionInfo) -> None:

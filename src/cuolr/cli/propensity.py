@@ -9,7 +9,13 @@ from cuolr.cli.terminal import say, show_json, show_table, stage_bars
 from cuolr.clicks.click_model import click_model_from
 from cuolr.clicks.randomisation import true_propensities
 from cuolr.errors import InputError
-from cuolr.examination.plot import PLOT_SUFFIXES, at_distance, plot_examination, plot_propensities
+from cuolr.examination.plot import (
+    PLOT_SUFFIXES,
+    at_distance,
+    plot_by_context,
+    plot_examination,
+    plot_propensities,
+)
 from cuolr.examination.propensities import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
 from cuolr.examination.randomised import estimate_propensities, random_lists
 from cuolr.files import check_files, check_suffix
@@ -33,7 +39,8 @@ def propensity(
     """Show or estimate the examination probability of each position, by which ipw and cm-ipw weight clicks.
 
     For a simulated log, the true values of its click model are shown beside the estimates. For a model that estimated
-    examination itself, as factored does, the estimate depends on the last click above, too.
+    examination itself, as factored does, the estimate depends on the last click above, too, and on the context of the
+    session, such as the device, if the log has it.
 
     Args:
         source: Folder of a click log with a propensity.json, or such a file; or the folder of a factored model.
@@ -72,10 +79,12 @@ def propensity(
 
 def _show_model(model: Path, out: Path | None, plot: Path | None, json: bool) -> None:
     """The examination that a model estimated from its log, in UBM's parametrisation."""
-    # It needs torch, which takes a second to load; no other command should wait for it.
+    # These need torch, which takes a second to load; no other command should wait for it.
+    from cuolr.examination.from_clicks import as_lists, curves_as_dict
     from cuolr.policies.store import load_policy
 
-    table = getattr(load_policy(model), "examination", None)
+    policy = load_policy(model)
+    table, curves = getattr(policy, "examination", None), getattr(policy, "by_context", None)
     if table is None:
         raise InputError(f"{model}: this model does not estimate examination; factored models do")
     if out is not None:
@@ -83,19 +92,28 @@ def _show_model(model: Path, out: Path | None, plot: Path | None, json: bool) ->
         save_propensities(Propensities(Estimate(by_position)), out)
         say(f"wrote {out}: examination without a click above")
     if plot is not None:
-        plot_examination(table, plot)
+        if curves is None:
+            plot_examination(table, plot)
+        else:
+            plot_by_context(curves, plot)
         say(f"wrote {plot}")
     if json:
-        show_json({"examination": [[float(v) if v == v else None for v in row] for row in table]})
+        by_context = {} if curves is None else {"by_context": curves_as_dict(curves)}
+        show_json({"examination": as_lists(table), **by_context})
         return
+    if curves is not None:
+        rows = [[str(place + 1), *map(_known, curves.tables[:, place, 0])] for place in range(len(table))]
+        heads = ["position", *curves.levels]
+        show_table(f"{model}: examination without a click above, relative to position 1, by context", heads, rows)
     distances = range(min(len(table), MAX_DISTANCE + 1))
     heads = ["no click above", *(f"click {d} above" for d in distances[1:])]
     columns = [at_distance(table, d) for d in distances]
-    rows = [
-        [str(place + 1), *(f"{column[place]:.4f}" if column[place] == column[place] else "" for column in columns)]
-        for place in range(len(table))
-    ]
+    rows = [[str(place + 1), *(_known(column[place]) for column in columns)] for place in range(len(table))]
     show_table(f"{model}: examination, relative to position 1, by the last click above", ["position", *heads], rows)
+
+
+def _known(value: float) -> str:
+    return f"{value:.4f}" if value == value else ""
 
 
 def _estimate(log: Path) -> Propensities:
@@ -137,6 +155,8 @@ def _read(source: Path) -> Propensities:
 def _truth(source: Path, found: Propensities) -> Propensities:
     """The true values, from the description of a simulated log, which learners do not see."""
     match read_meta(source) if (source / META_FILE).is_file() else {}:
+        case {"source": {"context": _}}:  # true values differ between contexts
+            return Propensities()
         case {"source": {"click_model": {"name": _} as described}}:
             model = click_model_from(described)
         case _:  # not a simulated log

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import tyro
 
 from cuolr.cli.options import ClickModelOptions, DataOptions, Name
 from cuolr.cli.terminal import progress_bar, say, show_json
 from cuolr.clicks.randomisation import randomise
 from cuolr.clicks.simulate import Simulation, simulate_to
+from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.examination.propensities import PROPENSITY_FILE, Propensities, save_propensities
@@ -32,6 +35,9 @@ class LogOptions:
         k: Length of the lists.
         seed: The same seed gives the same log.
         keep_examination: Add the column examination, which real logs do not have.
+        context: Add a column of context, such as `device=desktop:0.6,mobile:0.4:2`: each value with its share of the
+            sessions and, if it is not 1, the severity of its position bias, the power of the examination
+            probabilities. May be repeated.
         randomised_lists: Number of randomised lists to estimate propensity.json from, for ipw and cm-ipw; 0 = no
             estimates.
         overwrite: Replace an existing log and logging policy.
@@ -42,6 +48,9 @@ class LogOptions:
     k: int = 10
     seed: int = DEFAULT_SEED
     keep_examination: bool = False
+    context: Annotated[
+        tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE:SHARE[:SEVERITY],…"), tyro.conf.UseAppendAction
+    ] = ()
     randomised_lists: int = 1_000_000
     overwrite: bool = False
 
@@ -114,7 +123,7 @@ def simulate(
     refuse_existing(log.out, log.overwrite, ours=SESSIONS_FILE)
     logging_policy.check(log.out, log.overwrite)
     check_arguments(**{"--randomised-lists": (log.randomised_lists, Range(0))})
-    model = users.model()
+    model, contexts = users.model(), tuple(SimulatedContext.parse(text) for text in log.context)
     train = data_options.load(data)["train"]
     longest = int(train.candidates.sizes.max())
     if log.k > longest:
@@ -122,12 +131,12 @@ def simulate(
     k = min(log.k, longest)
     policy, described = logging_policy.policy(train, log.seed)
     logger = logging_policy.logger(policy)
-    simulation = Simulation(train, logger, model, log.sessions, k, log.seed, log.keep_examination)
+    simulation = Simulation(train, logger, model, log.sessions, k, log.seed, log.keep_examination, contexts)
     source = {"data": str(data), "fold": data_options.find(data).fold, "logging": described}
     propensities = None
     if log.randomised_lists:
         with progress_bar("randomising", 2 * log.randomised_lists) as progress:
-            propensities = randomise(train, model, log.randomised_lists, k, log.seed, progress)
+            propensities = randomise(train, model, log.randomised_lists, k, log.seed, progress, contexts=contexts)
 
     def save_estimates(folder: Path) -> None:
         if propensities is not None:

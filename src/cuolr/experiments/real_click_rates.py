@@ -9,7 +9,7 @@ from cuolr.evaluation.evaluate import evaluate
 from cuolr.experiments.real_cells import NDCG, RealResult
 from cuolr.experiments.real_data import RealData
 from cuolr.logs.importing.seen_documents import has_features
-from cuolr.off_policy.reordering import attractiveness
+from cuolr.off_policy.reordering import corrected_rates
 from cuolr.policies.policy import rank_by_score
 from cuolr.types import Candidates, Doubles, Ints
 
@@ -38,7 +38,7 @@ def click_rates(data: RealData) -> dict[str, RealResult]:
     rows = _rows(data.labels.candidates, data.train.candidates)
     found = {}
     for name, of_lists in exposure.items():
-        ranker = _ByScore(attractiveness(counts, of_lists)[rows])
+        ranker = _ByScore(corrected_rates(counts, of_lists)[rows])
         found[name] = RealResult({NDCG: evaluate(ranker, data.labels, [NDCG]).per_query[NDCG]})
     return found
 

@@ -47,7 +47,8 @@ class MethodRow:
         values: `clicks` and `reward` per session on the lists in random order, and `ndcg@10` on labels.
         against_naive: The difference to naive of each value, with p of the paired t-test over queries, corrected by
             Holm over the methods.
-        outcome: The relative gain in clicks over the logging policy, on the lists in random order.
+        outcome: The relative gain over the logging policy on the lists in random order: in reward, if the log has it,
+            else in clicks.
         outcome_on_new: The same, on the queries that no run was trained on; None if there are none.
         predicted: The gain that off-policy evaluation predicted from the training log; the mean over seeds.
         recommendation: What it recommended, for the first seed.
@@ -98,9 +99,10 @@ def summarise(data: RealData, results: Mapping[str, Sequence[RealResult]], loggi
     for measure in ("clicks", "reward", NDCG):
         _compare_with_naive(rows, results, measure)
     if logging is not None and data.judge is not None:
-        base = _mean_over_seeds(results[logging], "clicks")
+        earned = "clicks" if data.judge.reward is None else "reward"
+        base = _mean_over_seeds(results[logging], earned)
         for name, of_seeds in results.items():
-            gain = _mean_over_seeds(of_seeds, "clicks") - base
+            gain = _mean_over_seeds(of_seeds, earned) - base
             new = np.ones(len(base), np.bool_)
             new[[query for result in of_seeds for query in result.trained_on]] = False
             on_new = _interval(gain[new], base[new]) if new.any() else None

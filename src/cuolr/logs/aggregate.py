@@ -34,8 +34,8 @@ def aggregate(log: ClickLog, click_weights: Weighting | None = None, progress: P
 
     Args:
         log: Raw or aggregated.
-        click_weights: Each click is multiplied by its weight before averaging, for weights that depend on the other
-            clicks of the session. Rewards are not weighted.
+        click_weights: Each click and its reward are multiplied by its weight before averaging, for weights that depend
+            on the other clicks of the session.
         progress: Called with the number of rows of each chunk.
 
     Returns:
@@ -105,12 +105,12 @@ def subtract(lists: ClickLog, sessions: ClickLog) -> ClickLog:
 def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
     """A row for each list: its key (see `KEYS`), the number of its sessions, and sums over them by position."""
     count = log.count[:, None].astype(np.float64)
-    clicks: Doubles = log.clicks * count
+    weight: Doubles | npt.NDArray[np.floating[Any]] = count
     if weighting is not None:
         require_sessions(log, "weighting clicks")
-        clicks *= weighting(log.clicks)
+        weight = count * weighting(log.clicks)
     columns = {"query": log.query, "count": log.count}
-    columns |= _by_position("ranking", log.ranking) | _by_position("clicks", clicks)
+    columns |= _by_position("ranking", log.ranking) | _by_position("clicks", log.clicks * weight)
     if log.logging_propensity is not None:
         columns |= _by_position("logging_propensity", log.logging_propensity)
     if log.page_position is not None:
@@ -118,7 +118,7 @@ def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
     if log.examination is not None:
         columns |= _by_position("examination", log.examination * count)
     if log.reward is not None:
-        columns |= _by_position("reward", log.reward * count)
+        columns |= _by_position("reward", log.reward * weight)
     if log.randomised is not None:
         columns["randomised"] = log.randomised
     columns |= {f"{CONTEXT}{name}": values for name, values in log.context.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,8 @@ import polars as pl
 
 from cuolr.types import Bools, Candidates, Floats, IntegerArray, Ints, Strings
 
+# What a log counts, and learners maximise.
+Outcome = Literal["clicks", "reward"]
 # Prefix of context columns, where columns of all kinds are together.
 CONTEXT = "context."
 
@@ -18,8 +20,8 @@ CONTEXT = "context."
 class ClickLog:
     """What was shown and clicked: all that a learner may learn from. It has no field for labels.
 
-    Columns that a source does not have are None and take no memory. Position bias goes by `page_position`. The learners
-    of this version use neither `reward` nor `context`: the click is the reward.
+    Columns that a source does not have are None and take no memory. Position bias goes by `page_position`. Learners
+    maximise `rewards`; examination is estimated from clicks.
 
     Attributes:
         candidates: The documents of each query.
@@ -31,8 +33,8 @@ class ClickLog:
         logging_propensity: [M, K] the logging policy's probability of each shown document given those above it.
         examination: [M, K] whether the user examined the document; once aggregated, the mean.
         timestamp: [M] as in the source: a number, or a date and time.
-        reward: [M, K] in float32, such as purchases or dwell time; once aggregated, the mean in float64. None = the
-            click is the reward.
+        reward: [M, K] in float32, such as purchases or dwell time, 0 or more, and above 0 only where there is a click;
+            once aggregated, the mean in float64. None = the click is the reward.
         page_position: [M, K] the position on the page as the user saw it, from 0, with gaps and later pages; −1 =
             nothing shown. None = the index in the list.
         randomised: [M] whether the list was shown in uniformly random order; None = not known.
@@ -88,6 +90,16 @@ class ClickLog:
     def where(self) -> Bools:
         """[M, K] true = a document was shown."""
         return self.ranking >= 0
+
+    @property
+    def rewards(self) -> npt.NDArray[Any]:
+        """[M, K] what is to be maximised: the reward, or the click where the log has none."""
+        return self.clicks if self.reward is None else self.reward
+
+    @property
+    def outcome(self) -> Outcome:
+        """What `rewards` are, for messages."""
+        return "clicks" if self.reward is None else "reward"
 
     @property
     def documents(self) -> Ints:

@@ -134,8 +134,8 @@ def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
         possible = (log.examination >= 0) & (log.examination <= 1)
         yield ~possible, "examination: expected numbers between 0 and 1"
     if log.reward is not None:
-        yield ~np.isfinite(log.reward), "reward: expected finite numbers"
-        yield (log.reward != 0) & ~where, "reward: expected 0 where nothing was shown"
+        yield ~(np.isfinite(log.reward) & (log.reward >= 0)), "reward: expected finite numbers from 0 up"
+        yield (log.reward > 0) & (log.clicks == 0), "reward: expected 0 where there is no click"
     if log.page_position is not None:
         yield (log.page_position < 0) & where, "page_position: expected 0 or more where a document was shown"
         yield (log.page_position != -1) & ~where, "page_position: expected −1 where nothing was shown"

@@ -1,6 +1,7 @@
 """Statistics of a click log, and whether position bias is identifiable."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,9 @@ class LogInfo:
         clicks_per_session: Mean number of clicks.
         click_rate: By position, over the sessions that showed a document there; None if none did.
         share_without_clicks: Share of sessions without a click; None for an aggregated log.
+        reward_per_session: Mean reward; None = the click is the reward.
+        share_of_clicks_rewarded: Share of the clicks with a reward above 0; None for an aggregated log.
+        context: The number of sessions of each value of each context column.
         documents_seen: Number of documents that were shown.
         share_at_several_positions: Share of the shown documents that were shown at more than one position.
         groups_of_positions: Number of connected components of the positions; two positions are connected if a document
@@ -42,6 +46,9 @@ class LogInfo:
     clicks_per_session: float
     click_rate: tuple[float | None, ...]
     share_without_clicks: float | None
+    reward_per_session: float | None
+    share_of_clicks_rewarded: float | None
+    context: dict[str, dict[str, int]]
     documents_seen: int
     share_at_several_positions: float
     groups_of_positions: int
@@ -71,11 +78,20 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
     clicks, shown = np.zeros(first.k), np.zeros(first.k)
     seen = np.zeros((first.candidates.n_documents, first.k), np.bool_)
     lists: list[pl.Series] = []
-    sessions = without_clicks = 0
+    sessions = without_clicks = rewarded = 0
+    reward = 0.0
+    context: dict[str, Counter[str]] = {name: Counter() for name in first.context}
     for chunk in itertools.chain([first], chunks):
         sessions += chunk.sessions
         without_clicks += int((~chunk.clicks.any(axis=1)).sum())
         clicks += chunk.count @ chunk.clicks
+        if chunk.reward is not None:
+            reward += float(chunk.count @ chunk.reward.sum(axis=1, dtype=np.float64))
+            rewarded += int((chunk.reward > 0).sum())
+        for name, values in chunk.context.items():
+            distinct, place = np.unique(values, return_inverse=True)
+            numbers = np.bincount(place, weights=chunk.count).astype(np.int64)
+            context[name].update(dict(zip(map(str, distinct.tolist()), numbers.tolist(), strict=True)))
         shown += chunk.count @ chunk.where
         keys = _list_keys(chunk)
         _mark_documents(seen, chunk.select(keys.arg_unique().to_numpy()))
@@ -91,6 +107,11 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
         clicks_per_session=float(clicks.sum() / sessions),
         click_rate=tuple(float(c / n) if n else None for c, n in zip(clicks, shown, strict=True)),
         share_without_clicks=None if first.aggregated else without_clicks / sessions,
+        reward_per_session=None if first.reward is None else reward / sessions,
+        share_of_clicks_rewarded=None
+        if first.aggregated or first.reward is None
+        else rewarded / max(float(clicks.sum()), 1.0),
+        context={name: dict(sorted(values.items())) for name, values in context.items()},
         documents_seen=documents,
         share_at_several_positions=share,
         groups_of_positions=groups,

@@ -16,6 +16,7 @@ from cuolr.logs.columns import IDS, index_dtype
 from cuolr.logs.hashed_ids import HASHED_WITH
 from cuolr.logs.lineage import MERGED, described
 from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
+from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, no_timestamps, unit_of, within
 from cuolr.logs.united_candidates import UnitedCandidates, unite
 from cuolr.types import Bools
@@ -85,6 +86,8 @@ def merge_logs(
     source: dict[str, Any] = {MERGED: [described(path, meta) for path, meta in zip(paths, metas, strict=True)]}
     if key := _key_of(metas[0]):
         source[HASHED_WITH] = key
+    if weights := weights_of(metas[0]):
+        source["reward"] = weights
     report = MergeReport(
         sessions=sum(meta["sessions"] for meta in metas),
         outside=merge.outside,
@@ -206,7 +209,7 @@ def _key_of(meta: Mapping[str, Any]) -> str | None:
 
 
 def _check_alike(paths: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> None:
-    """Raise if logs of sessions and aggregated logs are mixed, or ids that are hashed in different ways."""
+    """Raise if logs of sessions and aggregated logs are mixed, ids hashed in different ways, or different rewards."""
     for path, meta in zip(paths, metas, strict=True):
         if meta["aggregated"] != metas[0]["aggregated"]:
             first, other = (("a log of sessions", "aggregated")[one["aggregated"]] for one in (metas[0], meta))
@@ -215,6 +218,10 @@ def _check_alike(paths: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> N
             raise InputError(
                 f"{paths[0]} and {path}: ids are hashed with different keys, or in one of them only; import both with "
                 "the same key"
+            )
+        if weights_of(meta) != weights_of(metas[0]):
+            raise InputError(
+                f"{paths[0]} and {path}: rewards have different weights; import both with the same weights"
             )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cuolr.errors import InputError, require_type
-from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
 from cuolr.examination.identifiability import identifiable
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
@@ -16,7 +16,7 @@ from cuolr.logs.session_groups import in_groups
 from cuolr.off_policy.intervals import ratio_interval
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
-from cuolr.off_policy.reordering import clicks_by_query
+from cuolr.off_policy.reordering import rewards_by_query
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
@@ -69,7 +69,7 @@ def assess(
     provenance: Mapping[str, Any] | None = None,
     stages: Stages = unseen_stages,
 ) -> OffPolicyEvaluation:
-    """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks from re-ordering them.
+    """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks or reward from re-ordering them.
 
     On the log that the model was trained on, only the queries, or the sessions, that training held out are used. If
     training validated on labels, nothing was held out: all are used, and `trained_on_these_queries` is set. Training
@@ -111,7 +111,8 @@ def evaluate_off_policy(
     examination = on.examination or ExaminationModel.fit(counts, stages=stages)
     groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
     units, rows = (counts, queries) if groups == 0 else _session_groups(log, queries, groups)
-    logged, reordered = clicks_by_query(policy, units, examination.expected_examinations(units), rows, stages)
+    logged, reordered = rewards_by_query(policy, units, examination.expected_examinations(units), rows, stages)
+    curves = examination.by_context
     gain, interval = ratio_interval(reordered - logged, logged)
     never_shown, overlap = overlap_with_log(policy, lists, queries, k, stages)
     member = logging_policy_member(policy)
@@ -127,8 +128,10 @@ def evaluate_off_policy(
         logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k, stages)[1],
         identifiable=identifiable(counts),
         held_out=on.held_out,
+        outcome=log.outcome,
         session_groups=groups,
-        examination=tuple(tuple(row) for row in examination.as_dict()["examination"]),
+        examination=tuple(tuple(row) for row in as_lists(examination.table)),
+        examination_by_context={} if curves is None else curves_as_dict(curves),
     )
 
 
@@ -151,7 +154,7 @@ def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any])
     settings = provenance["settings"]
     examination = None
     if isinstance(policy, EnsemblePolicy) and policy.examination is not None and not log.aggregated:
-        examination = ExaminationModel(policy.examination)
+        examination = ExaminationModel(policy.examination, by_context=policy.by_context)
     validated_by, training = settings["validated_by"], settings["training"]
     # A model that it started from may have been trained on what is held out now.
     seen = bool(provenance.get("warm_start", {}).get("overlaps", False))

@@ -35,7 +35,8 @@ class FitTask:
     """The input of a learner. It has no field for labels.
 
     Attributes:
-        log: The log, in the form that the learner asks for.
+        log: The log, in the form that the learner asks for. Rewards, if it has any, are in units of the mean reward of
+            a click; `ClickLog.rewards` is what to maximise.
         normaliser: Fitted on the log's candidates.
         held_out: Queries held out for validation, whose clicks must not be used in training; empty if training
             validates on labels.

@@ -15,6 +15,7 @@ from cuolr.files import versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks, fingerprint
 from cuolr.logs.importing.seen_documents import require_features
+from cuolr.logs.reward_scale import on_click_scale
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training import distributed
@@ -70,8 +71,8 @@ class FitRequest:
     Attributes:
         log: The log, in memory or in a folder.
         config: All settings.
-        validation: How to choose the best policy; None = by the clicks on held-out queries of the log, or on
-            held-out sessions if it has few queries.
+        validation: How to choose the best policy; None = by the clicks or rewards on held-out queries of the log,
+            or on held-out sessions if it has few queries.
         aggregation: Whether to aggregate, see `TrainingLog.read_for`.
         folder: Where to write the run; None = write nothing.
         provenance: Where the log comes from, saved with the model.
@@ -95,7 +96,7 @@ def fit(
 ) -> TrainingResult:
     """Train a policy on a log.
 
-    This function decides the form of the log, which queries are held out, and the propensities.
+    This function decides the form of the log, which queries are held out, the unit of rewards, and the propensities.
 
     Args:
         request: The log and the settings.
@@ -118,17 +119,18 @@ def fit(
     propensities = request.log.propensities() if learner_class.takes_propensities else None
     learned_from, held_out, validated_by = _hold_out(request, log)
     settings = {**config.as_dict(), "validated_by": dict(validated_by)}
+    rewarded, unit = on_click_scale(learned_from, held_out)
     loop = Loop(
         training,
         validate=None if request.validation is None else request.validation.score,
         folder=_run_folder(request, settings, log),
         resume=request.folder is not None and request.folder.resume,
         progress=progress,
-        provenance={**_provenance(request, settings, log), **_described(propensities)},
+        provenance={**_provenance(request, settings, log), **_described(propensities), **_described_unit(log, unit)},
         validate_start=start is not None,
     )
     normaliser = Normaliser.fit(training.normalising, log.candidates) if start is None else start.normaliser
-    task = FitTask(learned_from, normaliser, held_out, training, loop, propensities, start, stages)
+    task = FitTask(rewarded, normaliser, held_out, training, loop, propensities, start, stages)
     policy = learner_class(config.learner_config).fit(task)
     result = loop.result or _without_steps(policy, loop)
     if result.best is not None:
@@ -177,6 +179,10 @@ def _run_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog)
 
 def _described(propensities: Propensities | None) -> dict[str, Any]:
     return {} if propensities is None else {"propensities": asdict(propensities)}
+
+
+def _described_unit(log: ClickLog, unit: float) -> dict[str, Any]:
+    return {} if log.reward is None else {"reward_of_a_click": unit}
 
 
 def _provenance(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> dict[str, Any]:

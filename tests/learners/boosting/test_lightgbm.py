@@ -66,8 +66,7 @@ def test_each_session_is_a_query_and_its_clicks_are_the_grades() -> None:
     assert documents.sizes.tolist() == [3, 2, 3, 2]
     assert documents.position.tolist() == [0, 1, 2, 0, 1] * 2
     np.testing.assert_array_equal(documents.features, torch.cat([batch.features[batch.where]] * 2))
-    np.testing.assert_array_equal(documents.clicks, torch.cat([batch.clicks[batch.where]] * 2))
-    assert documents.clicks.dtype == np.int8
+    np.testing.assert_array_equal(documents.rewards, torch.cat([batch.rewards[batch.where]] * 2))
 
 
 def rows_of(parts: list[torch.Tensor]) -> set[tuple[float, ...]]:
@@ -139,7 +138,7 @@ def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
         for position in range(int(batch.where[row].sum())):
             scores[row, position] = float(learner.ranker.score(batch.features[row, position][None].numpy())[0])
     torch.testing.assert_close(
-        learner.held_out_scores(batch), -softmax_loss(scores, batch.clicks, batch.where), rtol=1e-4, atol=1e-5
+        learner.held_out_scores(batch), -softmax_loss(scores, batch.rewards, batch.where), rtol=1e-4, atol=1e-5
     )
 
 
@@ -186,4 +185,4 @@ def test_correcting_for_positions_helps_where_positions_are_biased() -> None:
 
 def test_a_session_without_a_click_stays_in_the_sample() -> None:
     batch = random_batch(lengths=(2, 2))
-    assert len(ShownDocuments.of([replace(batch, clicks=torch.zeros_like(batch.clicks))]).sizes) == 2
+    assert len(ShownDocuments.of([replace(batch, rewards=torch.zeros_like(batch.rewards))]).sizes) == 2

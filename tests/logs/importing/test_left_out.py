@@ -114,7 +114,7 @@ def test_ids_are_those_of_the_sessions_that_are_kept() -> None:
     assert log.user_id is not None
     assert log.session_id.tolist() == ["8", "9", "10"]
     assert log.user_id.tolist() == ["bob", "", "ann"]
-    dropped = users.with_columns(click=pl.Series([1, 0, 1, 5, 0, 0]))
+    dropped = users.with_columns(click=pl.Series([1, 0, 1, -5, 0, 0]))
     log, _ = import_log_with_report(dropped, FEATURES, ImportOptions(max_dropped=1))
     assert log.session_id.tolist() == ["8", "10"]  # type: ignore[union-attr]
     assert log.user_id.tolist() == ["bob", "ann"]  # type: ignore[union-attr]

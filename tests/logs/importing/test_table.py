@@ -184,7 +184,7 @@ def problems_of(folder: Path, changes: dict[int, dict[str, Any]], name: str = "l
         ({1: {"position": -1}}, "row 1: position: expected a whole number, counted from 1, found '-1'"),
         ({5: {"doc_id": "d9"}}, "row 5: doc_id: 'd9' is not among the documents of query 'q1' in the features"),
         ({5: {"doc_id": "d0"}}, "row 5: doc_id: 'd0' is not among the documents of query 'q1' in the features"),
-        ({2: {"click": 2}}, "row 2: click: expected 0 or 1, found '2'"),
+        ({2: {"click": -2}}, "row 2: click: expected 0 or 1, found '-2'"),
         ({2: {"click": None}}, "row 2: click: expected 0 or 1, found null"),
         ({5: {"session_id": None}}, "row 5: session_id: expected a value, found null"),
         ({2: {"position": None}},
@@ -275,10 +275,10 @@ def test_an_id_with_a_nul_is_told(column: str, value: str, found: str, name: str
 
 
 def test_all_kinds_of_problems_are_told_at_once(tmp_path: Path) -> None:
-    changes: dict[int, dict[str, Any]] = {1: {"click": 7}, 3: {"position": 5}, 4: {"doc_id": "d9"}, 5: {"position": 1}}
+    changes: dict[int, dict[str, Any]] = {1: {"click": -7}, 3: {"position": 5}, 4: {"doc_id": "d9"}, 5: {"position": 1}}
     assert problems_of(tmp_path, changes) == [
         "row 4: doc_id: 'd9' is not among the documents of query 'q1' in the features",
-        "row 1: click: expected 0 or 1, found '7'",
+        "row 1: click: expected 0 or 1, found '-7'",
         "session 'b': position 1 occurs twice",
         f"session 'a': a gap between positions 2 and 5; {EVERY_DOCUMENT}",
     ]
@@ -286,13 +286,13 @@ def test_all_kinds_of_problems_are_told_at_once(tmp_path: Path) -> None:
 
 def test_the_first_twenty_of_a_kind_are_told_and_the_rest_counted(tmp_path: Path) -> None:
     log = log_of(CANDIDATES, [0] * 30, [[2, 0]] * 30, [[0, 0]] * 30)
-    table = rows_of(log).with_columns(click=pl.lit(2), position=pl.col("position") * 2 - 1)
+    table = rows_of(log).with_columns(click=pl.lit(-2), position=pl.col("position") * 2 - 1)
     table.write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InputError) as raised:
         read_log_table(tmp_path / "log.parquet", CANDIDATES)
     problems = [problem.removeprefix(f"{tmp_path / 'log.parquet'}: ") for problem in raised.value.problems]
     assert problems == [
-        *(f"row {row}: click: expected 0 or 1, found '2'" for row in range(1, 21)),
+        *(f"row {row}: click: expected 0 or 1, found '-2'" for row in range(1, 21)),
         "… and 40 more of this kind",
         *(f"session 's{session:06d}': a gap between positions 1 and 3; {EVERY_DOCUMENT}" for session in range(20)),
         "… and 10 more of this kind",

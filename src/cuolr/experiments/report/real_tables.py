@@ -13,7 +13,8 @@ Values ± half of the 95 % interval over queries.
 * p < 0.05, ** p < 0.01 against naive: paired t-test over queries, corrected by Holm."""
 JUDGED = """\
 Clicks and rewards: of lists in random order, where a document stands at the position that the method gives it.
-Outcome: relative gain in clicks over the logging policy on these lists; new: on queries that were not trained on.
+Outcome: relative gain in clicks, or in reward if there is one, over the logging policy on these lists; new: on queries
+that were not trained on.
 Predicted: the gain that `cuolr assess` estimates from the training log, on queries that were not trained on."""
 
 

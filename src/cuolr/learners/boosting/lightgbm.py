@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from cuolr.config import Range
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
-from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups
+from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups, graded
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 
 
@@ -24,7 +24,7 @@ class LightGbmConfig(TreeConfig):
 
 @LEARNERS.register("lightgbm")
 class LightGBM(TreeLearner):
-    """LambdaMART with each session as a query and its clicks as grades (Burges 2010).
+    """LambdaMART with each session as a query and its clicks as grades (Burges 2010), or rewards as gains.
 
     With `position_bias`, LightGBM learns a bias for each position, which it adds to the scores during training.
     """
@@ -39,7 +39,7 @@ class LightGBM(TreeLearner):
     }
 
     def ranker(self, documents: ShownDocuments, task: FitTask) -> LambdaMartRanker:
-        """A LambdaMART ranker with clicks as grades."""
+        """A LambdaMART ranker with clicks as grades, or rewards as gains."""
         config = self.config
         parameters = {
             "num_leaves": config.leaves,
@@ -50,7 +50,8 @@ class LightGBM(TreeLearner):
             "num_threads": config.threads,
         }
         position = documents.position if config.position_bias else None
-        lists = QueryGroups(documents.features, documents.clicks, documents.sizes, position=position)
+        grades, gain = graded(documents.rewards)
+        lists = QueryGroups(documents.features, grades, documents.sizes, position=position, gain=gain)
         ranker = LambdaMartRanker(lists, parameters, task.normaliser)
         if task.start is not None:
             ranker.continue_from(task.start.policy)

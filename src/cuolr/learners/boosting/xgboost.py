@@ -29,7 +29,7 @@ class XGBoostConfig(TreeConfig):
 
 @LEARNERS.register("xgboost")
 class XGBoost(TreeLearner):
-    """LambdaMART with each session as a query and its clicks as grades.
+    """LambdaMART with each session as a query and its clicks as grades, or rewards as gains.
 
     With `position_bias`, the weight of a pair is divided by the biases of both positions, which are learned along with
     the trees (`lambdarank_unbiased`; Hu et al. 2019, "Unbiased LambdaMART").
@@ -40,7 +40,7 @@ class XGBoost(TreeLearner):
     cold_start = "XGBoost cannot go on with its position biases on another log"
 
     def ranker(self, documents: ShownDocuments, task: FitTask) -> "XGBoostRanker":
-        """A LambdaMART ranker with clicks as grades. XGBoost takes positions from the order of the documents."""
+        """A LambdaMART ranker. XGBoost takes positions from the order of the documents."""
         config = self.config
         parameters = {
             "objective": "rank:ndcg",
@@ -56,6 +56,8 @@ class XGBoost(TreeLearner):
             "nthread": config.threads,
             "verbosity": 0,
         }
+        if (documents.rewards > 1).any() or (documents.rewards % 1).any():
+            parameters["ndcg_exp_gain"] = False  # the reward is the gain
         return XGBoostRanker(documents, parameters, task.normaliser)
 
 
@@ -75,7 +77,7 @@ class XGBoostRanker(BaseRanker):
         self._normaliser = normaliser
         features = normaliser.natively(documents.features)
         self._documents = self._xgboost.DMatrix(
-            features, documents.clicks, group=documents.sizes, nthread=self._threads
+            features, documents.rewards, group=documents.sizes, nthread=self._threads
         )
         self._booster = self._xgboost.Booster(dict(parameters), [self._documents])
 

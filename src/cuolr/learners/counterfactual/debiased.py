@@ -13,7 +13,7 @@ from cuolr.training.warm_start import load_networks
 
 
 class DebiasedLearner(Learner):
-    """Trains a network with the list-wise softmax loss on clicks weighted by a subclass."""
+    """Trains a network with the list-wise softmax loss on clicks or rewards weighted by a subclass."""
 
     config: NetworkConfig
     role = "baseline"
@@ -36,5 +36,5 @@ class DebiasedLearner(Learner):
         return task.loop.run(RankerSteps(ranker, held_out))
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
-        """The lists, with their corrected clicks as targets."""
+        """The lists, with their corrected clicks or rewards as targets."""
         return WeightedLists.of(task.log)

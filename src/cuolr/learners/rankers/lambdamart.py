@@ -39,7 +39,7 @@ class QueryGroups:
     sizes: Ints
     weight: Floats | None = None
     position: npt.NDArray[np.int32] | None = None
-    gain: tuple[int, ...] | None = None
+    gain: tuple[float, ...] | None = None
 
     @classmethod
     def of(cls, targets: Targets, highest: float) -> Self:
@@ -58,6 +58,29 @@ class QueryGroups:
             weight=targets.weight.repeat_interleave(sizes).numpy(),
             gain=tuple(range(LEVELS + 1)),
         )
+
+
+def graded(rewards: Floats) -> tuple[npt.NDArray[np.integer[Any]], tuple[float, ...] | None]:
+    """Integer grades of rewards, and the gain of each grade, so that gains are rewards.
+
+    Clicks, 0 and 1, are grades as they are, with the usual gain. Of more than `LEVELS` distinct rewards above 0, those
+    of equal shares of the documents have the same grade, and their mean is its gain.
+
+    >>> graded(np.array([0, 2.5, 0, 10], np.float32))
+    (array([0, 1, 0, 2]), (0.0, 2.5, 10.0))
+
+    Args:
+        rewards: [n] 0 or more.
+    """
+    positive = np.unique(rewards[rewards > 0])
+    if (positive == 1).all():
+        return rewards.astype(np.int8), None
+    if len(positive) > LEVELS:
+        shares = np.linspace(0, 1, LEVELS + 1)[1:]
+        positive = np.unique(np.quantile(rewards[rewards > 0], shares, method="higher"))
+    grades = np.where(rewards > 0, 1 + np.searchsorted(positive, rewards), 0)
+    sums = np.bincount(grades, weights=rewards, minlength=len(positive) + 1)
+    return grades, tuple((sums / np.maximum(np.bincount(grades, minlength=len(sums)), 1)).tolist())
 
 
 class LambdaMartRanker(BaseRanker):

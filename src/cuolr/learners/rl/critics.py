@@ -34,7 +34,7 @@ class CriticConfig(SequentialConfig):
 
 
 class CriticLearner(SequentialLearner):
-    """Estimates Q(s, a), the expected discounted clicks from a position on.
+    """Estimates Q(s, a), the expected discounted rewards (clicks, unless the log has rewards) from a position on.
 
     The target networks θ′ are copies of the critics only. They read the states of the current encoder, without a
     gradient, as in Algorithm 1, where ψ has no target network.
@@ -74,8 +74,9 @@ class CriticLearner(SequentialLearner):
     def click_likelihood(self, episodes: Episodes, q: Sequence[Tensor], next_value: Tensor) -> Tensor:
         """[K, B] the log-likelihood of the clicks with P(click) = Q(s, a) − γ V(s′), the implied one-step reward.
 
-        Q is the mean of the critics.
+        Q is the mean of the critics. Rewards count as in `two-tower`: up to 1, the mean reward of a click, as fractions
+        of a click, and larger ones as clicks with a weight.
         """
         implied = torch.stack(list(q)).detach().mean(dim=0) - self.config.discount * next_value
         probability = implied.clamp(LEAST_PROBABILITY, GREATEST_PROBABILITY)
-        return episodes.rewards * probability.log() + (1 - episodes.rewards) * (1 - probability).log()
+        return episodes.rewards * probability.log() + (1 - episodes.rewards).clamp(min=0) * (1 - probability).log()

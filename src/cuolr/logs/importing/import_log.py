@@ -31,6 +31,8 @@ def import_log(
     max_dropped: float = 0.05,
     columns: Mapping[str, str] | None = None,
     first_position: FirstPosition = "auto",
+    reward: str | Mapping[str, float] | None = None,
+    context: Sequence[str] = (),
 ) -> ClickLog:
     """Read, check and repair a click log; what is repaired or dropped is counted in a warning.
 
@@ -48,6 +50,9 @@ def import_log(
         columns: The table's name of a column where it has another than ours, such as `{"doc_id": "product_id"}`.
         first_position: The number of the first position of a page. "auto" = 0 if positions start there, else 1; always
             1 if `strict`.
+        reward: Columns with weights, such as "click=1,cart=3,purchase=10" or `{"click": 1, "purchase": 10}`; or one
+            column, such as "revenue". None = the column reward, if there is one.
+        context: Columns that describe the session, such as device or layout, on which examination may depend.
 
     Returns:
         A row per session, sorted by session id.
@@ -55,7 +60,8 @@ def import_log(
     Raises:
         InputError: With all that is wrong.
     """
-    options = ImportOptions(k, strict, max_dropped, columns or {}, first_position)
+    named = columns or {}
+    options = ImportOptions(k, strict, max_dropped, named, first_position, reward=reward, context=context)
     log, report = import_log_with_report(table, features, options)
     report.warn()
     return log

@@ -1,12 +1,13 @@
 """How to import a log."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.hashed_ids import IdKey
+from cuolr.logs.importing.extra_columns import check_context, reward_weights
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
 
 IDS = ("query_id", "session_id", "doc_id")
@@ -32,6 +33,10 @@ class ImportOptions:
         window: The sessions to keep, by time.
         session_ids: Whether the log keeps the ids of sessions, for merging and deleting; no learner uses them.
         id_key: Key to hash the ids of queries, sessions and users with; None = keep them as they are.
+        reward: The reward of an impression: columns of the table with weights, such as "click=1,cart=3,purchase=10" or
+            `{"click": 1, "cart": 3, "purchase": 10}`; or one column, such as "revenue". None = the column reward, if
+            there is one.
+        context: Columns that describe the session, such as device or layout, on which examination may depend.
     """
 
     k: int | None = None
@@ -42,6 +47,8 @@ class ImportOptions:
     window: TimeWindow = ALL_TIME
     session_ids: bool = True
     id_key: IdKey | None = None
+    reward: str | Mapping[str, float] | None = None
+    context: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_arguments(max_dropped=(self.max_dropped, Range(0, 1)))
@@ -53,3 +60,11 @@ class ImportOptions:
         if unknown:
             known = ", ".join((*REQUIRED, *OPTIONAL))
             raise InputError([f"columns: expected one of {known}, found '{name}'" for name in unknown])
+        if self.reward_weights and "reward" in self.columns:
+            raise InputError("reward: expected columns with weights, or a column called reward, found both")
+        check_context(self.context)
+
+    @property
+    def reward_weights(self) -> dict[str, float]:
+        """The weight of each column of the table in the reward; empty = none is given."""
+        return reward_weights(self.reward)

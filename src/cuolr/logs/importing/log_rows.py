@@ -12,6 +12,7 @@ import polars as pl
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError
+from cuolr.logs.importing.extra_columns import context_columns, reward_column
 from cuolr.logs.importing.import_options import IDS, NUMBERS, OPTIONAL, REQUIRED, ImportOptions
 
 # The number of a row holds the number of its file above these bits.
@@ -112,6 +113,7 @@ def scan_log(table: Table | Sequence[Path | str], options: ImportOptions, featur
     if isinstance(table, str | Path | list | tuple):
         places: tuple[Path | str, ...] = tuple(find_tables([table] if isinstance(table, str | Path) else table))
         texts = [options.columns.get(name, name) for name in (*IDS, "user_id", *NUMBERS)] + [*features]
+        texts += [*options.reward_weights, *options.context]
         scanned = [scan_table(Path(place), text_columns=texts) for place in places]
     else:
         places = ("the table",)
@@ -160,14 +162,18 @@ def _known_columns(
     if lacking := [name for name in features if name not in schema]:
         found = ", ".join(schema.names())
         raise InputError([f"{place}: feature column '{name}' is missing; found: {found}" for name in lacking])
-    known = {name: source for name, source in ours.items() if source in schema}
+    weights = options.reward_weights
+    weighted = ["reward"] if weights else []
+    known = {name: source for name, source in ours.items() if source in schema and name not in weighted}
     types = {name: schema[source] for name, source in known.items()}
     if problems := list(_type_problems(types)):
         raise InputError([f"{place}: {problem}" for problem in problems])
     # Numeric session ids stay numbers, to keep their order.
     as_text = [name for name in IDS if name != "session_id" or not types[name].is_integer()]
     as_text += [name for name in ("user_id",) if name in types]
-    columns = [pl.col(source).alias(name) for name, source in known.items()]
+    columns = [pl.col(source).alias(name) for name, source in known.items() if name not in weighted]
+    columns += [reward_column(weights, schema, ours, place).alias(name) for name in weighted]
+    columns += context_columns(options.context, schema, place)
     # The codes of categories differ from file to file.
     as_text += [name for name in features if isinstance(schema[name], pl.Categorical | pl.Enum)]
     return rows.select(ROW, *columns, *features).with_columns(pl.col(as_text).cast(pl.String))

@@ -6,6 +6,8 @@ import polars as pl
 from cuolr.data.feature_tables import LOGGED_ID, VARIANT
 from cuolr.data.tables import ROW, read_errors
 from cuolr.errors import InputError
+from cuolr.logs.clicklog import CONTEXT
+from cuolr.logs.importing.extra_columns import MISSING
 from cuolr.logs.importing.import_options import IDS
 from cuolr.logs.importing.log_rows import LogRows
 from cuolr.types import Candidates
@@ -77,7 +79,7 @@ def resolve(rows: LogRows, session_ids: pl.Series, documents: DocumentIndex) -> 
 
     Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that
     character, which NumPy drops at the end), session, query, index, position (from 0 up, as in the table), click, and
-    the optional ones.
+    the optional ones; and whether clicks and rewards are repaired here (see `problems.repair_kinds`).
     """
     sessions = session_ids.to_frame().with_row_index("session").lazy()
     columns = _columns(rows.schema)
@@ -110,11 +112,14 @@ def position_number(schema: pl.Schema) -> pl.Expr:
 def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
     """All but the ids."""
     texts = [name for name in IDS if schema[name] == pl.String]
+    clicks = _count("click", schema)
+    clicked = clicks.clip(upper_bound=1)
     columns = {
         "impression": pl.col("position").is_not_null() & pl.col("doc_id").is_not_null(),
         "nul": pl.any_horizontal(pl.col(texts).str.contains("\0", literal=True).fill_null(False)),
         "position": position_number(schema),
-        "click": _binary("click", schema),
+        "click": clicked,
+        "several_clicks": clicks > 1,
     }
     if "logging_propensity" in schema:
         propensity = _number("logging_propensity", schema)
@@ -127,12 +132,18 @@ def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
         columns["randomised"] = _binary("randomised", schema)
     if "reward" in schema:
         reward = _number("reward", schema)
-        columns["reward"] = _where(reward, reward.cast(pl.Float32).is_finite(), pl.Float32)
+        columns["reward"] = _where(reward.clip(lower_bound=0), reward.cast(pl.Float32).is_finite(), pl.Float32)
+        columns["negative_reward"] = reward < 0
+        columns["unclicked_reward"] = (reward > 0) & (clicks == 0)
+        columns["click"] = pl.when(columns["unclicked_reward"]).then(pl.lit(1, pl.UInt8)).otherwise(clicked)
     if "timestamp" in schema:
         columns["timestamp"] = _plain_time(schema["timestamp"])
     if "user_id" in schema:
         # NumPy would drop that character at the end.
         columns["user_id"] = pl.col("user_id").str.replace_all("\0", "", literal=True).fill_null("")
+    for name in schema:
+        if name.startswith(CONTEXT):
+            columns[name] = pl.col(name).fill_null(MISSING)
     return columns
 
 
@@ -144,12 +155,22 @@ def _number(name: str, schema: pl.Schema) -> pl.Expr:
 
 def _binary(name: str, schema: pl.Schema) -> pl.Expr:
     """A column as 0 and 1; null where it is neither."""
-    if schema[name] == pl.String:
-        words = pl.col(name).str.strip_chars().str.to_lowercase()
-        value = words.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
-    else:
-        value = _number(name, schema)
+    value = _number_or_word(name, schema)
     return _where(value, (value == 0) | (value == 1), pl.UInt8)
+
+
+def _count(name: str, schema: pl.Schema) -> pl.Expr:
+    """A column as a number from 0 to 255, or 255 if it is more; null where it is not a whole number."""
+    value = _number_or_word(name, schema)
+    return _where(value.clip(upper_bound=255), (value >= 0) & value.is_finite() & (value == value.floor()), pl.UInt8)
+
+
+def _number_or_word(name: str, schema: pl.Schema) -> pl.Expr:
+    """A column as float64, with true as 1 and false as 0; null where it is neither."""
+    if schema[name] != pl.String:
+        return _number(name, schema)
+    words = pl.col(name).str.strip_chars().str.to_lowercase()
+    return words.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
 
 
 def _where(value: pl.Expr, good: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:

@@ -2,7 +2,7 @@
 
 Columns: query_id, session_id, position, doc_id, click (0 or 1, true or false) and, where known, logging_propensity,
 examination (0 or 1), timestamp, reward, randomised (0 or 1), user_id; others are ignored, unless they are named as
-features. Features of documents, queries or both are in tables of their own.
+features, terms of the reward or context. Features of documents, queries or both are in tables of their own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +18,11 @@ import polars as pl
 
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.data.frames import Table
+from cuolr.data.tables import ROW
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.columns import index_dtype, text_array
+from cuolr.logs.contexts import context_levels
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
 from cuolr.logs.importing.left_out import without_what_is_left_out
@@ -127,7 +129,9 @@ class _Importer:
         k = self._options.k or max(log.k for log in self._logs)
         rows = sum(map(len, self._logs))
         with_pages = any(log.page_position is not None for log in self._logs)
-        return without_what_is_left_out(concatenate(self._widened(k, with_pages), rows), report, self._options)
+        log = concatenate(self._widened(k, with_pages), rows)
+        context_levels(log)  # raises if there are too many
+        return without_what_is_left_out(log, report, self._options)
 
     def _widened(self, k: int, with_pages: bool) -> Iterator[ClickLog]:
         """The logs of the blocks, with the same columns and lists of the same length; one is forgotten once read."""
@@ -203,4 +207,8 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
         # The greatest is not empty if any is known.
         users = shown.group_by("session").agg(pl.col("user_id").max()).sort("session")
         columns["user_id"] = text_array(users["user_id"])
+    for name in shown.columns:
+        if name.startswith(CONTEXT):
+            first = shown.sort(ROW).group_by("session").agg(pl.col(name).first()).sort("session")
+            columns[name] = text_array(first[name])
     return ClickLog.from_columns(candidates, columns, aggregated=False)

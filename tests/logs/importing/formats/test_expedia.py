@@ -64,7 +64,7 @@ def test_searches_become_lists_with_their_random_order_bookings_and_features(tmp
     per_search = table.group_by("srch_id", maintain_order=True).agg(pl.col("random_bool").first())
     assert log.randomised.tolist() == [value == "1" for value in per_search["random_bool"]]
     assert log.reward is not None
-    assert log.reward.sum(axis=1).tolist() == [0, 1] * 20
+    assert log.reward.sum(axis=1).tolist() == [1, 5] * 20
     assert "every search of this data set has a click or a booking" in report.notes[0]
     assert report.tables == (str(tmp_path / "train.csv"),)
 
