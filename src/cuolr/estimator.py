@@ -234,7 +234,10 @@ class Ranker:
 def _start_of(model: Ranker | Path | str | None) -> WarmStart | None:
     if model is None:
         return None
-    return WarmStart(model.policy_) if isinstance(model, Ranker) else WarmStart.read(model)
+    if isinstance(model, Path | str):
+        return WarmStart.read(model)
+    require_type("warm_start", model, Ranker, "a path of a model's folder is accepted, too")
+    return WarmStart(model.policy_)
 
 
 def _validation_on(validation: RankingDataset, log: ClickLog) -> Validation:

@@ -152,6 +152,11 @@ def test_it_says_and_records_what_it_starts_from(tmp_path: Path) -> None:
     assert assess(policy, first).trained_on_these_queries
 
 
+def test_a_ranker_starts_from_nothing_else() -> None:
+    with pytest.raises(InputError, match="warm_start: expected a Ranker, found a int; a path of a model's folder is"):
+        cuolr.Ranker("naive", steps=1).fit(LOG, warm_start=3)  # type: ignore[arg-type]
+
+
 def test_a_ranker_starts_from_a_ranker_or_a_folder(tmp_path: Path) -> None:
     ranker = cuolr.Ranker("naive", steps=3, settings={"learner.hidden": [8, 8]})
     before = ranker.fit(LOG)
