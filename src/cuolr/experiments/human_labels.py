@@ -5,6 +5,7 @@ query, document and grade (TianGong-ST); TREC qrels with query, iteration, docum
 doc_id and label.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,11 +45,11 @@ def read_labels(file: Path, candidates: Candidates) -> RankingDataset:
     bad = rows.filter(pl.col(LABEL).is_null() | (pl.col(LABEL) < 0) | (pl.col(LABEL) != pl.col(LABEL).floor()))
     if len(bad):
         raise InputError(f"{file}: expected whole numbers from 0 up as labels, found {len(bad):,} others")
-    if not name.endswith(FEATHER):
-        rows = _joined(file, rows, candidates)
     rows = rows.unique(("query_id", "doc_id"), keep="first", maintain_order=True).sort("query_id", "doc_id")
-    labelled = read_feature_table(rows.drop(LABEL))
-    # `read_feature_table` keeps sorted rows in their order.
+    if name.endswith(FEATHER):
+        labelled = read_feature_table(rows.drop(LABEL))  # which keeps sorted rows in their order
+    else:
+        rows, labelled = _found(file, rows, candidates)
     grades = rows[LABEL].to_numpy().astype(np.int8)
     return RankingDataset(labelled, grades, max(LOWEST_SCALE, int(grades.max())))
 
@@ -94,8 +95,8 @@ def _with_features(file: Path, candidates: Candidates) -> pl.DataFrame:
     return rows.select("query_id", "doc_id", LABEL, *names)
 
 
-def _joined(file: Path, rows: pl.DataFrame, candidates: Candidates) -> pl.DataFrame:
-    """The labelled documents that the log has, with their features."""
+def _found(file: Path, rows: pl.DataFrame, candidates: Candidates) -> tuple[pl.DataFrame, Candidates]:
+    """The labelled documents that the log has, in the order of `rows`, and they as candidates."""
     if candidates.document_ids is None:
         raise InputError(f"{file}: the documents of the log have no ids to find their labels by")
     documents = pl.DataFrame(
@@ -105,10 +106,15 @@ def _joined(file: Path, rows: pl.DataFrame, candidates: Candidates) -> pl.DataFr
             "row": np.arange(candidates.n_documents),
         }
     )
-    found = rows.select("query_id", "doc_id", LABEL).join(documents, on=["query_id", "doc_id"])
+    found = rows.join(documents, on=["query_id", "doc_id"], maintain_order="left")
     if not len(found):
         raise InputError(f"{file}: none of its {len(rows):,} labelled documents is in the log; are the ids the same?")
-    features = pl.DataFrame(candidates.features[found["row"].to_numpy()])
-    names = candidates.feature_names
-    features.columns = [f"feature {i}" for i in range(features.width)] if names is None else names.tolist()
-    return pl.concat([found.drop("row"), features], how="horizontal")
+    sizes = found.group_by("query_id", maintain_order=True).len()
+    row = found["row"].to_numpy()
+    return found, replace(
+        candidates,
+        features=np.asarray(candidates.features[row]),
+        offsets=np.concatenate([[0], np.cumsum(sizes["len"].to_numpy().astype(np.int64))]),
+        query_ids=sizes["query_id"].to_numpy().astype(np.str_),
+        document_ids=candidates.document_ids[row],
+    )

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_log import import_log_with_report
@@ -40,6 +42,32 @@ def test_clicks_belong_to_the_latest_list_that_shows_the_url(tmp_path: Path) -> 
     assert log.query.tolist() == [0, 1, 0]
     assert isinstance(report.source, SourceCounts)
     assert list(report.source.counts.values()) == [3, 5, 1, 1, 0]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    actions=st.lists(
+        st.tuples(st.integers(0, 2), st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True), st.booleans()),
+        min_size=1,
+        max_size=25,
+    )
+)
+def test_clicks_are_where_a_plain_search_finds_them(actions: list[tuple[int, list[int], bool]], tmp_path: Path) -> None:
+    actions = [(0, [1, 2], True), *actions]
+    lines, lists, expected = [], [], set()
+    for time, (session, urls, is_query) in enumerate(actions):
+        if is_query:
+            lines.append(query(session, time, 7, *urls))
+            lists.append((session, urls))
+            continue
+        lines.append(click(session, time, urls[0]))
+        shown = [i for i, (other, there) in enumerate(lists) if other == session and urls[0] in there]
+        if shown:
+            expected.add((shown[-1], lists[shown[-1]][1].index(urls[0])))
+    (tmp_path / "log.txt").write_text("\n".join(lines))
+    log, _ = import_log_with_report(tmp_path / "log.txt", format="yandex")
+    rows, positions = log.clicks.nonzero()
+    assert set(zip(rows.tolist(), positions.tolist(), strict=True)) == expected
 
 
 def test_lines_that_are_no_action_are_counted(tmp_path: Path) -> None:
