@@ -110,6 +110,9 @@ def test_a_table_without_features_is_for_click_rates_and_not_for_training(run: R
     assert not (tmp_path / "MODEL").exists()
     assert run("judgments", log, "--out", tmp_path / "judgments.json").status == 0
     assert run("propensity", log, "--randomised").status == 0
+    assert ["sessions", "in", "random", "order", "150"] in [
+        line.split() for line in run("log-info", log).out.splitlines()
+    ]
 
 
 def test_features_of_documents_are_joined(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
