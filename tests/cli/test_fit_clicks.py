@@ -83,6 +83,7 @@ def test_a_model_can_be_tried_on_the_users(run: Run, log: Path, tmp_path: Path) 
         (("--logging", "ranksvm"), "--logging ranksvm: needs labels, but --data is a click log"),
         (("--temperature", 1), "--temperature: not possible if --data is a click log"),
         (("--save-logging", tmp_path / "x"), "--save-logging: not possible if --data is a click log"),
+        (("--context", "device=a:1"), "--context: not possible if --data is a click log"),
         (("--keep-examination",), "--keep-examination: not possible if --data is a click log"),
         (("--noise", 0.1), "--eta and --noise: not possible if --data is a click log"),
         (("--click-model", "pbm"), "on a click log, expected the file of `cuolr fit-clicks LOG --out users.toml`"),

@@ -12,6 +12,7 @@ from cuolr.logs.click_patterns import FOLDS, ClickPatterns
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.log_folder import save_click_log
+from cuolr.logs.time_window import TimeWindow
 from tests.small_log import small_candidates, small_log
 
 Pattern = tuple[int, tuple[int, ...], tuple[bool, ...]]
@@ -116,6 +117,14 @@ def test_weights_multiply_the_sessions_of_a_query_or_of_its_folds(queries: int) 
     cells = patterns.cells.weighted(weights)
     assert cells.impressions.sum() == pytest.approx((weighted.count @ patterns.where).sum())
     assert cells.clicks.sum() == pytest.approx((weighted.count @ patterns.clicks).sum())
+
+
+def test_the_sessions_of_a_window_are_counted(tmp_path: Path) -> None:
+    log = replace(small_log(rows=50), timestamp=np.arange(50))
+    save_click_log(log, tmp_path / "log")
+    assert counted(ClickPatterns.of(tmp_path / "log", window=TimeWindow("10", "30"))) == plainly(
+        log.select(slice(10, 30))
+    )
 
 
 def test_an_aggregated_log_is_refused() -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
+from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits, share_at_several_positions
@@ -18,6 +19,7 @@ from cuolr.errors import InputError, problems_in
 from cuolr.examination.plot import PLOT_SUFFIXES
 from cuolr.files import check_files, check_suffix
 from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles
 
 AUTO = "auto"
@@ -50,12 +52,37 @@ class FitOutputs:
         check_files((self.out, None if self.out is None else pairs_file(self.out), self.plot), self.overwrite)
 
 
+@dataclass(frozen=True)
+class FitOptions:
+    """What is fitted.
+
+    Attributes:
+        model: Names of click models, or auto for all, with click rates as baselines.
+        parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
+            those from features as prior.
+        samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.
+        seed: Decides which sessions are held out, and the bootstrap samples.
+    """
+
+    model: Names = (AUTO,)
+    parameters: DocumentParameters = "pair"
+    samples: int = 20
+    seed: int = DEFAULT_SEED
+
+    def names(self) -> list[str]:
+        """The names of the models; raises if an option is not possible."""
+        if not self.model:
+            raise InputError(f"--model: expected {AUTO} or names of click models, found none")
+        check_arguments(**{"--samples": (self.samples, Range(0)), "--seed": (self.seed, Range(0))})
+        if self.samples == 1:
+            raise InputError("--samples: expected 0 or at least 2, found 1")
+        return CLICK_FITS.names() if AUTO in self.model else [name for name in self.model if CLICK_FITS.get(name)]
+
+
 def fit_clicks(
     log: tyro.conf.Positional[Path],
-    model: Names = (AUTO,),
-    parameters: DocumentParameters = "pair",
-    samples: int = 20,
-    seed: int = 1,
+    fitting: FitOptions = FitOptions(),
+    window: TimeFlags = TimeFlags(),
     json: bool = False,
     outputs: FitOutputs = FitOutputs(),
 ) -> None:
@@ -67,22 +94,14 @@ def fit_clicks(
 
     Args:
         log: Folder of a click log, not aggregated.
-        model: Names of click models, or auto for all, with click rates as baselines.
-        parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
-            those from features as prior.
-        samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.
-        seed: Decides which sessions are held out, and the bootstrap samples.
+        fitting: What is fitted.
+        window: Sessions to use, by time.
         json: Print JSON instead of tables.
         outputs: Files to write.
     """
-    if not model:
-        raise InputError(f"--model: expected {AUTO} or names of click models, found none")
-    check_arguments(**{"--samples": (samples, Range(0)), "--seed": (seed, Range(0))})
-    if samples == 1:
-        raise InputError("--samples: expected 0 or at least 2, found 1")
-    names = CLICK_FITS.names() if AUTO in model else [name for name in model if CLICK_FITS.get(name)]
+    names, parameters, samples = fitting.names(), fitting.parameters, fitting.samples
     outputs.check(names)
-    patterns = ClickPatterns.of(log, seed)
+    patterns = ClickPatterns.of(log, fitting.seed, window.window())
     if parameters != "pair":
         patterns = patterns.with_every_document()
     with problems_in(log), progress_bar("fitting", len(names)) as progress:
@@ -90,7 +109,7 @@ def fit_clicks(
     best = fit_click_model(compared.best, patterns, parameters)
     if samples:
         with progress_bar("intervals", samples) as progress:
-            best = with_errors(best, patterns, samples, seed, progress)
+            best = with_errors(best, patterns, samples, fitting.seed, progress)
     _warn(log, patterns, compared, best)
     if outputs.out is not None:
         save_users(best, patterns, outputs.out, str(log))

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import tyro
 
 from cuolr.cli.options import ClickModelOptions, DataOptions, Name
 from cuolr.cli.terminal import progress_bar, say, show_json
@@ -10,6 +12,7 @@ from cuolr.clicks.fitting.simulate_users import UserSimulation
 from cuolr.clicks.fitting.users_file import load_users
 from cuolr.clicks.randomisation import randomise
 from cuolr.clicks.simulate import Simulation, simulate_to
+from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.examination.propensities import PROPENSITY_FILE, Propensities, save_propensities
@@ -19,6 +22,7 @@ from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import SETTINGS_FILE, load_policy, save_policy
+from cuolr.random import DEFAULT_SEED
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import RankingDataset
 
@@ -36,6 +40,9 @@ class LogOptions:
         k: Length of the lists.
         seed: The same seed gives the same log.
         keep_examination: Add the column examination, which real logs do not have.
+        context: Add a column of context, such as `device=desktop:0.6,mobile:0.4:2`: each value with its share of the
+            sessions and, if it is not 1, the severity of its position bias, the power of the examination
+            probabilities. May be repeated.
         randomised_lists: Number of randomised lists to estimate propensity.json from, for ipw and cm-ipw; 0 = no
             estimates.
         overwrite: Replace an existing log and logging policy.
@@ -44,8 +51,11 @@ class LogOptions:
     sessions: int
     out: Path
     k: int = 10
-    seed: int = 1
+    seed: int = DEFAULT_SEED
     keep_examination: bool = False
+    context: Annotated[
+        tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE:SHARE[:SEVERITY],…"), tyro.conf.UseAppendAction
+    ] = ()
     randomised_lists: int = 1_000_000
     overwrite: bool = False
 
@@ -141,7 +151,7 @@ def simulate(
     if (data / SESSIONS_FILE).is_file():
         _simulate_users(data, users, log, logging_policy, json)
         return
-    model = users.model()
+    model, contexts = users.model(), tuple(SimulatedContext.parse(text) for text in log.context)
     train = data_options.load(data)["train"]
     longest = int(train.candidates.sizes.max())
     if log.k > longest:
@@ -149,12 +159,12 @@ def simulate(
     k = min(log.k, longest)
     policy, described = logging_policy.policy(train, log.seed)
     logger = logging_policy.logger(policy)
-    simulation = Simulation(train, logger, model, log.sessions, k, log.seed, log.keep_examination)
+    simulation = Simulation(train, logger, model, log.sessions, k, log.seed, log.keep_examination, contexts)
     source = {"data": str(data), "fold": data_options.find(data).fold, "logging": described}
     propensities = None
     if log.randomised_lists:
         with progress_bar("randomising", 2 * log.randomised_lists) as progress:
-            propensities = randomise(train, model, log.randomised_lists, k, log.seed, progress)
+            propensities = randomise(train, model, log.randomised_lists, k, log.seed, progress, contexts=contexts)
 
     def save_estimates(folder: Path) -> None:
         if propensities is not None:
@@ -179,8 +189,9 @@ def _simulate_users(
     """Simulate fitted users on the documents of a click log."""
     if log.out.resolve() == data.resolve():
         raise InputError(f"--out: {log.out} is the log to simulate on; choose another folder")
-    if log.keep_examination:
-        raise InputError("--keep-examination: not possible if --data is a click log")
+    for flag, given in (("--keep-examination", log.keep_examination), ("--context", log.context)):
+        if given:
+            raise InputError(f"{flag}: not possible if --data is a click log")
     policy, described = logging_policy.policy_on_log(log.seed)
     logged = load_click_log(data)
     fitted = load_users(users.fitted_file(), logged.candidates)

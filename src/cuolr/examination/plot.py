@@ -7,6 +7,7 @@ import numpy as np
 
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.files import atomic_file
+from cuolr.logs.contexts import ContextCurves
 from cuolr.types import Doubles
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ STYLES = {
     "paper": {"label": "as in the paper", "color": "#D55E00", "marker": "s"},
     "given": {"label": "given", "color": "#009E73", "marker": "D"},
 }
+# Colours and markers of the levels of context; with more levels, combinations of both.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 # Plotted distances to the last click above, each with its colour and marker.
 DISTANCES = {1: ("#D55E00", "s"), 2: ("#009E73", "D"), 3: ("#CC79A7", "^")}
 
@@ -78,6 +82,24 @@ def plot_examination(table: Doubles, path: Path, truth: Doubles | None = None) -
             axes.plot(*_points(at_distance(truth, distance)), color=colour, alpha=0.25, linewidth=7)
         axes.plot(*_points(at_distance(table, distance)), label=label, color=colour, marker=marker, markersize=5)
     _finish(axes, "examination, relative to position 1", Estimate(tuple(table[:, 0].tolist())))
+    save_figure(figure, path)
+
+
+def plot_by_context(curves: ContextCurves, path: Path) -> None:
+    """Plot examination by position with no click above, a curve for each level of context.
+
+    Args:
+        curves: As `ExaminationModel.by_context` has them.
+        path: The file to write; its suffix, one of `PLOT_SUFFIXES`, gives the format.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for number, (level, table) in enumerate(zip(curves.levels, curves.tables, strict=True)):
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        axes.plot(*_points(table[:, 0]), label=level, color=colour, marker=marker, markersize=5)
+    _finish(axes, "examination by context, relative to position 1", Estimate(tuple(curves.tables[0, :, 0].tolist())))
     save_figure(figure, path)
 
 

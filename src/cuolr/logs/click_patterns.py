@@ -20,6 +20,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import last_click_above
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
 from cuolr.logs.page_positions import at_page_positions
+from cuolr.logs.time_window import ALL_TIME, TimeWindow
 from cuolr.random import DEFAULT_SEED, U64, mixed
 from cuolr.types import Bools, Candidates, Doubles, Ints
 
@@ -84,15 +85,16 @@ class ClickPatterns:
     fold: Ints
 
     @classmethod
-    def of(cls, log: ClickLog | Path, seed: int = DEFAULT_SEED) -> Self:
+    def of(cls, log: ClickLog | Path, seed: int = DEFAULT_SEED, window: TimeWindow = ALL_TIME) -> Self:
         """Count the sessions of a log, or of the folder of a log, which is read in chunks.
 
         Args:
             log: Raw sessions.
             seed: Decides the folds.
+            window: The sessions of a folder to count.
         """
         if isinstance(log, Path):
-            return cls._of_chunks(read_click_log(log), seed)
+            return cls._of_chunks(read_click_log(log, window=window, ids=False), seed)
         slices = (slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(log), 1), ROWS_AT_A_TIME))
         return cls._of_chunks((log.select(rows) for rows in slices), seed)
 
@@ -213,7 +215,8 @@ def _folds(first: int, sessions: int, seed: int) -> Ints:
 
 def _count(log: ClickLog, fold: Ints) -> pl.DataFrame:
     """A row for each query, ranking, click pattern and fold: columns `ranking.k` and `clicks.w`, packed."""
-    log = at_page_positions(replace(log, logging_propensity=None, examination=None, reward=None, context={}))
+    shown = ClickLog(log.candidates, log.query, log.ranking, log.clicks, log.count, page_position=log.page_position)
+    log = at_page_positions(shown)
     filled = np.flatnonzero((log.ranking >= 0).any(axis=0))
     k = int(np.max(filled, initial=0)) + 1
     columns: dict[str, npt.NDArray[Any]] = {"query": log.query.astype(np.int64), "fold": fold}

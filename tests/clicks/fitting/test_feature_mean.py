@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cuolr.clicks.fitting.evaluate_fit import evaluate_fit
 from cuolr.clicks.fitting.feature_mean import FeatureMean, scaled_features
-from cuolr.clicks.fitting.fit_model import fit_click_model
+from cuolr.clicks.fitting.fit_model import DocumentParameters, fit_click_model
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.types import Bools, Doubles
@@ -62,12 +62,11 @@ def test_noise_gets_a_strong_ridge_and_a_clear_effect_a_weak_one() -> None:
 def test_features_help_where_pairs_have_few_sessions(name: str) -> None:
     patterns = ClickPatterns.of(random_log("pbm", sessions=600)).with_every_document()
     train, held_out = patterns.held_out(5)
+    kinds: tuple[DocumentParameters, ...] = ("pair", "both")
     scores = {
-        documents: evaluate_fit(fit_click_model(name, train, documents), held_out).log_likelihood
-        for documents in ("pair", "features", "both")
+        documents: evaluate_fit(fit_click_model(name, train, documents), held_out).log_likelihood for documents in kinds
     }
     assert scores["both"] > scores["pair"]
-    assert scores["features"] > scores["pair"]
 
 
 def test_a_document_that_was_never_shown_has_the_mean_of_its_features() -> None:

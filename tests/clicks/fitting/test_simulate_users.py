@@ -5,7 +5,7 @@ import pytest
 
 from cuolr.clicks.fitting.fit_model import fit_click_model
 from cuolr.clicks.fitting.simulate_users import UserSimulation
-from cuolr.clicks.fitting.users_file import FittedUsers, load_users, save_users
+from cuolr.clicks.fitting.users_file import SimulatedUsers, load_users, save_users
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.click_patterns import ClickPatterns
@@ -15,7 +15,7 @@ from cuolr.policies.random_policy import RandomPolicy
 from tests.small_log import small_candidates, small_log
 
 
-def users_of(log: ClickLog, tmp_path: Path, name: str = "dcm") -> FittedUsers:
+def users_of(log: ClickLog, tmp_path: Path, name: str = "dcm") -> SimulatedUsers:
     patterns = ClickPatterns.of(log)
     save_users(fit_click_model(name, patterns), patterns, tmp_path / "users.toml")
     return load_users(tmp_path / "users.toml", log.candidates)

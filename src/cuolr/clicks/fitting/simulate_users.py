@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.clicks.fitting.users_file import FittedUsers
+from cuolr.clicks.fitting.users_file import SimulatedUsers
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
@@ -35,7 +35,7 @@ class UserSimulation:
     """
 
     log: ClickLog
-    users: FittedUsers
+    users: SimulatedUsers
     sessions: int
     policy: RankingPolicy | None = None
     k: int = 10

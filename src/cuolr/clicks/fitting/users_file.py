@@ -95,7 +95,7 @@ def save_users(fitted: FittedClicks, patterns: ClickPatterns, path: Path, log: s
 
 
 @dataclass(frozen=True)
-class FittedUsers:
+class SimulatedUsers:
     """Users of a fitted click model, on the documents of a log.
 
     Attributes:
@@ -109,7 +109,7 @@ class FittedUsers:
     known: float
 
 
-def load_users(path: Path, candidates: Candidates) -> FittedUsers:
+def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
     """Read fitted users for these documents, matched by the ids of query and document.
 
     Args:
@@ -136,7 +136,7 @@ def load_users(path: Path, candidates: Candidates) -> FittedUsers:
     for name in model.by_pair:
         values[name] = joined[name].fill_null(table.unseen[name]).to_numpy()
     known = 1 - joined[model.by_pair[0]].null_count() / max(len(joined), 1)
-    return FittedUsers(model, values, known)
+    return SimulatedUsers(model, values, known)
 
 
 def _read_pairs(file: Path, model: ClickModelFit) -> pl.DataFrame:
