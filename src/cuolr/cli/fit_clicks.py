@@ -57,7 +57,8 @@ class FitOptions:
     """What is fitted.
 
     Attributes:
-        model: Names of click models, or auto for all, with click rates as baselines.
+        model: Names of click models: pbm, cascade, dcm, ccm, ubm, dbn, sdbn, trust, and click rates as baselines: ctr,
+            ctr-position, ctr-document, ctr-document-position; or auto for all.
         parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
             those from features as prior.
         samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.

@@ -178,7 +178,9 @@ class ClickPatterns:
     def with_every_document(self) -> Self:
         """The same counts with a pair for each document of the candidates, shown or not."""
         pairs = np.arange(self.candidates.n_documents)
-        return replace(self, pairs=pairs, documents=np.where(self.where, self.pairs[self.documents], -1))
+        kept = replace(self, pairs=pairs, documents=np.where(self.where, self.pairs[self.documents], -1))
+        kept.__dict__["unit"] = self.unit
+        return kept
 
     def weighted(self, weights: Doubles) -> Self:
         """The counts with each unit multiplied by its weight."""
