@@ -1,6 +1,6 @@
 """The gain of whole policies on simulated logs, whose true value is known."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -16,6 +16,7 @@ from cuolr.off_policy.estimate_gain import Estimand, estimate_gain, logged_lists
 from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust
 from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS
 from cuolr.policies.plackett_luce import StochasticLogger
+from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Candidates
@@ -199,3 +200,15 @@ def test_missing_features_do_not_matter_to_the_reward_model() -> None:
     features[::7, 0] = np.nan
     found = logged_lists(UniformLogger(), replace(log, candidates=replace(log.candidates, features=features)))
     assert np.isfinite(CascadeDoublyRobust().contributions(found).values).all()
+
+
+@dataclass(frozen=True)
+class FittedBefore:
+    """What is left of a fitted `Ranker`."""
+
+    policy_: RankingPolicy
+
+
+def test_a_fitted_ranker_is_its_policy() -> None:
+    log = drawn_log()
+    assert estimate_gain(FittedBefore(BETTER), log) == estimate_gain(BETTER, log)
