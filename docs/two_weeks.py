@@ -1,7 +1,7 @@
-"""A shop's search, week by week: import week 1, train, assess on week 2, retrain. Run it: python docs/two_weeks.py
+"""A shop's search, week by week: import week 1, train, assess on week 2, retrain.
 
 The shop is made up, and its log is as logs are: positions with gaps where an advertisement stood, delisted products,
-missing values, a category, prices that change, purchases beside clicks, phones and desktops.
+missing values, a category, purchases beside clicks, phones and desktops. Run it with: python docs/two_weeks.py
 """
 
 from pathlib import Path
