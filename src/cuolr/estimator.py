@@ -19,6 +19,7 @@ from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Best, Progress, TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure, usual_learner
 from cuolr.training.used_options import check_used
+from cuolr.training.warm_start import WarmStart
 from cuolr.types import Candidates, Ints, RankingDataset, Strings
 
 PARAMETERS = ("learner", "preset", "steps", "batch_size", "seed", "settings")
@@ -112,6 +113,7 @@ class Ranker:
         validation: RankingDataset | None = None,
         propensities: Propensities | Path | str | None = None,
         progress: Progress | None = None,
+        warm_start: "Ranker | Path | str | None" = None,
     ) -> Self:
         """Learn from a log.
 
@@ -120,6 +122,8 @@ class Ranker:
             validation: Labelled queries for choosing the best policy; None = choose by the clicks on held-out queries.
             propensities: Propensities, or a file of them, for learners that take them.
             progress: Called after each step with its number and the logged values.
+            warm_start: A fitted `Ranker` of the same learner, or the folder of its model, to start from; None = start
+                anew. From a folder of `cuolr train`, critics start from its checkpoint, too.
         """
         require_type("log", log, ClickLog, OF_LOGS)
         if propensities is not None:
@@ -133,6 +137,7 @@ class Ranker:
             self.config,
             None if validation is None else _validation_on(validation, log),
             provenance={"preset": self.preset},
+            warm_start=_start_of(warm_start),
         )
         result = fit(request, progress)
         if result.outcome == "interrupted":
@@ -224,6 +229,15 @@ class Ranker:
         best = Best(policy, trained.get("validation"), trained.get("step", 0))
         ranker.result_ = TrainingResult(best, trained.get("steps", 0), "finished", {}, provenance)
         return ranker
+
+
+def _start_of(model: Ranker | Path | str | None) -> WarmStart | None:
+    if model is None:
+        return None
+    if isinstance(model, Path | str):
+        return WarmStart.read(model)
+    require_type("warm_start", model, Ranker, "a path of a model's folder is accepted, too")
+    return WarmStart(model.policy_)
 
 
 def _validation_on(validation: RankingDataset, log: ClickLog) -> Validation:

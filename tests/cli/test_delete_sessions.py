@@ -108,3 +108,17 @@ def test_ids_can_be_in_files(run: Run, tmp_path: Path) -> None:
     assert (result.status, result.err) == (2, f"error: {tmp_path / 'nothing'}: file not found\n")
     result = run("delete-sessions", tmp_path / "LOG0")
     assert result.err.startswith("error: expected sessions to delete: give --session-id")
+
+
+@pytest.mark.usefixtures("days")
+def test_an_import_counts_what_is_outside_the_window(run: Run, tmp_path: Path) -> None:
+    command = ("import-log", tmp_path / "0.csv", tmp_path / "1.csv", "--features", tmp_path / "features.parquet")
+    result = run(*command, "--since", "2026-11-02", "--out", tmp_path / "LOG")
+    assert result.status == 0
+    assert "outside the time window" in result.out
+    assert result.err.startswith(f"wrote {tmp_path / 'LOG'}: 30 sessions")
+    found = json.loads(run(*command, "--keep-days", 1, "--dry-run", "--json").out)
+    assert found["report"]["kept"]["sessions"] == found["sessions"] == 31
+    assert read_meta(tmp_path / "LOG")["source"]["import"]["dropped"][0]["sessions"] == 30
+    result = run(*command, "--hash-ids", tmp_path / "none", "--out", tmp_path / "X")
+    assert result.err.startswith(f"error: {tmp_path / 'none'}: key not found; make one with: head -c 32 /dev/urandom")

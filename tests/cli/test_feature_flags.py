@@ -138,3 +138,21 @@ def test_a_folder_without_a_recipe_is_refused(run: Run, tmp_path: Path) -> None:
     result = run(*import_command(tmp_path), "--features-as", tmp_path, "--out", tmp_path / "LOG")
     assert result.status == 2
     assert "has no recipe of features; expected a log or a model whose features have columns" in result.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("hotel,", "product_id,", "hotels.csv: column 'doc_id' is missing (did you mean --column doc_id=product_id?)"),
+        (",", ";", "hotels.csv: expected columns separated by commas, found ';'; save the file with commas"),
+    ],
+)
+def test_the_commonest_mistakes_are_told_with_the_flag(
+    run: Run, tmp_path: Path, old: str, new: str, problem: str
+) -> None:
+    write_hotels(tmp_path)
+    table = tmp_path / "hotels.csv"
+    table.write_text(table.read_text().replace(old, new))
+    result = run(*import_command(tmp_path), "--out", tmp_path / "LOG")
+    assert result.status == 2
+    assert problem in result.err

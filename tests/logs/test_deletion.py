@@ -125,3 +125,39 @@ def test_sessions_of_unknown_users_are_not_found_by_an_empty_id(tmp_path: Path) 
     with pytest.raises(InputError, match="empty ones only"):
         delete_sessions(tmp_path / "log", SessionsToDelete(user_ids=[""]))
     assert delete_sessions(tmp_path / "log", SessionsToDelete(user_ids=["", "a"])).sessions == 1
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10_000), users=st.sets(st.integers(0, 4), min_size=1, max_size=3))
+def test_counts_without_the_deleted_sessions_are_those_of_the_rest(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, users: set[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    # Lists of one document occur often.
+    days = make_days(seed, sessions=40, queries=3, gaps=True)
+    table = days.table.with_columns(doc_id=pl.col("doc_id").str.replace("[3-5]", "0"))
+    table = table.unique(["session_id", "doc_id"], maintain_order=True).with_columns(reward=pl.lit(0.5))
+    save_click_log(imported(table, days.features), folder / "log")
+    save_click_log(aggregate(load_click_log(folder / "log")), folder / "lists")
+    which = SessionsToDelete(user_ids=[f"user {user}" for user in users])
+    delete_sessions(folder / "log", which, [folder / "lists"])
+    left, expected = load_click_log(folder / "lists"), aggregate(load_click_log(folder / "log"))
+    assert np.array_equal(left.candidates.query_ids, expected.candidates.query_ids)
+    for name, values in expected.columns.items():
+        np.testing.assert_allclose(left.columns[name], values, err_msg=name)
+
+
+def test_counts_of_another_log_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    days = make_days(9)
+    save_click_log(imported(days.table, days.features), tmp_path / "log")
+    save_click_log(aggregate(imported(days.days[1], days.features)), tmp_path / "other")
+    save_click_log(aggregate(small_log()), tmp_path / "small")
+    which = SessionsToDelete(session_ids=["0-1"])
+    for name, problem in (
+        ("other", "does not hold all of the sessions|the columns and the length of lists"),
+        ("small", "small: was not aggregated from this log"),
+        ("log", "log: expected an aggregated log"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            delete_sessions(tmp_path / "log", which, [tmp_path / name])
+    assert load_click_log(tmp_path / "log").sessions == 24

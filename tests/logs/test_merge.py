@@ -1,6 +1,7 @@
 """Merged logs equal one import of all files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +173,40 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"times 1 and .*times 2: rewards have different weights"):
         merge_logs([tmp_path / "times 1", tmp_path / "times 2"], tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+def test_missing_values_are_no_change_and_recipes_must_agree(tmp_path: Path) -> None:
+    days = make_days(8)
+    missing = days.features.with_columns(price=pl.when(pl.col("doc_id") == "d1").then(None).otherwise("price"))
+    for number, day in enumerate(days.days):
+        cuolr.save_click_log(imported(day, missing.reverse() if number else missing), tmp_path / str(number))
+    report = merge_logs([tmp_path / "0", tmp_path / "1"], tmp_path / "merged")
+    assert (report.changed, report.documents) == (0, 24)
+    merged = load_click_log(tmp_path / "merged").candidates
+    assert merged.document_ids is not None
+    assert merged.recipe == load_click_log(tmp_path / "0").candidates.recipe
+    assert np.array_equal(np.isnan(merged.features).any(axis=1), np.asarray(merged.document_ids) == "d1")
+    for name, colours in (("a", ["red", "blue"]), ("b", ["red", "green"])):
+        coloured = days.features.with_columns(colour=pl.Series(colours * 12))
+        cuolr.save_click_log(imported(days.days[0], coloured), tmp_path / name)
+    with pytest.raises(InputError, match=r"b: column 'colour' was encoded in another way than in .*a; import it"):
+        merge_logs([tmp_path / "a", tmp_path / "b"], tmp_path / "x")
+
+
+def test_types_of_numbers_may_differ_between_logs(tmp_path: Path) -> None:
+    whole, half = small_log(rows=3), small_log(rows=3)
+    whole = replace(whole, timestamp=np.array([7, 8, 9]), context={"columns": np.array([1, 2, 3], np.int32)})
+    half = replace(half, timestamp=np.array([7.5, 8, 9]), context={"columns": np.array([1.5, 2, 3])})
+    save_click_log(whole, tmp_path / "a")
+    save_click_log(half, tmp_path / "b")
+    merge_logs([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
+    merged = load_click_log(tmp_path / "merged")
+    assert merged.timestamp is not None
+    assert merged.timestamp.tolist() == [7, 8, 9, 7.5, 8, 9]
+    assert merged.context["columns"].tolist() == [1, 2, 3, 1.5, 2, 3]
+    save_click_log(replace(whole, context={"columns": np.array(["one", "two", "two"])}), tmp_path / "c")
+    with pytest.raises(InputError, match=r"column 'context.columns': .*c has texts, .*a not"):
+        merge_logs([tmp_path / "a", tmp_path / "c"], tmp_path / "x")
 
 
 def test_a_merged_log_knows_where_its_sessions_come_from(tmp_path: Path) -> None:

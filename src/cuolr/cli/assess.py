@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from cuolr.cli.terminal import show_json, show_table, show_text, stage_bars
+from cuolr.cli.options import TimeFlags
+from cuolr.cli.terminal import say, show_json, show_table, show_text, stage_bars
 from cuolr.logs.log_folder import load_click_log
+from cuolr.logs.time_window import TimeWindow, until
 from cuolr.progress import Stages
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ def assess(
     model: tyro.conf.Positional[Path],
     log: tyro.conf.Positional[Path],
     k: int | None = None,
+    window: TimeFlags = TimeFlags(),
     json: bool = False,
 ) -> int:
     """Recommend from a click log whether to ship a model, to test it, or to keep the current ranker.
@@ -47,10 +50,13 @@ def assess(
         model: Folder of a trained model.
         log: Folder of a click log with the same features.
         k: Length of the lists that are compared with the log. By default 10, or the length of the log's lists.
+        window: Sessions to use, by time, such as those after training.
         json: Print JSON instead of a table.
     """
     with stage_bars() as stages:
-        result = _off_policy_evaluation(model, log, k, stages)
+        result, note = _off_policy_evaluation(model, log, k, window.window(), stages)
+    if note is not None:
+        say(note)
     if json:
         show_json(result.as_dict())
     else:
@@ -59,13 +65,22 @@ def assess(
     return EXIT_STATUS[result.recommendation]
 
 
-def _off_policy_evaluation(model: Path, log: Path, k: int | None, stages: Stages) -> "OffPolicyEvaluation":
+def _off_policy_evaluation(
+    model: Path, log: Path, k: int | None, window: TimeWindow, stages: Stages
+) -> "tuple[OffPolicyEvaluation, str | None]":
+    """The evaluation, and a note if sessions of the log may be those of the training."""
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
     from cuolr.policies.store import load_policy, provenance_of
 
-    return assess_policy(
-        load_policy(model), load_click_log(log, ids=False, stages=stages), k, provenance_of(model), stages
+    sessions, provenance = load_click_log(log, window, ids=False, stages=stages), provenance_of(model)
+    found = assess_policy(load_policy(model), sessions, k, provenance, stages)
+    last = provenance.get("log", {}).get("last")
+    if last is None or found.held_out or found.trained_on_these_queries or not until(sessions, last):
+        return found, None
+    return found, (
+        f"note: {until(sessions, last):,} of {sessions.sessions:,} sessions are not after {last}, up to when the model "
+        "was trained; if it was trained on them, the gain is overestimated: leave them out with --since"
     )
 
 

@@ -50,6 +50,7 @@ class SessionFlags:
 def delete_sessions(
     log: tyro.conf.Positional[Path],
     which: SessionFlags = SessionFlags(),
+    counts: tuple[Path, ...] = (),
     models: tuple[Path, ...] = (),
     dry_run: bool = False,
     json: bool = False,
@@ -62,6 +63,7 @@ def delete_sessions(
     Args:
         log: Folder of a click log with ids.
         which: Sessions to delete.
+        counts: Folders of logs that were aggregated from this one; the sessions are subtracted from them.
         models: Folders to search for models that learned from this log, or from one that shares sessions with it.
         dry_run: Say what would be deleted, and write nothing.
         json: Print JSON instead of messages.
@@ -70,7 +72,7 @@ def delete_sessions(
     with spinner(f"deleting from {log.name}"):
         learned = _models(log, models)
         hashed = HASHED_WITH in read_meta(log).get("source", {})
-        report = delete(log, chosen, dry_run)
+        report = delete(log, chosen, counts, dry_run)
     if json:
         found = [{"folder": str(model.folder), "same_log": model.same} for model in learned]
         show_json({"log": str(log), "dry_run": dry_run, **report.as_dict(), "models": found})

@@ -20,8 +20,11 @@ from cuolr.types import FeatureRecipe
 Columns = Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN"), tyro.conf.UseAppendAction]
 NamedColumns = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=COLUMN"), tyro.conf.UseAppendAction]
 
-# How the library says what to do about a column.
-PARAMETER = re.compile(r"(drop|allow|category)_columns=\['(.*?)'\]")
+# How the library says what to do about a column, and how the command does.
+FLAGS = {
+    re.compile(r"(drop|allow|category)_columns=\['(.*?)'\]"): r"--\1-column \2",
+    re.compile(r"columns={'(.*?)': '(.*?)'}"): r"--column \1=\2",
+}
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,9 @@ def flags_in_problems() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        named = [PARAMETER.sub(lambda match: f"--{match[1]}-column {match[2]}", problem) for problem in error.problems]
-        if named == error.problems:
+        problems = error.problems
+        for parameter, flag in FLAGS.items():
+            problems = [parameter.sub(flag, problem) for problem in problems]
+        if problems == error.problems:
             raise
-        raise InputError(named) from None
+        raise InputError(problems) from None

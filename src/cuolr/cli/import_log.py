@@ -146,7 +146,7 @@ def import_log(
         with spinner(f"writing {out.name}"):
             save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
         written = {"out": str(out)}
-    if json or repair.dry_run or not report.is_clean:
+    if json or repair.dry_run or options.window or not report.is_clean:
         _show(report, json, {**written, "sessions": log.sessions, "queries": log.candidates.n_queries, "k": log.k})
     if written and not json:
         say(f"wrote {out}: {log.sessions:,} sessions; describe it with: cuolr log-info {out}")

@@ -1,10 +1,12 @@
 """`cuolr judgments`: ratings of documents from clicks, for the tools of search engineers."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import say, show_json, stage_bars
 from cuolr.errors import InputError
 from cuolr.files import check_files
@@ -14,14 +16,26 @@ if TYPE_CHECKING:
     from cuolr.off_policy.judgments import Judgments, Scale
 
 
+@dataclass(frozen=True)
+class RatingFlags:
+    """How to rate documents.
+
+    Attributes:
+        file_format: Format of the file. By default its name says it; Quepid's CSV needs `--format quepid`.
+        scale: Ratings from 0 to 1, or grades. By default 0-1, for Quepid and TREC 0-3.
+        min_examinations: Leave out documents with fewer expected examinations.
+    """
+
+    file_format: Annotated[Literal["table", "workbench", "quepid", "qrels"] | None, tyro.conf.arg(name="format")] = None
+    scale: Literal["0-1", "0-3", "0-4"] | None = None
+    min_examinations: float = 10.0
+
+
 def judgments(
     log: tyro.conf.Positional[Path],
     out: Path,
-    file_format: Annotated[
-        Literal["table", "workbench", "quepid", "qrels"] | None, tyro.conf.arg(name="format")
-    ] = None,
-    scale: Literal["0-1", "0-3", "0-4"] | None = None,
-    min_examinations: float = 10.0,
+    rating: RatingFlags = RatingFlags(),
+    window: TimeFlags = TimeFlags(),
     json: bool = False,
     overwrite: bool = False,
 ) -> None:
@@ -37,9 +51,8 @@ def judgments(
         log: Folder of a click log.
         out: File to write: .parquet or .csv for a table, .json for the Search Relevance Workbench of OpenSearch, .qrels
             or .trec for TREC.
-        file_format: Format of the file. By default its name says it; Quepid's CSV needs `--format quepid`.
-        scale: Ratings from 0 to 1, or grades. By default 0-1, for Quepid and TREC 0-3.
-        min_examinations: Leave out documents with fewer expected examinations.
+        rating: How to rate documents.
+        window: Sessions to use, by time.
         json: Print JSON instead of a message.
         overwrite: Replace existing files.
     """
@@ -47,13 +60,13 @@ def judgments(
     from cuolr.off_policy.judgment_files import format_of, needs_topics, topics_file, write_judgments
     from cuolr.off_policy.judgments import judge
 
-    chosen = file_format or format_of(out)
-    graded: Scale = scale or ("0-3" if chosen in ("quepid", "qrels") else "0-1")
+    chosen, min_examinations = rating.file_format or format_of(out), rating.min_examinations
+    graded: Scale = rating.scale or ("0-3" if chosen in ("quepid", "qrels") else "0-1")
     if chosen == "qrels" and graded == "0-1":
         raise InputError("--scale 0-1: qrels hold whole numbers; use 0-3 or 0-4")
     check_files((out, topics_file(out) if chosen == "qrels" else None), overwrite)
     with stage_bars() as stages:
-        sessions = load_click_log(log, ids=False, stages=stages)
+        sessions = load_click_log(log, window.window(), ids=False, stages=stages)
         found = judge(sessions, min_examinations=min_examinations, scale=graded, stages=stages)
         if not len(found.table):
             raise InputError(

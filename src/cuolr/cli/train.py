@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from cuolr.cli.options import DataOptions, as_model_takes
+from cuolr.cli.options import DataOptions, TimeFlags, as_model_takes
 from cuolr.cli.terminal import show_json
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
@@ -17,6 +17,7 @@ from cuolr.logs.log_folder import read_meta
 if TYPE_CHECKING:
     from cuolr.training.fit import Validation
     from cuolr.training.presets.configure import RunConfig
+    from cuolr.training.warm_start import WarmStart
 
 Settings = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="NAME=VALUE"), tyro.conf.UseAppendAction]
 
@@ -105,6 +106,15 @@ class RunOptions:
     """Continue from the checkpoint of a run that was stopped."""
     overwrite: bool = False
     """Replace an existing model and start again."""
+    warm_start: Annotated[Path | None, tyro.conf.arg(metavar="MODEL")] = None
+    """Start from the weights of this model, of the same learner and features, such as last week's."""
+    window: TimeFlags = field(default_factory=TimeFlags)
+
+    def start(self) -> "WarmStart | None":
+        """The model to start from."""
+        from cuolr.training.warm_start import WarmStart
+
+        return None if self.warm_start is None else WarmStart.read(self.warm_start)
 
 
 def train(
@@ -142,9 +152,9 @@ def train(
         config, measure = learning.configure(propensities), validation.parse()
         folder = ModelFolder(out, running.resume, running.overwrite)
         folder.check()
-        sessions = TrainingLog.of_folder(log, propensities)
+        sessions, start = TrainingLog.of_folder(log, propensities, running.window.window()), running.start()
         provenance = {"preset": learning.preset, "log": {"folder": str(log), **read_meta(log)}}
-        request = FitRequest(sessions, config, None, running.aggregate, folder, provenance)
+        request = FitRequest(sessions, config, None, running.aggregate, folder, provenance, start)
         if learning.preset == "paper":
             tell_differences_from_paper(request, measure)
         validate = validation.load(sessions.example.candidates.n_features, speak)

@@ -14,7 +14,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training import distributed
-from cuolr.training.fit import FitRequest, ModelFolder, fit
+from cuolr.training.fit import FitRequest, ModelFolder, check_warm_start, fit
 from cuolr.training.loop import Progress as StepProgress
 from cuolr.training.loop import TrainingResult
 from cuolr.training.run_folder import ASSESSMENT_FILE, CHECKPOINT_FILE
@@ -47,6 +47,9 @@ def fit_with_messages(request: FitRequest, measure: str | None) -> dict[str, Any
         read.append(log)
         speak(f"{request.provenance['log']['folder']}: {log.sessions:,} sessions in {len(log):,} rows")
 
+    if request.warm_start is not None:
+        check_warm_start(request.config.learner, request.warm_start)
+        speak(request.warm_start.text)
     with _stopped_at_once(folder), _bars(request.config.training.steps) as (progress, stages):
         result = fit(request, progress, on_read, stages)
     _tell_result(result, request, measure)

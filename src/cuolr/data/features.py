@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from cuolr.data.column_kinds import decide_recipe
+from cuolr.data.column_names import closest_column, other_separator
 from cuolr.data.encode_features import RowName, apply_recipe, check_columns
 from cuolr.data.feature_options import FeatureOptions
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError, problems_in
-from cuolr.registry import did_you_mean
 from cuolr.types import Candidates, FeatureRecipe, Floats
 
 IDS = ("query_id", "doc_id")
@@ -124,10 +124,14 @@ def _with_ids(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptions) 
 
 
 def _id_type_problems(schema: pl.Schema, ids: Sequence[str]) -> Iterator[str]:
+    if problem := other_separator(schema.names()):
+        yield problem
+        return
     for name in ids:
         if name not in schema:
-            guess = did_you_mean(name, schema)
-            yield f"column '{name}' is missing{guess}; rename your column; found: {', '.join(schema)}"
+            guess = closest_column(name, schema.names())
+            hint = f" (did you mean columns={{'{name}': '{guess}'}}?)" if guess else "; rename your column"
+            yield f"column '{name}' is missing{hint}; found: {', '.join(schema)}"
         elif not can_be_ids(schema[name]):
             yield f"column '{name}': expected text or whole numbers, found {schema[name]}"
 

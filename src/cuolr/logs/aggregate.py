@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
@@ -71,6 +72,34 @@ def aggregate_chunks(
             rows_after_merge = len(sums[0])
         progress(len(chunk))
     return _means(_merge(sums), chunk)
+
+
+def subtract(lists: ClickLog, sessions: ClickLog) -> ClickLog:
+    """An aggregated log without some of the sessions that it was made of.
+
+    Args:
+        lists: Aggregated, without weights on its clicks.
+        sessions: The sessions to take out, over the same candidates.
+
+    Raises:
+        InputError: If they are not all in it, or if nothing else is.
+    """
+    total, part = _sums_by_list(lists, None), _sums_by_list(sessions, None)
+    keys, gone = _keys(total), " gone"
+    if set(total.columns) != set(part.columns):
+        raise InputError("expected an aggregated log with the columns and the length of lists of the sessions")
+    joined = total.join(part, on=keys, how="left", suffix=gone, maintain_order="left")
+    found = joined["count" + gone].fill_null(0)
+    if found.sum() != part["count"].sum() or (joined["count"] < found).any():
+        raise InputError("does not hold all of the sessions to subtract")
+    left = joined.select(
+        *keys, *(pl.col(name) - pl.col(name + gone).fill_null(0) for name in total.columns if name not in keys)
+    ).filter(pl.col("count") > 0)
+    if not len(left):
+        raise InputError("no session would be left")
+    # Sums of 0 and 1 are whole numbers, which means times counts are not exactly.
+    whole = [name for name in left.columns if name.partition(".")[0] in ("clicks", "examination")]
+    return _means(left.with_columns(pl.col(whole).round()), lists)
 
 
 def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:

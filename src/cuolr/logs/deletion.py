@@ -9,16 +9,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.data.candidate_store import DOCUMENT_IDS, FEATURE_NAMES
-from cuolr.errors import InputError
+from cuolr.data.candidate_store import DOCUMENT_IDS, FEATURE_NAMES, RECIPE
+from cuolr.errors import InputError, problems_in
+from cuolr.logs.aggregate import subtract
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey, Kind
 from cuolr.logs.lineage import DELETIONS, described
-from cuolr.logs.log_folder import REQUIRED_FILES, read_click_log, read_column, read_meta, write_click_log
+from cuolr.logs.log_folder import (
+    REQUIRED_FILES,
+    concatenate,
+    load_click_log,
+    read_click_log,
+    read_column,
+    read_meta,
+    write_click_log,
+)
 from cuolr.types import Bools, Candidates, Ints
 
 # What a log writes itself; other files of its folder are kept.
-OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES)
+OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,9 @@ class DeletionReport:
         return asdict(self)
 
 
-def delete_sessions(folder: Path | str, which: SessionsToDelete, dry_run: bool = False) -> DeletionReport:
+def delete_sessions(
+    folder: Path | str, which: SessionsToDelete, counts: Sequence[Path | str] = (), dry_run: bool = False
+) -> DeletionReport:
     """Delete sessions from a log, all or nothing.
 
     A query all of whose sessions are deleted goes with them, because its text can be personal, too. The log records how
@@ -72,6 +83,7 @@ def delete_sessions(folder: Path | str, which: SessionsToDelete, dry_run: bool =
     Args:
         folder: A log of sessions, with ids.
         which: The sessions.
+        counts: Logs that were aggregated from this one, to subtract the sessions from.
         dry_run: Whether to write nothing.
     """
     folder = Path(folder)
@@ -79,32 +91,43 @@ def delete_sessions(folder: Path | str, which: SessionsToDelete, dry_run: bool =
     if meta["aggregated"]:
         raise InputError(
             f"{folder}: an aggregated log has no ids; delete the sessions from the log that it was made of, and "
-            "aggregate that again"
+            "give this one as counts, or aggregate again"
         )
     _check_key(folder, meta, which.id_key)
     deleted, ids, unknown = _find(folder, which)
-    counts = _Counts.of(folder, deleted)
+    found = _Found.of(folder, deleted)
     report = DeletionReport(
         ids=ids,
         unknown=unknown,
         sessions=int(deleted.sum()),
-        impressions=counts.impressions,
-        clicks=counts.clicks,
-        queries=len(counts.orphans),
+        impressions=found.impressions,
+        clicks=found.clicks,
+        queries=len(found.orphans),
         kept=int((~deleted).sum()),
     )
     if not report.kept:
         raise InputError(f"{folder}: all {report.sessions:,} sessions would be deleted; remove the folder instead")
-    if report.sessions and not dry_run:
+    if not report.sessions:
+        return report
+    subtracted = {Path(lists): _subtracted(Path(lists), found) for lists in counts}
+    if not dry_run:
         source = dict(meta.get("source", {}))
         source[DELETIONS] = [*source.get(DELETIONS, []), {**described(folder, meta), "deleted": report.as_dict()}]
         write_click_log(
             folder,
-            _without(folder, deleted, counts.orphans),
+            _without(folder, deleted, found.orphans),
             source,
             overwrite=True,
             more=lambda unfinished: _copy_others(folder, unfinished),
         )
+        for lists, log in subtracted.items():
+            write_click_log(
+                lists,
+                [log],
+                read_meta(lists).get("source", {}),
+                overwrite=True,
+                more=lambda unfinished, lists=lists: _copy_others(lists, unfinished),  # type: ignore[misc]
+            )
     return report
 
 
@@ -144,22 +167,30 @@ def _find(folder: Path, which: SessionsToDelete) -> tuple[Bools, int, int]:
 
 
 @dataclass(frozen=True)
-class _Counts:
-    """What goes with the deleted sessions.
+class _Found:
+    """The sessions to delete.
 
     Attributes:
-        impressions: Their shown documents.
-        clicks: Their clicks.
-        orphans: Queries that have deleted sessions only.
+        sessions: They themselves; None if there are none.
+        orphans: Queries that have no other sessions.
     """
 
-    impressions: int
-    clicks: int
+    sessions: ClickLog | None
     orphans: Ints
 
+    @property
+    def impressions(self) -> int:
+        """Number of their shown documents."""
+        return 0 if self.sessions is None else int(self.sessions.where.sum())
+
+    @property
+    def clicks(self) -> int:
+        """Number of their clicks."""
+        return 0 if self.sessions is None else int(self.sessions.clicks.sum())
+
     @classmethod
-    def of(cls, folder: Path, deleted: Bools) -> "_Counts":
-        impressions = clicks = start = 0
+    def of(cls, folder: Path, deleted: Bools) -> "_Found":
+        start, parts = 0, []
         gone: npt.NDArray[np.bool_] | None = None
         for chunk in read_click_log(folder, ids=False):
             of_chunk = deleted[start : start + len(chunk)]
@@ -167,27 +198,51 @@ class _Counts:
             if gone is None:
                 gone, left = np.zeros((2, chunk.candidates.n_queries), np.bool_)
             gone[chunk.query[of_chunk]], left[chunk.query[~of_chunk]] = True, True
-            impressions += int(chunk.where[of_chunk].sum())
-            clicks += int(chunk.clicks[of_chunk].sum())
+            if of_chunk.any():
+                parts.append(chunk.select(np.flatnonzero(of_chunk)))
         assert gone is not None
-        return cls(impressions, clicks, np.flatnonzero(gone & ~left))
+        sessions = concatenate(parts, sum(map(len, parts))) if parts else None
+        return cls(sessions, np.flatnonzero(gone & ~left))
 
 
 def _without(folder: Path, deleted: Bools, orphans: Ints) -> Iterator[ClickLog]:
     """The sessions that are left, over the queries that are left."""
-    start = 0
-    candidates: Candidates | None = None
+    start, queries = 0, _OtherQueries(orphans)
     for chunk in read_click_log(folder):
-        if candidates is None:
-            queries = np.setdiff1d(np.arange(chunk.candidates.n_queries), orphans)
-            candidates = chunk.candidates.select(queries) if len(orphans) else chunk.candidates
-            number = np.zeros(chunk.candidates.n_queries, np.int32)
-            number[queries] = np.arange(len(queries))
         rows = np.flatnonzero(~deleted[start : start + len(chunk)])
         start += len(chunk)
         if len(rows):
-            kept = chunk.select(rows)
-            yield replace(kept, candidates=candidates, query=number[kept.query])
+            yield queries.of(chunk.select(rows))
+
+
+class _OtherQueries:
+    """All queries but some, of which no session is left."""
+
+    def __init__(self, orphans: Ints) -> None:
+        self._orphans = orphans
+        self._candidates: Candidates | None = None
+
+    def of(self, log: ClickLog) -> ClickLog:
+        """The log over these queries."""
+        if self._candidates is None:
+            queries = np.setdiff1d(np.arange(log.candidates.n_queries), self._orphans)
+            self._candidates = log.candidates.select(queries) if len(self._orphans) else log.candidates
+            self._number = np.zeros(log.candidates.n_queries, np.int32)
+            self._number[queries] = np.arange(len(queries))
+        return replace(log, candidates=self._candidates, query=self._number[log.query])
+
+
+def _subtracted(folder: Path, found: _Found) -> ClickLog:
+    """An aggregated log without the sessions that are deleted."""
+    if not read_meta(folder)["aggregated"]:
+        raise InputError(f"{folder}: expected an aggregated log; delete from this one by ids, too")
+    lists, sessions = load_click_log(folder), found.sessions
+    assert sessions is not None
+    ours, other = lists.candidates, sessions.candidates
+    if not (np.array_equal(ours.query_ids, other.query_ids) and np.array_equal(ours.offsets, other.offsets)):
+        raise InputError(f"{folder}: was not aggregated from this log: it has other queries or documents")
+    with problems_in(folder):
+        return _OtherQueries(found.orphans).of(subtract(lists, sessions))
 
 
 def _copy_others(folder: Path, unfinished: Path) -> None:

@@ -13,6 +13,7 @@ from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import aggregate_chunks
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, index_dtype
+from cuolr.logs.common_columns import common_columns, common_types
 from cuolr.logs.hashed_ids import HASHED_WITH
 from cuolr.logs.lineage import MERGED, described
 from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
@@ -23,8 +24,6 @@ from cuolr.types import Bools
 
 # What stands in a column after the last document of a list.
 AFTER_LAST = {"ranking": -1, "logging_propensity": 1.0, "page_position": -1}
-# Columns that are filled in where a log does not have them.
-FILLED = (*IDS, "page_position")
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,7 @@ class _Merge:
         paths: Their folders.
         united: The candidates of all of them.
         columns: The columns of the merged log.
+        types: The type of those that are numbers of sessions, such as timestamps.
         left_out: Columns that some logs lack.
         k: Length of the lists of the merged log.
         outside: Number of sessions outside the time window.
@@ -125,6 +125,7 @@ class _Merge:
     paths: Sequence[Path]
     united: UnitedCandidates
     columns: tuple[str, ...]
+    types: Mapping[str, np.dtype[Any]]
     left_out: tuple[str, ...]
     k: int
     outside: int
@@ -134,7 +135,7 @@ class _Merge:
     @classmethod
     def of(cls, paths: Sequence[Path], metas: Sequence[Mapping[str, Any]], window: TimeWindow) -> "_Merge":
         examples = [next(read_click_log(path, rows_at_a_time=1)) for path in paths]
-        columns, left_out = _common_columns(examples)
+        columns, left_out = common_columns(examples)
         kept = _in_window(paths, "timestamp" in columns, metas[0]["aggregated"], window)
         outside = int(sum((~of_log).sum() for of_log in kept))
         ids = pl.concat(
@@ -144,6 +145,7 @@ class _Merge:
             paths,
             unite([example.candidates for example in examples], list(map(str, paths))),
             columns,
+            common_types(paths, examples, columns),
             left_out,
             max(meta["k"] for meta in metas),
             outside,
@@ -195,8 +197,8 @@ class _Merge:
 
     def _to_length(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The lists of a column, as long as those of the merged log."""
-        if values.dtype.kind == "M":
-            return values.astype("datetime64[us]")
+        if name in self.types:
+            return values.astype(self.types[name], copy=False)
         if values.ndim == 1 or values.shape[1] == self.k:
             return values
         rest = np.full((len(values), self.k - values.shape[1]), AFTER_LAST.get(name, 0), values.dtype)
@@ -223,13 +225,6 @@ def _check_alike(paths: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> N
             raise InputError(
                 f"{paths[0]} and {path}: rewards have different weights; import both with the same weights"
             )
-
-
-def _common_columns(examples: Sequence[ClickLog]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns of the merged log, and those that some logs lack."""
-    names = dict.fromkeys(name for example in examples for name in example.columns)
-    common = [name for name in names if name in FILLED or all(name in example.columns for example in examples)]
-    return tuple(common), tuple(name for name in names if name not in common)
 
 
 def _in_window(paths: Sequence[Path], timed: bool, aggregated: bool, window: TimeWindow) -> list[Bools]:

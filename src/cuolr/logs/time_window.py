@@ -160,6 +160,16 @@ def as_times(timestamp: Timestamps) -> npt.NDArray[np.datetime64] | None:
     return timestamp.astype(np.int64).astype(f"datetime64[{unit}]").astype("datetime64[us]")
 
 
+def until(log: ClickLog, time: str) -> int:
+    """The number of sessions of a log that are not after a time as `time_text` gives it; 0 if that cannot be said."""
+    times = None if log.timestamp is None else as_times(log.timestamp)
+    if times is None or not time.endswith("Z"):
+        return 0
+    # The text is cut to the second.
+    after = np.datetime64(time.removesuffix("Z"), "us") + np.timedelta64(1, "s")
+    return int((times < after).sum())
+
+
 def time_text(time: Time) -> str:
     """A time of a log for people and for JSON, to the second; a number that is no time as it is.
 

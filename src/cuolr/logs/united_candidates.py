@@ -78,6 +78,8 @@ def unite(parts: Sequence[Candidates], names: Sequence[str]) -> UnitedCandidates
 def _same(one: Candidates, other: Candidates) -> bool:
     if one.features.shape != other.features.shape or not np.array_equal(one.offsets, other.offsets):
         return False
+    if one.recipe is not None and other.recipe is not None and one.recipe.differing(other.recipe):
+        return False
     for a, b in (
         (one.query_ids, other.query_ids),
         (one.document_ids, other.document_ids),
@@ -103,7 +105,7 @@ def _differing(features: Floats, united: Floats, rows: Ints) -> Ints:
 def _in_order_of(first: Candidates, part: Candidates, first_name: str, name: str) -> Candidates:
     """The candidates with their features in the order of `first`."""
     if first.recipe is not None and part.recipe is not None and (differing := first.recipe.differing(part.recipe)):
-        again = f"import it with --features-as {first_name}"
+        again = f"import it with features as in {first_name}"
         raise InputError(
             [
                 f"{name}: column '{column}' was encoded in another way than in {first_name}; {again}"

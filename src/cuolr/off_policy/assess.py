@@ -156,10 +156,12 @@ def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any])
     if isinstance(policy, EnsemblePolicy) and policy.examination is not None and not log.aggregated:
         examination = ExaminationModel(policy.examination, by_context=policy.by_context)
     validated_by, training = settings["validated_by"], settings["training"]
+    # A model that it started from may have been trained on what is held out now.
+    seen = bool(provenance.get("warm_start", {}).get("overlaps", False))
     if "held_out_queries" in validated_by:
         queries = held_out_queries(log, training["held_out"], training["seed"])
-        return log, EvaluatedQueries(queries, held_out=True, examination=examination)
+        return log, EvaluatedQueries(queries, seen, held_out=True, examination=examination)
     if "held_out_sessions" in validated_by and not log.aggregated:
         rows = held_out_sessions(log, training["held_out"], training["seed"])
-        return log.select(rows), EvaluatedQueries(held_out=True, examination=examination)
+        return log.select(rows), EvaluatedQueries(trained_on=seen, held_out=True, examination=examination)
     return log, EvaluatedQueries(trained_on=True, examination=examination)

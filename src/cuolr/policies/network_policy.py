@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 from torch.nn.functional import pad
 
 from cuolr.data.normalise import Normaliser
@@ -51,6 +52,10 @@ class NetworkPolicy(ScaledScoringPolicy):
             scored = self.network(pad(documents, (0, 0, 0, missing)))
             scores[start : start + len(documents)] = scored[: len(documents)].numpy()
         return scores
+
+    def networks(self) -> dict[str, nn.Module]:
+        """The network, by name."""
+        return {"network": self.network}
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The weights of the network, and the range of each feature."""

@@ -120,7 +120,7 @@ class SequentialPolicy(RankingPolicy):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The weights of each network, and the range of each feature."""
         arrays = self.normaliser.arrays()
-        for name, network in self._networks().items():
+        for name, network in self.networks().items():
             arrays |= arrays_of(name, network)
         return arrays
 
@@ -148,11 +148,12 @@ class SequentialPolicy(RankingPolicy):
             behaviour = PairNetwork(encoder.n_states, n_features, hidden) if settings["behaviour"] else None
         normaliser = Normaliser.from_parts(arrays, settings)
         policy = cls(encoder, scorer, normaliser, behaviour, settings["threshold"], settings["seed"])
-        for name, network in policy._networks().items():
+        for name, network in policy.networks().items():
             load_arrays(name, network, arrays)
         return policy
 
-    def _networks(self) -> dict[str, nn.Module]:
+    def networks(self) -> dict[str, nn.Module]:
+        """The networks, by name."""
         networks = {"encoder": self.encoder, "scorer": self.scorer, "behaviour": self.behaviour}
         return {name: network for name, network in networks.items() if network is not None}
 

@@ -15,6 +15,7 @@ from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import sample_rows, split_by_query
 from cuolr.training.loop import Loop
 from cuolr.training.training_config import TrainingConfig
+from cuolr.training.warm_start import WarmStart
 from cuolr.types import Ints
 
 LEARNERS: Registry[type["Learner"]] = Registry(
@@ -42,6 +43,7 @@ class FitTask:
         config: Number of steps, batch size, seed and other settings of training.
         loop: The training loop, with validation, checkpoints and resuming.
         propensities: Examination by position, for learners that take propensities.
+        start: The model to start from; None = start anew. The normaliser is that of the model.
         stages: Told of the progress of what comes before the first step.
     """
 
@@ -51,6 +53,7 @@ class FitTask:
     config: TrainingConfig
     loop: Loop
     propensities: Propensities | None = None
+    start: WarmStart | None = None
     stages: Stages = unseen_stages
 
     def batches(self, lists: WeightedLists, max_unshown: int = 0) -> tuple[Batches, Batches | None]:
@@ -83,6 +86,7 @@ class Learner(ABC):
         takes_propensities: Whether it uses propensities, the examination of positions.
         data_parallel: Whether several processes can share its batches.
         search_space: The values that tuning tries for each setting.
+        cold_start: Why it cannot start from a trained model; "" = it can.
     """
 
     Config: ClassVar[type[Any]]
@@ -91,6 +95,7 @@ class Learner(ABC):
     takes_propensities: ClassVar[bool] = False
     data_parallel: ClassVar[bool] = False
     search_space: ClassVar[SearchSpace] = {}
+    cold_start: ClassVar[str] = "it always starts anew"
 
     def __init__(self, config: Any) -> None:
         self.config = config

@@ -1,7 +1,7 @@
 """From a click log to a trained policy: the function behind `cuolr train`, `Ranker` and every experiment."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from cuolr.logs.reward_scale import on_click_scale
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training import distributed
-from cuolr.training.base_learner import FitTask
+from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, queries_shown, with_held_out_sessions
 from cuolr.training.log_form import Aggregation, TrainingLog
 from cuolr.training.loop import Best, Loop, Progress, TrainingResult, Validate
 from cuolr.training.presets.configure import RunConfig
 from cuolr.training.run_folder import RunFolder, check_place, check_to_resume
+from cuolr.training.warm_start import WarmStart
 from cuolr.types import Ints
 
 
@@ -74,6 +75,7 @@ class FitRequest:
         aggregation: Whether to aggregate, see `TrainingLog.read_for`.
         folder: Where to write the run; None = write nothing.
         provenance: Where the log comes from, saved with the model.
+        warm_start: The model to start from; None = start anew.
     """
 
     log: TrainingLog
@@ -82,6 +84,7 @@ class FitRequest:
     aggregation: Aggregation = "auto"
     folder: ModelFolder | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    warm_start: WarmStart | None = None
 
 
 def fit(
@@ -104,6 +107,10 @@ def fit(
     learner_class = config.learner_class
     if distributed.processes() > 1 and not learner_class.data_parallel:
         raise InputError(f"{config.learner} cannot be trained by several processes; run it without torchrun")
+    start = request.warm_start
+    if start is not None:
+        check_warm_start(config.learner, start)
+        request = replace(request, log=request.log.with_features_as(start))
     log = request.log.read_for(learner_class, config.learner, request.aggregation, stages)
     if on_read is not None:
         on_read(log)
@@ -118,14 +125,25 @@ def fit(
         resume=request.folder is not None and request.folder.resume,
         progress=progress,
         provenance={**_provenance(request, settings, log), **_described(propensities), **_described_unit(log, unit)},
+        validate_start=start is not None,
     )
-    normaliser = Normaliser.fit(training.normalising, log.candidates)
-    task = FitTask(rewarded, normaliser, held_out, training, loop, propensities, stages)
+    normaliser = Normaliser.fit(training.normalising, log.candidates) if start is None else start.normaliser
+    task = FitTask(rewarded, normaliser, held_out, training, loop, propensities, start, stages)
     policy = learner_class(config.learner_config).fit(task)
     result = loop.result or _without_steps(policy, loop)
     if result.best is not None:
         object.__setattr__(result.best.policy, "provenance", result.provenance)  # as `load_policy` does
     return result
+
+
+def check_warm_start(learner: str, start: WarmStart) -> None:
+    """Raise if a learner cannot start from a model."""
+    if reason := LEARNERS.get(learner).cold_start:
+        others = ", ".join(name for name in LEARNERS.names() if not LEARNERS.get(name).cold_start)
+        raise InputError(f"warm_start: {learner} cannot start from a model: {reason}. Learners that can: {others}")
+    if start.learner != learner:
+        found = f"is of {start.learner}" if start.learner else "has no record of its learner"
+        raise InputError(f"warm_start: expected a model of {learner}, but {start.name} {found}")
 
 
 def _hold_out(request: FitRequest, log: ClickLog) -> tuple[ClickLog, Ints, Mapping[str, Any]]:
@@ -152,6 +170,8 @@ def _run_folder(request: FitRequest, settings: Mapping[str, Any], log: ClickLog)
     if request.folder is None:
         return None
     fixed = {**settings, "training": {k: v for k, v in settings["training"].items() if k != "steps"}}
+    if request.warm_start is not None:
+        fixed["warm_start"] = request.warm_start.described(None)["sha256"]
     return RunFolder(request.folder.path, {**fixed, "log": fingerprint(log)}, request.folder.overwrite)
 
 
@@ -164,8 +184,11 @@ def _described_unit(log: ClickLog, unit: float) -> dict[str, Any]:
 
 
 def _provenance(request: FitRequest, settings: Mapping[str, Any], log: ClickLog) -> dict[str, Any]:
-    described = {**request.provenance.get("log", {}), "clicks_sha256": digest_of_clicks(log)}
-    return {**request.provenance, "log": described, "settings": dict(settings), "versions": versions()}
+    described = {**request.provenance.get("log", {}), "clicks_sha256": digest_of_clicks(log), "sessions": log.sessions}
+    first, last = request.log.period() or (None, None)
+    started = {} if request.warm_start is None else {"warm_start": request.warm_start.described(first)}
+    described |= {} if first is None else {"first": first, "last": last}
+    return {**request.provenance, "log": described, **started, "settings": dict(settings), "versions": versions()}
 
 
 def _without_steps(policy: RankingPolicy, loop: Loop) -> TrainingResult:

@@ -1,17 +1,19 @@
 """A log in the form that a learner reads. Whether to aggregate is decided only here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, problems_in
 from cuolr.examination.propensities import PROPENSITY_FILE, Propensities, read_propensities
 from cuolr.logs.aggregate import aggregate, aggregate_folder
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_folder import load_click_log, read_click_log, require_sessions
+from cuolr.logs.log_folder import load_click_log, read_click_log, read_timestamps, require_sessions
+from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, time_text, within
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training.base_learner import Learner
+from cuolr.training.warm_start import WarmStart
 
 # Whether to combine sessions with the same list into one row; `auto` = if this loses nothing and saves time.
 Aggregation = Literal["auto", "yes", "no"]
@@ -26,31 +28,57 @@ class TrainingLog:
         sessions: Returns the log as it is, and tells of the rows read so far.
         lists: Returns the aggregated log, likewise.
         propensities: Returns the propensities of these users, if known; called only for learners that take them.
+        period: Returns the times of the earliest and the latest session; None if the log has no timestamps.
     """
 
     example: ClickLog
     sessions: Callable[[Stages], ClickLog]
     lists: Callable[[Stages], ClickLog]
     propensities: Callable[[], Propensities | None] = lambda: None
+    period: Callable[[], tuple[str, str] | None] = lambda: None
 
     @classmethod
     def of(cls, log: ClickLog, propensities: Propensities | None = None) -> Self:
         """A log in memory."""
-        return cls(log, lambda _: log, lambda _: aggregate(log), lambda: propensities)
+        return cls(
+            log, lambda _: log, lambda _: aggregate(log), lambda: propensities, lambda: _period(log.timestamp, ALL_TIME)
+        )
 
     @classmethod
-    def of_folder(cls, folder: Path, propensities: Path | None = None) -> Self:
+    def of_folder(cls, folder: Path, propensities: Path | None = None, window: TimeWindow = ALL_TIME) -> Self:
         """A saved log, with the propensities of a file or, by default, those in its folder.
 
         It is aggregated block by block, so that only the distinct lists need to fit into memory.
+
+        Args:
+            folder: Folder of the log.
+            propensities: File of propensities; None = the one in the folder, if there is one.
+            window: The sessions to read.
         """
         example = next(read_click_log(folder, rows_at_a_time=1))
         beside = folder / PROPENSITY_FILE
         return cls(
             example,
-            lambda stages: load_click_log(folder, ids=False, stages=stages),
-            lambda stages: aggregate_folder(folder, stages=stages),
+            lambda stages: load_click_log(folder, window, ids=False, stages=stages),
+            lambda stages: aggregate_folder(folder, window, stages=stages),
             lambda: read_propensities(propensities or beside) if propensities or beside.is_file() else None,
+            lambda: _period(read_timestamps(folder), window),
+        )
+
+    def with_features_as(self, start: WarmStart) -> "TrainingLog":
+        """The log with its features in the order of a model's; raises if they are others."""
+        normaliser, n_features = start.normaliser, start.policy.n_features
+
+        def ordered(log: ClickLog) -> ClickLog:
+            with problems_in(start.name):
+                n = log.candidates.n_features if n_features is None else n_features
+                return replace(log, candidates=normaliser.as_fitted(log.candidates, n))
+
+        return replace(
+            self,
+            example=ordered(self.example),
+            sessions=lambda stages: ordered(self.sessions(stages)),
+            lists=lambda stages: ordered(self.lists(stages)),
         )
 
     def read_for(
@@ -90,3 +118,11 @@ class TrainingLog:
             if aggregation == "no" or (aggregation == "auto" and drawn_at_random)
             else self.lists(stages)
         )
+
+
+def _period(timestamp: Timestamps | None, window: TimeWindow) -> tuple[str, str] | None:
+    """The earliest and the latest time in a window."""
+    if timestamp is None:
+        return None
+    kept = timestamp[within(timestamp, window.bounds(timestamp.max()))] if window else timestamp
+    return time_text(kept.min()), time_text(kept.max())

@@ -23,6 +23,7 @@ from cuolr.policies.lambdamart_policy import LambdaMartPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy, save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.training.base_learner import FitTask
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import held_out_queries, split_by_query
 from cuolr.training.presets.configure import configure
@@ -40,7 +41,7 @@ def grown(
     learner, log = LightGBM(LightGBM.Config(**{**SMALL, **settings})), log or small_log(300)
     task = task_of(log, normaliser=normaliser or no_scaling(), batch_size=32, seed=0)
     documents = ShownDocuments.of(sample(task.batches(WeightedLists.of(log))[0], learner.config.max_documents))
-    steps = RankerSteps(learner.ranker(documents, 0, task.normaliser), None)
+    steps = RankerSteps(learner.ranker(documents, task), None)
     for _ in range(trees):
         steps.step()
     return steps
@@ -144,9 +145,9 @@ def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
 def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     log, taken = small_log(300, queries=12), []
 
-    def ranker(learner: LightGBM, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> LambdaMartRanker:
+    def ranker(learner: LightGBM, documents: ShownDocuments, task: FitTask) -> LambdaMartRanker:
         taken.append(len(documents.sizes))
-        return original(learner, documents, seed, normaliser)
+        return original(learner, documents, task)
 
     original = LightGBM.ranker
     monkeypatch.setattr(LightGBM, "ranker", ranker)

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 
 from cuolr.config import Range, check_ranges
-from cuolr.data.normalise import Normaliser
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.logs.page_positions import at_page_positions
@@ -83,11 +82,11 @@ class TreeLearner(Learner):
         """Sample the sessions, then grow trees step by step."""
         batches, held_out = task.batches(WeightedLists.of(at_page_positions(task.log)))
         documents = ShownDocuments.of(sample(batches, self.config.max_documents))
-        return task.loop.run(RankerSteps(self.ranker(documents, task.config.seed, task.normaliser), held_out))
+        return task.loop.run(RankerSteps(self.ranker(documents, task), held_out))
 
     @abstractmethod
-    def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> BaseRanker:
-        """A ranker without trees, to be trained on these documents."""
+    def ranker(self, documents: ShownDocuments, task: FitTask) -> BaseRanker:
+        """A ranker without trees, or with those of the model to start from, to be trained on these documents."""
 
 
 def sample(batches: Batches, max_documents: int) -> Iterator[SessionBatch]:

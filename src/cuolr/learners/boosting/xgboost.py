@@ -11,7 +11,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.policies.xgboost_policy import XGBoostPolicy, load_xgboost
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.types import Doubles, Floats
 
 
@@ -37,8 +37,9 @@ class XGBoost(TreeLearner):
 
     Config = XGBoostConfig
     config: XGBoostConfig
+    cold_start = "XGBoost cannot go on with its position biases on another log"
 
-    def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> "XGBoostRanker":
+    def ranker(self, documents: ShownDocuments, task: FitTask) -> "XGBoostRanker":
         """A LambdaMART ranker. XGBoost takes positions from the order of the documents."""
         config = self.config
         parameters = {
@@ -51,13 +52,13 @@ class XGBoost(TreeLearner):
             "max_leaves": config.leaves,
             "eta": config.learning_rate,
             "min_child_weight": config.min_leaf_weight,
-            "seed": seed,
+            "seed": task.config.seed,
             "nthread": config.threads,
             "verbosity": 0,
         }
         if (documents.rewards > 1).any() or (documents.rewards % 1).any():
             parameters["ndcg_exp_gain"] = False  # the reward is the gain
-        return XGBoostRanker(documents, parameters, normaliser)
+        return XGBoostRanker(documents, parameters, task.normaliser)
 
 
 class XGBoostRanker(BaseRanker):

@@ -99,6 +99,9 @@ class Factored(Learner):
     Config = FactoredConfig
     config: FactoredConfig
     log_form: ClassVar[LogForm] = "sessions"
+    cold_start: ClassVar[str] = (
+        "it estimates everything from the counts of a log, and counts add up: merge the logs and train on all of them"
+    )
     search_space: ClassVar[SearchSpace] = {
         "learner.click_rates.prior_strength": (3.0, 10.0, 30.0),
         "learner.rankers.leaves": (7, 15),

@@ -12,6 +12,7 @@ from cuolr.config import Range
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sequential import Losses, SequentialConfig, SequentialLearner
 from cuolr.networks.layers import PairNetwork, follow
+from cuolr.training.warm_start import WarmStart
 
 # Implied click probabilities are clipped to this range, so that one impossible click does not dominate a score.
 LEAST_PROBABILITY, GREATEST_PROBABILITY = 0.001, 0.999
@@ -48,6 +49,12 @@ class CriticLearner(SequentialLearner):
         self.targets: Sequence[PairNetwork] = copy.deepcopy(self.critics)
         targets = nn.ModuleList(self.targets).requires_grad_(False)
         return {"critics": (nn.ModuleList(self.critics), self.config.critic_learning_rate), "targets": (targets, 0.0)}
+
+    def start_from(self, start: WarmStart) -> None:
+        """Take over the networks; without a checkpoint, the target networks are copies of the critics, as always."""
+        super().start_from(start)
+        if start.networks is None:
+            follow(self.networks["targets"], self.networks["critics"], 1.0)
 
     def after_step(self, losses: Losses) -> None:
         """Update the target networks: θ′ ← θ′ + τ (θ − θ′)."""

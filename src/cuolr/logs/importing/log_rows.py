@@ -1,6 +1,5 @@
 """The rows of a log's tables, not yet read, each with its file and its number."""
 
-import difflib
 import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from cuolr.data.column_names import closest_column, other_separator
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError
@@ -17,21 +17,6 @@ from cuolr.logs.importing.import_options import IDS, NUMBERS, OPTIONAL, REQUIRED
 
 # The number of a row holds the number of its file above these bits.
 ROW_BITS = 40
-
-# Other separators of a CSV file, and what to do about them.
-SEPARATORS = {
-    "\t": "tabs; rename the file to .tsv",
-    ";": "';'; save the file with commas",
-    "|": "'|'; save the file with commas",
-}
-# What columns are often called elsewhere, where the names are not alike.
-OTHER_NAMES = {
-    "query_id": ("query", "search_term", "keywords"),
-    "session_id": ("search_id", "srch_id", "request_id", "impression_id"),
-    "position": ("rank", "pos", "ordinal", "slot"),
-    "doc_id": ("document_id", "product_id", "item_id", "prop_id", "object_id", "sku", "url"),
-    "click": ("clicked", "clicks", "click_bool", "is_click"),
-}
 
 
 @dataclass(frozen=True)
@@ -149,11 +134,11 @@ def _known_columns(
     """The row's number and the known columns, ids as text; and the features."""
     with read_errors(place):
         schema = rows.drop(ROW).collect_schema()
-    if len(schema) == 1 and (used := [mark for mark in SEPARATORS if mark in schema.names()[0]]):
-        raise InputError(f"{place}: expected columns separated by commas, found {SEPARATORS[used[0]]}")
+    if problem := other_separator(schema.names()):
+        raise InputError(f"{place}: {problem}")
     ours = {name: options.columns.get(name, name) for name in (*REQUIRED, *OPTIONAL)}
     missing = [
-        (str(place), name, source, _closest(source, schema.names()))
+        (str(place), name, source, closest_column(source, schema.names()))
         for name, source in ours.items()
         if source not in schema and (name in REQUIRED or name in options.columns)
     ]
@@ -177,12 +162,6 @@ def _known_columns(
     # The codes of categories differ from file to file.
     as_text += [name for name in features if isinstance(schema[name], pl.Categorical | pl.Enum)]
     return rows.select(ROW, *columns, *features).with_columns(pl.col(as_text).cast(pl.String))
-
-
-def _closest(name: str, found: list[str]) -> str:
-    """The column that a missing one is most likely called by, "" = none."""
-    close = difflib.get_close_matches(name, found, n=1)
-    return next((other for other in (*close, *OTHER_NAMES.get(name, ())) if other in found), "")
 
 
 def _type_problems(types: dict[str, pl.DataType]) -> Iterator[str]:
