@@ -83,6 +83,8 @@ def test_rewards_and_position_weights() -> None:
     doubled = replace(log, reward=2 * log.clicks.astype(np.float32))
     clicks = estimate_gain(SOFT, log)
     assert estimate_gain(SOFT, doubled, estimand=Estimand(reward="reward")).gain == pytest.approx(2 * clicks.gain)
+    assert estimate_gain(SOFT, doubled).gain == pytest.approx(2 * clicks.gain)
+    assert estimate_gain(SOFT, doubled, estimand=Estimand(reward="clicks")).gain == clicks.gain
     first = estimate_gain(SOFT, log, estimand=Estimand(position_weights=(1, 0, 0)), control_variate=False)
     top = estimate_gain(SOFT, log, estimand=Estimand(k=1), control_variate=False)
     assert first.gain == pytest.approx(top.gain)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import ClickLog, Outcome
 from cuolr.off_policy.estimators.off_policy_estimator import OffPolicyEstimator, off_policy_estimator
 from cuolr.off_policy.gain_estimate import GainEstimate
 from cuolr.off_policy.list_distributions import ListDistribution, distribution_of
@@ -46,28 +46,28 @@ class Estimand:
     """What is estimated: the mean over sessions of Σ_k weight_k · reward_k, on the policy's own top k.
 
     Attributes:
-        reward: `clicks`, or the log's `reward`.
+        reward: `clicks`, or the log's `reward`; None = its reward if it has one, else clicks.
         k: Length of the lists; None = as in the log.
         position_weights: [k] the weight of each position, such as 1 / log2(1 + position); None = 1.
         reward_limits: Lowest and highest mean reward of a document that the log cannot say anything about; None = 0,
             or the lowest of the log if that is negative, and the highest of the log.
     """
 
-    reward: Literal["clicks", "reward"] = "clicks"
+    reward: Outcome | None = None
     k: int | None = None
     position_weights: Sequence[float] | None = None
     reward_limits: tuple[float, float] | None = None
 
 
-# Clicks on lists as long as those of the log.
-CLICKS = Estimand()
+# The reward of the log, on lists as long as those of the log.
+AS_LOGGED = Estimand()
 
 
 def estimate_gain(
     policy: Policy | Fitted,
     log: ClickLog,
     estimator: OffPolicyEstimator | str = "reward-interaction-ips",
-    estimand: Estimand = CLICKS,
+    estimand: Estimand = AS_LOGGED,
     logging_policy: Policy | None = None,
     control_variate: bool = True,
 ) -> GainEstimate:
@@ -90,7 +90,7 @@ def estimate_gain(
 
 
 def logged_lists(
-    policy: Policy, log: ClickLog, estimand: Estimand = CLICKS, logging_policy: Policy | None = None
+    policy: Policy, log: ClickLog, estimand: Estimand = AS_LOGGED, logging_policy: Policy | None = None
 ) -> LoggedLists:
     """The lists of a log, aggregated, with the probabilities of both policies; the arguments are those above."""
     rows = _prepared(log, estimand)
@@ -106,8 +106,7 @@ def logged_lists(
     target = lists.probabilities(rows.query, rows.ranking, marginal=logging_policy is not None)
     # In the precision of the log's propensities, so that a policy like the logging policy has weights of 1.
     rounded = target.given_above.astype(rows.logging_propensity.dtype).astype(np.float64)
-    rewards = rows.clicks if estimand.reward == "clicks" else rows.reward
-    assert rewards is not None
+    rewards = rows.clicks if estimand.reward == "clicks" else rows.rewards
     low, high = _limits(log, estimand)
     return LoggedLists(
         unit=unit.astype(np.int64),
@@ -199,8 +198,7 @@ def _limits(log: ClickLog, estimand: Estimand) -> tuple[float, float]:
         if not (np.isfinite(low) and np.isfinite(high) and low <= high):
             raise InputError(f"reward_limits: expected two finite numbers, low <= high, found {low} and {high}")
         return low, high
-    rewards = log.clicks if estimand.reward == "clicks" else log.reward
-    assert rewards is not None
+    rewards = log.clicks if estimand.reward == "clicks" else log.rewards
     seen = rewards[log.where]
     return min(0.0, float(seen.min())), max(0.0, float(seen.max()))
 
