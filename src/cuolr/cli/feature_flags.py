@@ -99,17 +99,19 @@ class CandidateFlags:
         document_features: Table of features of documents: doc_id and a column per feature.
         query_features: Table of features of queries: query_id and a column per feature.
         drop_column: Leave out this column.
+        one_query: All documents are candidates of one query, as in a log of recommendations; query_id is not needed.
     """
 
     column: NamedColumns = ()
     document_features: Path | None = None
     query_features: Path | None = None
     drop_column: Columns = ()
+    one_query: bool = False
     letor: LetorFlags = field(default_factory=LetorFlags)
 
     def tables(self, candidates: Path) -> FeatureTables:
         """The table of candidates, and those that are joined to it."""
-        options = FeatureOptions(self.drop_column, columns=parse_columns(self.column))
+        options = FeatureOptions(self.drop_column, columns=parse_columns(self.column), one_query=self.one_query)
         return FeatureTables(candidates, self.document_features, self.query_features, options=options)
 
 

@@ -48,6 +48,7 @@ class RepairFlags:
         reward: What to maximise, if not clicks: columns with weights, such as `click=1,cart=3,purchase=10`, or a column
             of numbers, such as `revenue`.
         context: A column that describes the session, such as device or layout, on which examination may depend.
+        one_query: All sessions are of one query, as in a log of recommendations; query_id is not needed.
         first_position: Number of the first position of a page; auto finds out.
         max_dropped: Stop if more than this share of the sessions, impressions or clicks has to be dropped.
         strict: Every problem is an error.
@@ -58,6 +59,7 @@ class RepairFlags:
     column: NamedColumns = ()
     reward: Annotated[str | None, tyro.conf.arg(metavar="COLUMN=WEIGHT,…")] = None
     context: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN"), tyro.conf.UseAppendAction] = ()
+    one_query: bool = False
     first_position: Literal["auto", "0", "1"] = "auto"
     max_dropped: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "5%"
     strict: bool = False
@@ -78,6 +80,7 @@ class RepairFlags:
             None if self.personal.hash_ids is None else IdKey.read(self.personal.hash_ids),
             self.reward,
             self.context,
+            self.one_query,
         )
 
     def _share(self) -> float:
@@ -157,7 +160,7 @@ def _read(
     files: list[Path], tables: FeatureTables, options: ImportOptions, letor: LetorFlags
 ) -> tuple[ClickLog, ImportReport]:
     with spinner("reading features"):
-        features = read_features(tables, options.columns, letor.options())
+        features = read_features(tables, options, letor.options())
     what = files[0].name if len(files) == 1 else f"{len(files)} files"
     with progress_bar(f"importing {what}", 100, unit="percent") as progress:
         return read_log_table(files, features, options, lambda share: progress(100 * share))

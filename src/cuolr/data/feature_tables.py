@@ -62,9 +62,9 @@ class FeatureTables:
         """Whether there is nothing to join."""
         return self.query_document is not None and self.document is None and self.query is None and not self.impression
 
-    def with_columns(self, columns: Mapping[str, str]) -> Self:
-        """The same with other names of id columns."""
-        return replace(self, options=replace(self.options, columns=columns))
+    def with_ids(self, columns: Mapping[str, str], one_query: bool) -> Self:
+        """The same with ids as in a log; see `FeatureOptions`."""
+        return replace(self, options=replace(self.options, columns=columns, one_query=one_query))
 
 
 def read_feature_tables(tables: FeatureTables, shown: pl.DataFrame | None = None) -> Candidates:

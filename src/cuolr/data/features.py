@@ -13,7 +13,7 @@ import polars as pl
 from cuolr.data.column_kinds import decide_recipe
 from cuolr.data.column_names import closest_column, other_separator
 from cuolr.data.encode_features import RowName, apply_recipe, check_columns
-from cuolr.data.feature_options import FeatureOptions
+from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError, problems_in
@@ -114,6 +114,8 @@ def _with_ids(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptions) 
     """The table with our names of its ids, which are text."""
     own_names = {own: name for name, own in options.columns.items() if name in ids and name not in table.columns}
     table = table.rename({own: name for own, name in own_names.items() if own in table.columns})
+    if options.one_query and "query_id" in ids:
+        table = table.with_columns(query_id=pl.lit(ONE_QUERY))
     if problems := list(_id_type_problems(table.schema, ids)):
         raise InputError(problems)
     table = table.drop([name for name in options.drop_columns if name not in ids], strict=False)

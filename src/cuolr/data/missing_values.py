@@ -38,7 +38,7 @@ class MissingValues:
         """The rule for these documents [n, F]; each feature has at least one value."""
         missing = np.isnan(np.min(features, axis=0))
         sample = features[:: -(-len(features) // MAX_MEDIAN_ROWS)]
-        median = np.array([_median(column) for column in np.asarray(sample).T], np.float32)
+        median = np.array([_median(column) for column in np.ascontiguousarray(sample.T)], np.float32)
         for j in np.flatnonzero(np.isnan(median)):
             median[j] = _median(features[:, j])
         return cls(median, np.flatnonzero(missing))

@@ -61,6 +61,7 @@ class Estimand:
 
 # The reward of the log, on lists as long as those of the log.
 AS_LOGGED = Estimand()
+CLICKS = Estimand(reward="clicks")
 
 
 def estimate_gain(
@@ -94,7 +95,7 @@ def logged_lists(
 ) -> LoggedLists:
     """The lists of a log, aggregated, with the probabilities of both policies; the arguments are those above."""
     rows = _prepared(log, estimand)
-    weights = _position_weights(estimand, rows.k)
+    weights = position_weights(estimand, rows.k)
     queries, number = np.unique(rows.query, return_inverse=True)
     unit = rows.context.get(UNIT, number)
     assert rows.logging_propensity is not None
@@ -165,24 +166,25 @@ def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:
     shown = log.select(np.flatnonzero(log.where.any(axis=1)))
     if not len(shown):
         raise InputError("expected a log that shows documents, found none in any session")
-    order = np.argsort(~shown.where, axis=1, kind="stable")[:, :k]
     names = ("ranking", "clicks", "logging_propensity", "reward")
-    columns: dict[str, Any] = {
-        name: np.take_along_axis(shown.columns[name], order, axis=1) for name in names if name in shown.columns
-    }
+    columns: dict[str, Any] = {name: shown.columns[name][:, :k] for name in names if name in shown.columns}
+    if (shown.where[:, 1:] > shown.where[:, :-1]).any():
+        order = np.argsort(~shown.where, axis=1, kind="stable")[:, :k]
+        columns = {name: np.take_along_axis(shown.columns[name], order, axis=1) for name in columns}
     few = len(np.unique(shown.query)) < MANY_QUERIES and not shown.aggregated
-    context = {UNIT: _groups(len(shown))} if few else {}
+    context = {UNIT: session_groups(len(shown))} if few else {}
     plain = replace(shown, **columns, examination=None, timestamp=None, page_position=None, context=context)
     return aggregate(plain)
 
 
-def _groups(sessions: int) -> Ints:
+def session_groups(sessions: int) -> Ints:
     """[M] the group of each session, at random."""
     groups: Ints = np.random.default_rng(SEED_OF_GROUPS).permutation(sessions) % min(GROUPS_OF_SESSIONS, sessions)
     return groups
 
 
-def _position_weights(estimand: Estimand, k: int) -> Doubles:
+def position_weights(estimand: Estimand, k: int) -> Doubles:
+    """[k] the weight of each position."""
     if estimand.position_weights is None:
         return np.ones(k)
     weights = np.asarray(estimand.position_weights, np.float64)

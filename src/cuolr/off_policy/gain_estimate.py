@@ -8,6 +8,8 @@ import numpy as np
 
 # Fewer effective sessions than this give intervals that are too short, because a few weights decide.
 MIN_EFFECTIVE_SESSIONS = 100
+# Share of the policy's list positions that the log need not support.
+MAX_UNSUPPORTED = 0.001
 # Standard errors by which the mean weight may differ from 1.
 MAX_ERRORS_OF_MEAN_WEIGHT = 4.0
 
@@ -30,7 +32,8 @@ class GainEstimate:
         control_variate: β* by which the gain was corrected; 0 if the estimator does not take one.
         effective_sample_size: (Σ w)² / Σ w², the smallest over positions with a weight; 0 = no overlap.
         mean_weights: [K] mean importance weight at each position; 1 is expected if the log supports the policy's lists.
-        errors_of_mean_weights: [K] how many standard errors it is from 1.
+        errors_of_mean_weights: [K] how many standard errors it is from 1; 0 where fewer than 100 effective sessions
+            cannot tell.
         max_weight: Weights were clipped to it; None = no clipping.
         share_clipped: Share of sessions with a clipped weight.
         never_shown: Share of the policy's documents that the log never shows for their query; None = not known.
@@ -89,7 +92,7 @@ class GainEstimate:
         if abs(self.errors_of_mean_weights[furthest]) > MAX_ERRORS_OF_MEAN_WEIGHT and self.share_clipped == 0:
             mean = f"the mean weight at position {furthest + 1} is {self.mean_weights[furthest]:.3f}, expected 1"
             doubts.append(f"{mean}: propensities are wrong, or the log does not support the policy's lists")
-        if self.unsupported > 0:
+        if self.unsupported > MAX_UNSUPPORTED:
             doubts.append(f"the log cannot say the reward of {self.unsupported:.1%} of the policy's list positions")
         if self.share_clipped > 0:
             doubts.append(f"weights of {self.share_clipped:.1%} of the sessions were clipped to {self.max_weight:g}")

@@ -1,10 +1,13 @@
 """From the contributions of an estimator to the gain over production, paired, with a control variate."""
 
+from dataclasses import dataclass, replace
+from typing import Any
+
 import numpy as np
 
-from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, Contributions, OffPolicyEstimator
-from cuolr.off_policy.gain_estimate import GainEstimate
-from cuolr.off_policy.intervals import ratio_interval
+from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, OffPolicyEstimator
+from cuolr.off_policy.gain_estimate import MIN_EFFECTIVE_SESSIONS, GainEstimate
+from cuolr.off_policy.heavy_tails import heavy_tailed_interval
 from cuolr.off_policy.logged_lists import LoggedLists
 from cuolr.types import Doubles
 
@@ -32,21 +35,42 @@ def paired_gain(lists: LoggedLists, estimator: OffPolicyEstimator, control_varia
     """
     found = estimator.contributions(lists)
     reward = lists.reward.sum(axis=1)
-    sessions, logged = lists.by_unit(np.ones(len(reward))), lists.by_unit(reward)
-    values = lists.by_unit(found.values)
-    present = sessions > 0
-    sessions, logged, values = sessions[present], logged[present], values[present]
     mean_reward = (lists.shown * lists.reward).sum(axis=0) / np.maximum(lists.shown.sum(axis=0), 1.0)
-    beta = 0.0
-    if control_variate and not found.centred:
-        control = lists.by_unit(((found.weights - 1) * lists.where) @ mean_reward)[present]
-        beta = best_baseline(values - logged, control, sessions)
-        values = values - beta * control
-    assumed = (found.assumed[0] + beta * mean_reward, found.assumed[1] + beta * mean_reward)
-    return _reported(lists, estimator, found, (sessions, logged, values), (beta, assumed))
+    control = ((found.weights - 1) * lists.where) @ mean_reward
+    used = control_variate and not found.centred
+    by_unit = [lists.by_unit(values) for values in (np.ones(len(reward)), reward, found.values, control * used)]
+    sessions, logged, values, controls = (values[by_unit[0] > 0] for values in by_unit)
+    beta, leverage = best_baseline(values - logged, controls, sessions)
+    sums = _UnitSums(sessions, logged, values - beta * controls, leverage)
+    low, high = lists.limits
+    assumed = [np.clip(reward + beta * mean_reward, low, high) for reward in found.assumed]
+    effective = _effective_sizes(lists, found.weights)
+    missing = _missing(lists, estimator, effective == 0)
+    worst, best = float(missing @ (low - assumed[1])), float(missing @ (high - assumed[0]))
+    mean, errors = _mean_weights(lists, found.weights)
+    support, shown = lists.support, lists.shown.sum(axis=0) / lists.sessions
+    estimate = GainEstimate(
+        **sums.estimates(),
+        estimator=ESTIMATORS.name_of(type(estimator)),
+        sessions=lists.sessions,
+        control_variate=beta,
+        effective_sample_size=float(np.min(effective, where=effective > 0, initial=np.inf)),
+        mean_weights=tuple(mean.tolist()),
+        # The error of a mean of few large weights is not known.
+        errors_of_mean_weights=tuple(np.where(effective >= MIN_EFFECTIVE_SESSIONS, errors, 0.0).tolist()),
+        max_weight=estimator.max_weight,
+        share_clipped=found.share_clipped,
+        never_shown=None if support is None else support.never_shown,
+        unobserved=None if support is None else float(support.unobserved[estimator.level].sum() / shown.sum()),
+        unsupported=float(missing.sum() / shown.sum()),
+        reward_limits=(float(low[0]), float(high[0])),
+        worst_case=sums.gain + worst,
+        best_case=sums.gain + best,
+    )
+    return estimate if effective.any() else _nothing_known(estimate, float(shown @ low), float(shown @ high))
 
 
-def best_baseline(difference: Doubles, control: Doubles, sessions: Doubles) -> float:
+def best_baseline(difference: Doubles, control: Doubles, sessions: Doubles) -> tuple[float, Doubles]:
     """β*, which minimises the variance of Σ (difference − β · control) / Σ sessions.
 
     The regression of the units' residuals on each other, as the delta method has them. 0 if the control is constant.
@@ -55,63 +79,64 @@ def best_baseline(difference: Doubles, control: Doubles, sessions: Doubles) -> f
         difference: [number of units] sums over the sessions of each unit.
         control: [number of units] the same of the control variate.
         sessions: [number of units].
+
+    Returns:
+        beta: β*.
+        leverage: [number of units] of the regression.
     """
     total = sessions.sum()
     residual = difference - sessions * difference.sum() / total
     of_control = control - sessions * control.sum() / total
     square = float(of_control @ of_control)
-    return float(residual @ of_control) / square if square > 0 else 0.0
+    if square <= 0:
+        return 0.0, np.zeros(len(sessions))
+    return float(residual @ of_control) / square, of_control**2 / square
 
 
-def _reported(
-    lists: LoggedLists,
-    estimator: OffPolicyEstimator,
-    found: Contributions,
-    by_unit: tuple[Doubles, Doubles, Doubles],
-    corrected: tuple[float, tuple[Doubles, Doubles]],
-) -> GainEstimate:
-    sessions, logged, values = by_unit
-    beta, assumed = corrected
-    shown = lists.shown.sum(axis=0) / lists.sessions
-    effective = _effective_sizes(lists, found.weights)
-    overlap = bool((effective > 0).any())
-    missing = _missing(lists, estimator, effective == 0)
-    gain, interval = ratio_interval(values - logged, sessions)
-    value, value_interval = ratio_interval(values, sessions)
-    relative, relative_interval = ratio_interval(values - logged, logged)
-    production = float(logged.sum() / sessions.sum())
-    low, high = lists.limits
-    worst = gain + float(missing @ (low - np.clip(assumed[1], low, high)))
-    best = gain + float(missing @ (high - np.clip(assumed[0], low, high)))
-    if not overlap:
-        gain, value, relative, beta = 0.0, production, 0.0, 0.0
-        interval = value_interval = relative_interval = UNKNOWN
-        worst, best = float(shown @ low) - production, float(shown @ high) - production
-    mean, errors = _mean_weights(lists, found.weights)
-    support = lists.support
-    return GainEstimate(
-        estimator=ESTIMATORS.name_of(type(estimator)),
-        units=len(sessions),
-        sessions=lists.sessions,
-        production=production,
-        value=value,
-        value_interval=value_interval,
-        gain=gain,
-        interval=interval,
-        relative_gain=relative,
-        relative_interval=relative_interval,
-        control_variate=beta,
-        effective_sample_size=float(effective[effective > 0].min()) if overlap else 0.0,
-        mean_weights=tuple(mean.tolist()),
-        errors_of_mean_weights=tuple(errors.tolist()),
-        max_weight=estimator.max_weight,
-        share_clipped=found.share_clipped,
-        never_shown=None if support is None else support.never_shown,
-        unobserved=None if support is None else float(support.unobserved[estimator.level].sum() / shown.sum()),
-        unsupported=float(missing.sum() / shown.sum()),
-        reward_limits=(float(low[0]), float(high[0])),
-        worst_case=worst,
-        best_case=best,
+@dataclass(frozen=True)
+class _UnitSums:
+    """Sums over the sessions of each unit."""
+
+    sessions: Doubles
+    logged: Doubles
+    values: Doubles
+    leverage: Doubles
+
+    @property
+    def gain(self) -> float:
+        return float((self.values - self.logged).sum() / self.sessions.sum())
+
+    def estimates(self) -> dict[str, Any]:
+        """The estimates and their intervals, by the names of `GainEstimate`."""
+        gain = self.values - self.logged
+        value, value_interval = heavy_tailed_interval(self.values, self.sessions, self.leverage)
+        relative_gain, relative_interval = heavy_tailed_interval(gain, self.logged, self.leverage)
+        return {
+            "units": len(self.sessions),
+            "production": float(self.logged.sum() / self.sessions.sum()),
+            "value": value,
+            "value_interval": value_interval,
+            "gain": self.gain,
+            "interval": heavy_tailed_interval(gain, self.sessions, self.leverage)[1],
+            "relative_gain": relative_gain,
+            "relative_interval": relative_interval,
+        }
+
+
+def _nothing_known(estimate: GainEstimate, lowest: float, highest: float) -> GainEstimate:
+    """Without overlap: a gain of 0 with an infinite interval, within the limits of the reward."""
+    return replace(
+        estimate,
+        value=estimate.production,
+        value_interval=UNKNOWN,
+        gain=0.0,
+        interval=UNKNOWN,
+        relative_gain=0.0,
+        relative_interval=UNKNOWN,
+        control_variate=0.0,
+        effective_sample_size=0.0,
+        worst_case=lowest - estimate.production,
+        best_case=highest - estimate.production,
     )
 
 

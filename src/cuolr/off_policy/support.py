@@ -77,13 +77,13 @@ def support_of(logged: ShownLists, target: ShownLists, given_above: Doubles, mar
     """
     shown, placed = logged.ranking >= 0, target.ranking >= 0
     places = _shown_at(logged, target.query) * placed * target.weight[:, None]  # [T, K] sessions that show the place
-    never = ~np.isin(target.documents(), logged.documents()[shown])
+    never = ~_is_in(target.documents(), logged.documents()[shown])
     prefixes, of_target = logged.prefixes(), target.prefixes()
-    new_below = ~np.isin(of_target[:, 1:], prefixes[:, 1:][shown])
+    new_below = ~_is_in(of_target[:, 1:], prefixes[:, 1:][shown])
     closed = _closed(of_target[:, :-1], prefixes[:, :-1][shown], prefixes[:, 1:][shown], given_above[shown])
     place, at_place = logged.places()
     target_place, target_at_place = target.places()
-    new_there = ~np.isin(target_at_place, at_place[shown])
+    new_there = ~_is_in(target_at_place, at_place[shown])
     full = np.zeros(never.shape, np.bool_)
     if marginal is not None:
         full = _closed(target_place, place[shown], at_place[shown], marginal[shown])
@@ -115,6 +115,21 @@ def _shown_at(logged: ShownLists, queries: IntegerArray) -> Doubles:
     return shares
 
 
+def _found(keys: Keys, distinct: Keys) -> tuple[Ints, Bools]:
+    """Where each key is in a sorted array, and whether it is there."""
+    place = np.minimum(np.searchsorted(distinct, keys), len(distinct) - 1)
+    return place, distinct[place] == keys
+
+
+def _is_in(asked: Keys, shown: Keys) -> Bools:
+    """Whether each asked key is among the shown ones, of which there are many more: only the asked ones are sorted."""
+    distinct, inverse = np.unique(asked, return_inverse=True)
+    place, found = _found(shown, distinct)
+    is_shown = np.zeros(len(distinct), np.bool_)
+    is_shown[place[found]] = True
+    return is_shown[inverse].reshape(asked.shape)
+
+
 def _closed(asked: Keys, place: Keys, document: Keys, propensity: Doubles) -> Bools:
     """Whether the documents shown at a place have all of its probability.
 
@@ -124,10 +139,13 @@ def _closed(asked: Keys, place: Keys, document: Keys, propensity: Doubles) -> Bo
         document: [n] the key of the place and the document.
         propensity: [n] its probability there.
     """
-    _, first, of = np.unique(document, return_index=True, return_inverse=True)
-    mean = np.bincount(of, weights=propensity) / np.bincount(of)
-    places, of_place = np.unique(place[first], return_inverse=True)
+    of_interest = _found(place, np.unique(asked))[1]
+    if not of_interest.any():
+        return np.zeros(asked.shape, np.bool_)
+    _, first, of = np.unique(document[of_interest], return_index=True, return_inverse=True)
+    mean = np.bincount(of, weights=propensity[of_interest]) / np.bincount(of)
+    places, of_place = np.unique(place[of_interest][first], return_inverse=True)
     total = np.bincount(of_place, weights=mean)
-    found: Ints = np.minimum(np.searchsorted(places, asked), len(places) - 1)
-    closed: Bools = (places[found] == asked) & (total[found] >= ALL_PROBABILITY)
+    at, found = _found(asked, places)
+    closed: Bools = found & (total[at] >= ALL_PROBABILITY)
     return closed

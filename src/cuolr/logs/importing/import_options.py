@@ -37,6 +37,8 @@ class ImportOptions:
             `{"click": 1, "cart": 3, "purchase": 10}`; or one column, such as "revenue". None = the column reward, if
             there is one.
         context: Columns that describe the session, such as device or layout, on which examination may depend.
+        one_query: Whether all sessions are of one query, as in a log of recommendations; the table then needs no
+            query_id.
     """
 
     k: int | None = None
@@ -49,6 +51,7 @@ class ImportOptions:
     id_key: IdKey | None = None
     reward: str | Mapping[str, float] | None = None
     context: Sequence[str] = ()
+    one_query: bool = False
 
     def __post_init__(self) -> None:
         check_arguments(max_dropped=(self.max_dropped, Range(0, 1)))

@@ -47,5 +47,6 @@ def import_ubi(
         )
     if features is None:
         features = seen_documents(table)
-    log, _ = read_log_table(table, read_features(features, {}, options), ImportOptions(strict=True))
+    strictly = ImportOptions(strict=True)
+    log, _ = read_log_table(table, read_features(features, strictly, options), strictly)
     return log, report

@@ -32,7 +32,7 @@ def with_candidates(
     """
     if isinstance(features, Candidates):
         return scan_log(table, options), features, None
-    tables = features.with_columns(options.columns)
+    tables = features.with_ids(options.columns, options.one_query)
     rows = scan_log(table, options, tables.impression)
     if not tables.needs_shown:
         return rows, read_feature_tables(tables), None

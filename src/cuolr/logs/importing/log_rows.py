@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from cuolr.data.column_names import closest_column, other_separator
+from cuolr.data.feature_options import ONE_QUERY
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError
@@ -132,6 +133,8 @@ def _known_columns(
     rows: pl.LazyFrame, place: Path | str, options: ImportOptions, features: Sequence[str]
 ) -> pl.LazyFrame:
     """The row's number and the known columns, ids as text; and the features."""
+    if options.one_query:
+        rows = rows.with_columns(pl.lit(ONE_QUERY).alias(options.columns.get("query_id", "query_id")))
     with read_errors(place):
         schema = rows.drop(ROW).collect_schema()
     if problem := other_separator(schema.names()):

@@ -22,7 +22,7 @@ class CascadeDoublyRobust(OffPolicyEstimator):
     """V̂ = 1/n Σ_i Σ_k [ w_{1:k} (r_k − Q̂_k(d_1 … d_k)) + w_{1:k−1} Σ_d π(d | above) Q̂_k(d_1 … d_{k−1}, d) ].
 
     Kiyohara et al. 2022, "Doubly robust off-policy evaluation for ranking policies under the cascade behavior model",
-    equation 5, with w_{1:k} the weights of reward-interaction IPS. Unbiased where that is, whatever Q̂; the better Q̂,
+    with w_{1:k} the weights of reward-interaction IPS. Unbiased where that is, whatever Q̂; the better Q̂,
     the less variance.
 
     Deviation: Q̂ is a ridge regression on the documents' features (`cross_fitted_rewards`), not a tree. It is

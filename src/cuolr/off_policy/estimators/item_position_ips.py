@@ -14,7 +14,7 @@ from cuolr.types import Doubles
 class ItemPositionIPS(ImportanceWeighting):
     """Inverse propensities of documents at positions: w_k = π(d_k at k) / μ(d_k at k), whatever stands above.
 
-    Li et al. 2018, "Offline evaluation of ranking policies with click models", section 4.2. Unbiased if the reward at a
+    Li et al. 2018, "Offline evaluation of ranking policies with click models". Unbiased if the reward at a
     position depends on the document there only, as under the position-based model. It has the least variance of the
     inverse-propensity estimators, and is biased for users who stop after a click.
     """

@@ -15,8 +15,8 @@ from cuolr.types import Doubles
 class ListIPS(ImportanceWeighting):
     """Inverse propensities of whole lists: w = Π_k π(d_k | above) / μ(d_k | above), the same at all positions.
 
-    Horvitz and Thompson 1952; for lists, Swaminathan et al. 2017, "Off-policy evaluation for slate recommendation",
-    section 2. Unbiased for any user, whose rewards may depend on documents above and below. The variance grows
+    Horvitz and Thompson 1952; for lists, Swaminathan et al. 2017, "Off-policy evaluation for slate recommendation".
+    Unbiased for any user, whose rewards may depend on documents above and below. The variance grows
     exponentially with the length of the list.
     """
 

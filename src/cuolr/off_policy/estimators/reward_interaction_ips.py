@@ -14,12 +14,12 @@ from cuolr.types import Doubles
 class RewardInteractionIPS(ImportanceWeighting):
     """Inverse propensities of the list down to each position: w_k = Π_{j ≤ k} π(d_j | above) / μ(d_j | above).
 
-    McInerney et al. 2020, "Counterfactual evaluation of slate recommendations with sequential reward interactions",
-    equation 6. Unbiased if the reward at a position does not depend on the documents below it, as for users who read
+    McInerney et al. 2020, "Counterfactual evaluation of slate recommendations with sequential reward interactions".
+    Unbiased if the reward at a position does not depend on the documents below it, as for users who read
     from the top: the position-based, cascade, user browsing, dependent click and dynamic Bayesian network models.
 
-    Deviation: as in the Open Bandit Pipeline, weights are not normalised by default; the paper normalises them
-    (`self_normalised`).
+    Deviation: as in the Open Bandit Pipeline, weights always go back to the first position, and are normalised only
+    with `self_normalised`.
     """
 
     level: ClassVar[Level] = "above"
