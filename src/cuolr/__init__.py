@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from cuolr.logs.importing.import_log import import_log as import_log
     from cuolr.logs.importing.import_log import import_log_with_report as import_log_with_report
     from cuolr.logs.importing.import_options import ImportOptions as ImportOptions
-    from cuolr.logs.importing.import_ubi import import_ubi as import_ubi
     from cuolr.logs.log_folder import load_click_log as load_click_log
     from cuolr.logs.log_folder import save_click_log as save_click_log
     from cuolr.logs.merge import merge_logs as merge_logs
@@ -66,7 +65,6 @@ _HOMES = {
     "generate_splits": "cuolr.data.synthetic",
     "import_log": "cuolr.logs.importing.import_log",
     "import_log_with_report": "cuolr.logs.importing.import_log",
-    "import_ubi": "cuolr.logs.importing.import_ubi",
     "judgments": "cuolr.off_policy.judgments",
     "load_click_log": "cuolr.logs.log_folder",
     "load_policy": "cuolr.policies.store",

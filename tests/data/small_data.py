@@ -64,6 +64,7 @@ def full_log() -> ClickLog:
         timestamp=rng.integers(0, 2**40, len(log)),
         reward=np.where(log.clicks > 0, rng.exponential(size=log.clicks.shape), 0).astype(np.float32),
         page_position=np.where(log.where, 2 * np.arange(log.k), -1).astype(np.int32),
+        randomised=rng.random(len(log)) < 0.3,
         session_id=np.array([f"session {number:02}" for number in range(len(log))]),
         user_id=np.array([f"user {number % 7}" if number % 3 else "" for number in range(len(log))]),
         context={"device": rng.choice(["phone", "tablet"], len(log)), "columns": rng.integers(1, 3, len(log))},

@@ -14,6 +14,7 @@ from cuolr.config import ranges_of, read_toml
 from cuolr.data.letor.catalog import CATALOGUE, DatasetInfo
 from cuolr.data.synthetic import PRESETS, Preset
 from cuolr.evaluation.measures import MEASURES, measure_names
+from cuolr.logs.importing.importer import IMPORTERS
 from cuolr.policies.policy import POLICIES
 from cuolr.registry import Registry
 
@@ -56,6 +57,7 @@ def catalogue() -> dict[str, dict[str, Entry]]:
         "click-models": _registered(CLICK_MODELS),
         "encoders": _registered(ENCODERS),
         "policies": _registered(POLICIES),
+        "formats": _registered(IMPORTERS),
         "measures": measures,
         "presets": {name: _first_comment(path) for name, path in sorted(TRAINING_PRESETS.items())},
         "experiments": {name: read_toml(path)["title"] for name, path in sorted(BUILT_IN.items())},

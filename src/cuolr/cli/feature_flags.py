@@ -82,10 +82,6 @@ class LogFeatureFlags(FeatureFlags):
 
     def tables(self, impression: Sequence[str] = ()) -> FeatureTables:
         """As the importer takes them; it knows other names of ids."""
-        if not self.given:
-            raise InputError(
-                "--features: expected a table of features; or give --document-features or --impression-features"
-            )
         named = [name.strip() for name in (self.impression_features or "").split(",")]
         return super().tables([name for name in named if name])
 

@@ -1,4 +1,4 @@
-"""`cuolr import-log`: check and repair a click log of your own and convert it for training."""
+"""`cuolr import-log`: check and repair a click log and convert it for training."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -7,18 +7,17 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from cuolr.cli.feature_flags import LogFeatureFlags, NamedColumns, flags_in_problems, parse_columns
-from cuolr.cli.options import LetorFlags, RetentionFlags
+from cuolr.cli.options import LetorFlags, Name, RetentionFlags
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, spinner
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
-from cuolr.logs.importing.import_log import read_features
+from cuolr.logs.importing.import_log import TABLE, import_source, read_features, read_source
 from cuolr.logs.importing.import_options import FirstPosition, ImportOptions
 from cuolr.logs.importing.import_report import ImportFinding, ImportReport, TooManyDroppedError
 from cuolr.logs.importing.log_rows import MissingColumnsError, find_tables
-from cuolr.logs.importing.table import read_log_table
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
 
 FIRST_POSITIONS: dict[str, FirstPosition] = {"auto": "auto", "0": 0, "1": 1}
@@ -39,9 +38,10 @@ class PersonalFlags:
 
 @dataclass(frozen=True)
 class RepairFlags:
-    """How to read the table: what columns mean, what to repair and what to drop.
+    """How to read the files: what columns mean, what to repair and what to drop.
 
     Attributes:
+        format: Format of the files (`cuolr list formats`).
         k: Truncate lists to this length. By default the longest is kept.
         column: The table's name of a column that is called otherwise, such as `doc_id=product_id`; also of tables of
             features that have it.
@@ -55,6 +55,7 @@ class RepairFlags:
         dry_run: Print the report and write nothing.
     """
 
+    format: Name = TABLE
     k: int | None = None
     column: NamedColumns = ()
     reward: Annotated[str | None, tyro.conf.arg(metavar="COLUMN=WEIGHT,…")] = None
@@ -69,6 +70,8 @@ class RepairFlags:
 
     def options(self) -> ImportOptions:
         """As the importer takes them."""
+        if self.column and self.format != TABLE:
+            raise InputError(f"--column: the columns of --format {self.format} are known; name columns of tables only")
         return ImportOptions(
             self.k,
             self.strict,
@@ -103,23 +106,26 @@ def import_log(
     repair: RepairFlags = RepairFlags(),
     letor: LetorFlags = LetorFlags(),
 ) -> None:
-    """Import a click log of your own: a table of shown and clicked documents, and their features.
+    """Import a click log: a table of shown and clicked documents, the log of a search engine or a public data set.
 
-    The table has a row per shown document with the columns query_id, session_id, position, doc_id and click (0 or 1),
-    and optionally logging_propensity, examination, timestamp, reward and user_id. Gaps in the positions, documents
-    without features, click counts and rewards without a click are repaired. Sessions with other problems are dropped. A
-    report counts both, with examples.
+    A table has a row per shown document with the columns query_id, session_id, position, doc_id and click (0 or 1), and
+    optionally logging_propensity, examination, timestamp, reward, user_id and randomised (the list was in random
+    order). For other formats, see `cuolr list formats`. Gaps in the positions, documents without features, click counts
+    and rewards without a click are repaired. Sessions with other problems are dropped. A report counts both, with
+    examples.
 
-    Features may be numbers, booleans, categories and dates, with missing values; files are tables as the log's.
+    Features may be numbers, booleans, categories and dates, with missing values; files are tables as the log's. They
+    replace those of a public data set. Without features, the log serves for examination, click rates and judgments, not
+    for training.
 
     Args:
-        tables: Parquet, Feather, CSV, TSV or JSON lines, the last three also as .gz or .zst. Patterns such as
-            'day-*.csv' are expanded.
+        tables: Files of the format. Tables: Parquet, Feather, CSV, TSV or JSON lines, the last three also as .gz or
+            .zst. Patterns such as 'day-*.csv' are expanded.
         features: Features of documents, queries and impressions.
         out: Folder of the log. Required without --dry-run.
         json: Print JSON instead of a table.
         overwrite: Replace an existing log.
-        repair: How to read the table: what columns mean, what to repair and what to drop.
+        repair: How to read the files: what columns mean, what to repair and what to drop.
         letor: How to read LETOR features.
     """
     if out is None and not repair.dry_run:
@@ -128,11 +134,11 @@ def import_log(
         refuse_existing(out, overwrite, ours=SESSIONS_FILE)
     with flags_in_problems():
         options = repair.options()
-    feature_tables = features.tables()
+    feature_tables = features.tables() if features.given else None
     files = list(find_tables(tables))
     try:
         with flags_in_problems():
-            log, report = _read(files, feature_tables, options, letor)
+            log, report = _read(files, feature_tables, (repair.format, options), letor)
     except MissingColumnsError as error:
         raise InputError(error.lines(lambda name, column: f"--column {name}={column}")) from None
     except TooManyDroppedError as error:
@@ -142,7 +148,11 @@ def import_log(
         raise InputError([_with_flag(error.headline), *error.report.lines()]) from None
     written: dict[str, Any] = {}
     if out is not None and not repair.dry_run:
-        source: dict[str, Any] = {"tables": [str(file) for file in files], **features.given}
+        source: dict[str, Any] = {
+            "format": repair.format,
+            "tables": [str(file) for file in files],
+            **features.given,
+        }
         if options.id_key is not None:
             source[HASHED_WITH] = options.id_key.name
         if options.reward_weights:
@@ -150,20 +160,25 @@ def import_log(
         with spinner(f"writing {out.name}"):
             save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
         written = {"out": str(out)}
-    if json or repair.dry_run or options.window or not report.is_clean:
+    noted = options.window or report.source is not None or report.source_notes
+    if json or repair.dry_run or noted or not report.is_clean:
         _show(report, json, {**written, "sessions": log.sessions, "queries": log.candidates.n_queries, "k": log.k})
     if written and not json:
         say(f"wrote {out}: {log.sessions:,} sessions; describe it with: cuolr log-info {out}")
 
 
 def _read(
-    files: list[Path], tables: FeatureTables, options: ImportOptions, letor: LetorFlags
+    files: list[Path], tables: FeatureTables | None, how: tuple[str, ImportOptions], letor: LetorFlags
 ) -> tuple[ClickLog, ImportReport]:
-    with spinner("reading features"):
-        features = read_features(tables, options, letor.options())
+    features = None
+    if tables is not None:
+        with spinner("reading features"):
+            features = read_features(tables, how[1], letor.options())
     what = files[0].name if len(files) == 1 else f"{len(files)} files"
+    with spinner(f"reading {what}"):
+        source = read_source(files, *how)
     with progress_bar(f"importing {what}", 100, unit="percent") as progress:
-        return read_log_table(files, features, options, lambda share: progress(100 * share))
+        return import_source(source, features, how[1], lambda share: progress(100 * share))
 
 
 def _with_flag(headline: str) -> str:
@@ -177,6 +192,8 @@ def _show(report: ImportReport, json: bool, more: dict[str, Any] | None = None) 
         return
     for note in report.notes:
         say(f"note: {note}")
+    for title, counts in report.source.tables() if report.source is not None else ():
+        show_table(title, ["", ""], counts)
     rows = [("read", ImportFinding("", report.read)), ("kept", ImportFinding("", report.kept))]
     rows += [("repaired", found) for found in report.repaired]
     rows += [("dropped", found) for found in report.dropped]

@@ -58,6 +58,11 @@ def _show(title: str, info: LogInfo, weights: dict[str, float] | None) -> None:
         ["sessions without a click", without],
         *_reward_rows(info, weights),
         *([f"sessions by {name}", _numbers(values)] for name, values in info.context.items()),
+        *(
+            [["sessions in random order", f"{info.sessions_in_random_order:,}"]]
+            if info.sessions_in_random_order is not None
+            else []
+        ),
         ["documents shown", f"{info.documents_seen:,}"],
         ["documents shown at several positions", f"{info.share_at_several_positions:.1%}"],
     ]

@@ -21,7 +21,6 @@ from cuolr.cli.experiment import experiment
 from cuolr.cli.generate import generate_folder
 from cuolr.cli.help import Command, command_help, overview
 from cuolr.cli.import_log import import_log
-from cuolr.cli.import_ubi import import_ubi
 from cuolr.cli.inspect import inspect
 from cuolr.cli.judgments import judgments
 from cuolr.cli.list import list_names
@@ -45,13 +44,8 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
     "Your log": {
         "import-log": Command(
             import_log,
-            "check a click log of your own and make it ready for training",
+            "check a click log and make it ready for training",
             "cuolr import-log clicks.csv --features features.parquet --out LOG",
-        ),
-        "import-ubi": Command(
-            import_ubi,
-            "import User Behavior Insights of a search engine",
-            "cuolr import-ubi ubi_queries.ndjson ubi_events.ndjson --out LOG",
         ),
         "merge-logs": Command(
             merge_logs,

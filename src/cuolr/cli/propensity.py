@@ -17,7 +17,7 @@ from cuolr.examination.plot import (
     plot_propensities,
 )
 from cuolr.examination.propensities import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
-from cuolr.examination.randomised import estimate_propensities
+from cuolr.examination.randomised import estimate_propensities, random_lists
 from cuolr.files import check_files, check_suffix
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.diagnosis import describe_folder
@@ -44,7 +44,8 @@ def propensity(
 
     Args:
         source: Folder of a click log with a propensity.json, or such a file; or the folder of a factored model.
-        randomised: Estimate from the clicks of the log, whose lists were shown in random order.
+        randomised: Estimate from the clicks on lists that were shown in random order: those that the log marks or, if
+            it marks none, all.
         out: Write the estimates to this file, for `cuolr train --propensities`.
         plot: Plot the estimates to this file: .png, .svg or .pdf.
         json: Print JSON instead of a table.
@@ -118,12 +119,12 @@ def _known(value: float) -> str:
 def _estimate(log: Path) -> Propensities:
     with stage_bars() as stages:
         info = describe_folder(log, stages=stages)
-        if not info.position_bias_identifiable:
+        if not _marks_random_lists(log) and not info.position_bias_identifiable:
             raise InputError(
                 f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "
                 f"position bias identifiable: {info.identifiable}"
             )
-        passes = 2
+        passes = 3
         progress = stages("estimating", passes * info.sessions)
 
         def blocks() -> Iterator[ClickLog]:
@@ -131,7 +132,14 @@ def _estimate(log: Path) -> Propensities:
                 yield block
                 progress(block.sessions)
 
-        return estimate_propensities(blocks)
+        found = estimate_propensities(random_lists(blocks))
+    if not found.lists:
+        raise InputError(f"{log}: --randomised: no list of this log is marked as in random order")
+    return found
+
+
+def _marks_random_lists(log: Path) -> bool:
+    return next(read_click_log(log, rows_at_a_time=1)).randomised is not None
 
 
 def _read(source: Path) -> Propensities:

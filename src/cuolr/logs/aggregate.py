@@ -20,7 +20,7 @@ from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles
 
 # Columns that distinguish lists, by the first part of their name.
-KEYS = ("query", "ranking", "logging_propensity", "page_position", "context")
+KEYS = ("query", "ranking", "logging_propensity", "page_position", "randomised", "context")
 
 # Weights [m, K] for the clicks [m, K] of m sessions.
 Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]]]
@@ -29,8 +29,8 @@ Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]
 def aggregate(log: ClickLog, click_weights: Weighting | None = None, progress: Progress = unseen) -> ClickLog:
     """One row for each query and ranking, with the number of its sessions and their mean clicks and rewards.
 
-    Sessions of one list that differ in logging propensities (the logging policy changed), page positions or context
-    are not merged. Timestamps and ids are dropped.
+    Sessions of one list that differ in logging propensities (the logging policy changed), page positions, context or
+    in whether their order was random are not merged. Timestamps and ids are dropped.
 
     Args:
         log: Raw or aggregated.
@@ -119,6 +119,8 @@ def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
         columns |= _by_position("examination", log.examination * count)
     if log.reward is not None:
         columns |= _by_position("reward", log.reward * weight)
+    if log.randomised is not None:
+        columns["randomised"] = log.randomised
     columns |= {f"{CONTEXT}{name}": values for name, values in log.context.items()}
     return _merge([pl.DataFrame(columns)])
 
@@ -156,6 +158,7 @@ def _means(sums: pl.DataFrame, log: ClickLog) -> ClickLog:
         examination=None if log.examination is None else column("examination") / count[:, None],
         reward=None if log.reward is None else column("reward") / count[:, None],
         page_position=None if log.page_position is None else column("page_position"),
+        randomised=None if log.randomised is None else sums["randomised"].to_numpy(),
         context={name: of_context(name, values) for name, values in log.context.items()},
         aggregated=True,
     )

@@ -37,6 +37,7 @@ class ClickLog:
             once aggregated, the mean in float64. None = the click is the reward.
         page_position: [M, K] the position on the page as the user saw it, from 0, with gaps and later pages; −1 =
             nothing shown. None = the index in the list.
+        randomised: [M] whether the list was shown in uniformly random order; None = not known.
         session_id: [M] as in the source, as text; "" = unknown. For merging and deleting, never for learning.
         user_id: [M] the same for the user.
         context: [M] each: columns that describe the session, such as device or layout, as texts or numbers.
@@ -53,6 +54,7 @@ class ClickLog:
     timestamp: npt.NDArray[Any] | None = None
     reward: npt.NDArray[np.float32 | np.float64] | None = None
     page_position: npt.NDArray[np.int32] | None = None
+    randomised: Bools | None = None
     session_id: Strings | None = None
     user_id: Strings | None = None
     context: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
@@ -66,7 +68,7 @@ class ClickLog:
         assert self.clicks.dtype == (np.float64 if self.aggregated else np.uint8), self.clicks.dtype
         for by_position in (self.logging_propensity, self.examination, self.reward, self.page_position):
             assert by_position is None or by_position.shape == (rows, k), (by_position.shape, rows, k)
-        for by_session in (self.timestamp, self.session_id, self.user_id):
+        for by_session in (self.timestamp, self.randomised, self.session_id, self.user_id):
             assert by_session is None or by_session.shape == (rows,), (by_session.shape, rows)
         assert all(values.shape == (rows,) for values in self.context.values())
 
@@ -128,7 +130,7 @@ class ClickLog:
 
         Args:
             table: A row per shown document: query_id, session_id, position (from 1), doc_id, click (0 or 1) and, where
-                known, logging_propensity, examination, timestamp and reward.
+                known, logging_propensity, examination, timestamp, reward and randomised.
             features: A row per document: query_id, doc_id and a column per feature; or `FeatureTables`.
             k: Length of the lists; longer ones are truncated. None = the longest.
             strict: Whether every problem is an error.

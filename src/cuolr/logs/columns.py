@@ -16,7 +16,7 @@ from cuolr.types import Bools, Candidates, Strings
 REQUIRED = ("query", "ranking", "clicks")
 # Ids of a session, which no learner needs.
 IDS = ("session_id", "user_id")
-OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position", *IDS)
+OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position", "randomised", *IDS)
 
 
 def index_dtype(candidates: Candidates) -> np.dtype[np.int16] | np.dtype[np.int32]:
@@ -44,6 +44,7 @@ def expected_types(
         "timestamp": stored.get("timestamp", pl.Int64()),
         "reward": pl.Array(pl.Float64() if aggregated else pl.Float32(), k),
         "page_position": pl.Array(pl.Int32(), k),
+        "randomised": pl.Boolean(),
         "session_id": pl.String(),
         "user_id": pl.String(),
         **{name: found for name, found in stored.items() if _is_context(name, found)},

@@ -73,7 +73,8 @@ class ClickCounts:
         stages(COUNTING, None)
         levels, level = context_levels(log)
         # The same list under two logging policies is one list.
-        log = replace(at_page_positions(log), logging_propensity=None, context={LEVEL: level} if log.context else {})
+        context = {LEVEL: level} if log.context else {}
+        log = replace(at_page_positions(log), logging_propensity=None, randomised=None, context=context)
         log = _sample_of_lists(_top(log, _last_position(log)))
         progress = stages(COUNTING, len(log) if log.aggregated else 2 * len(log))
         lists, known = aggregate(log, progress=progress), information(log)

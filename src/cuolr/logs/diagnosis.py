@@ -31,6 +31,7 @@ class LogInfo:
         share_without_clicks: Share of sessions without a click; None for an aggregated log.
         reward_per_session: Mean reward; None = the click is the reward.
         share_of_clicks_rewarded: Share of the clicks with a reward above 0; None for an aggregated log.
+        sessions_in_random_order: Number of sessions whose list is marked as in random order; None = no marks.
         context: The number of sessions of each value of each context column.
         documents_seen: Number of documents that were shown.
         share_at_several_positions: Share of the shown documents that were shown at more than one position.
@@ -48,6 +49,7 @@ class LogInfo:
     share_without_clicks: float | None
     reward_per_session: float | None
     share_of_clicks_rewarded: float | None
+    sessions_in_random_order: int | None
     context: dict[str, dict[str, int]]
     documents_seen: int
     share_at_several_positions: float
@@ -78,7 +80,7 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
     clicks, shown = np.zeros(first.k), np.zeros(first.k)
     seen = np.zeros((first.candidates.n_documents, first.k), np.bool_)
     lists: list[pl.Series] = []
-    sessions = without_clicks = rewarded = 0
+    sessions = without_clicks = rewarded = randomised = 0
     reward = 0.0
     context: dict[str, Counter[str]] = {name: Counter() for name in first.context}
     for chunk in itertools.chain([first], chunks):
@@ -88,6 +90,8 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
         if chunk.reward is not None:
             reward += float(chunk.count @ chunk.reward.sum(axis=1, dtype=np.float64))
             rewarded += int((chunk.reward > 0).sum())
+        if chunk.randomised is not None:
+            randomised += int(chunk.count[chunk.randomised].sum())
         for name, values in chunk.context.items():
             distinct, place = np.unique(values, return_inverse=True)
             numbers = np.bincount(place, weights=chunk.count).astype(np.int64)
@@ -111,6 +115,7 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
         share_of_clicks_rewarded=None
         if first.aggregated or first.reward is None
         else rewarded / max(float(clicks.sum()), 1.0),
+        sessions_in_random_order=None if first.randomised is None else randomised,
         context={name: dict(sorted(values.items())) for name, values in context.items()},
         documents_seen=documents,
         share_at_several_positions=share,

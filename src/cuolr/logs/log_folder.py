@@ -1,8 +1,8 @@
 """A click log as a self-contained folder, all that training needs.
 
     sessions.parquet   a row per session (aggregated: per list): query, ranking, clicks; where known: count,
-                       logging_propensity, examination, timestamp, reward, page_position, session_id, user_id,
-                       context.<name>
+                       logging_propensity, examination, timestamp, reward, page_position, randomised, session_id,
+                       user_id, context.<name>
     features.npy …     the candidates, see `candidate_store`
     meta.json          where the log comes from: for people, never for learners
 

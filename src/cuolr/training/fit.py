@@ -14,6 +14,7 @@ from cuolr.examination.propensities import Propensities
 from cuolr.files import versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks, fingerprint
+from cuolr.logs.importing.seen_documents import require_features
 from cuolr.logs.reward_scale import on_click_scale
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
@@ -112,6 +113,7 @@ def fit(
         check_warm_start(config.learner, start)
         request = replace(request, log=request.log.with_features_as(start))
     log = request.log.read_for(learner_class, config.learner, request.aggregation, stages)
+    require_features(log.candidates)
     if on_read is not None:
         on_read(log)
     propensities = request.log.propensities() if learner_class.takes_propensities else None

@@ -115,7 +115,7 @@ def test_a_path_that_exists_is_no_pattern(tmp_path: Path) -> None:
     [
         (["*.csv"], r"\*.csv: no file matches"),
         (["a.txt", "a.*"], "a.txt: given twice; give each table once"),
-        ([], "expected a table, found none"),
+        ([], "expected files to import, found none"),
         ([3], "expected paths of tables, found an object of type int"),
     ],
 )

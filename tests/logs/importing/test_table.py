@@ -84,6 +84,14 @@ def test_dates_come_back_in_utc(name: str, tmp_path: Path) -> None:
     assert imported.timestamp.tolist() == [datetime.datetime(2024, 7, 1, 10, minute) for minute in (5, 8)]
 
 
+def test_a_list_was_in_random_order_if_all_of_its_rows_say_so(tmp_path: Path) -> None:
+    log = log_of(CANDIDATES, [0, 1, 0], [[2, 0], [1, 0], [0, 1]], [[0, 1], [1, 0], [0, 0]])
+    rows_of(log).with_columns(randomised=pl.Series([1, 1, 0, 0, 0, 1])).write_csv(tmp_path / "log.csv")
+    imported = read_log_table(tmp_path / "log.csv", CANDIDATES)
+    assert imported.randomised is not None
+    assert imported.randomised.tolist() == [True, False, False]
+
+
 def test_sessions_without_a_click_are_kept(tmp_path: Path) -> None:
     log = log_of(CANDIDATES, [0, 1], [[2, 0], [1, 0]], [[0, 0], [0, 0]])
     rows_of(log).write_parquet(tmp_path / "log.parquet")

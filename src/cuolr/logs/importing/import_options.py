@@ -11,9 +11,9 @@ from cuolr.logs.importing.extra_columns import check_context, reward_weights
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
 
 IDS = ("query_id", "session_id", "doc_id")
-NUMBERS = ("position", "click", "logging_propensity", "examination", "reward")
+NUMBERS = ("position", "click", "logging_propensity", "examination", "reward", "randomised")
 REQUIRED = ("query_id", "session_id", "position", "doc_id", "click")
-OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "user_id")
+OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "randomised", "user_id")
 
 FirstPosition: TypeAlias = Literal["auto", 0, 1]
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cuolr.errors import InputError, InputWarning
+from cuolr.logs.importing.importer import SourceReport
 
 MAX_EXAMPLES = 3
 # Rows that the caller asked to leave out, which are no fault of the table.
@@ -54,6 +55,8 @@ class ImportReport:
         repaired: What was changed, by kind.
         dropped: What is not in the log, by reason.
         guesses: What was found out about the values of columns.
+        source_notes: What the importer of the format assumed.
+        source: What it found before the table was checked.
     """
 
     tables: tuple[str, ...]
@@ -63,6 +66,8 @@ class ImportReport:
     repaired: tuple[ImportFinding, ...] = ()
     dropped: tuple[ImportFinding, ...] = ()
     guesses: tuple[str, ...] = ()
+    source_notes: tuple[str, ...] = ()
+    source: SourceReport | None = None
 
     def __add__(self, other: "ImportReport") -> "ImportReport":
         """The report of two parts of the same tables, without a session in common."""
@@ -92,7 +97,8 @@ class ImportReport:
     @property
     def notes(self) -> list[str]:
         """What was found out about the table as a whole."""
-        return [*(["positions start at 0 in the table"] if self.first_position == 0 else []), *self.guesses]
+        start = ["positions start at 0 in the table"] if self.first_position == 0 else []
+        return [*self.source_notes, *start, *self.guesses]
 
     def summary(self) -> str:
         """One line with all counts."""
@@ -116,7 +122,10 @@ class ImportReport:
 
     def to_dict(self, examples: bool = True) -> dict[str, Any]:
         """As JSON can hold it; without the examples no id is in it."""
-        report = asdict(self)
+        report = asdict(replace(self, source=None))
+        del report["source_notes"]
+        report["notes"] = self.notes
+        report["source"] = None if self.source is None else self.source.as_dict()
         for found in (*report["repaired"], *report["dropped"]):
             found.update(found.pop("amounts"))
             found["examples"] = list(found["examples"])

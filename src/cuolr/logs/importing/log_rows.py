@@ -112,7 +112,7 @@ def find_tables(patterns: Sequence[Path | str]) -> Iterator[Path]:
     """The files that paths and patterns name, those of a pattern by name. A path that exists is no pattern."""
     found: set[Path] = set()
     if not patterns:
-        raise InputError("expected a table, found none")
+        raise InputError("expected files to import, found none")
     for pattern in patterns:
         if not is_path(pattern):
             raise InputError(f"expected paths of tables, found an object of type {type(pattern).__name__}")

@@ -95,6 +95,7 @@ def _optional_kinds(clicked: pl.Expr) -> Iterator[tuple[str, RowProblem]]:
     for name, expected in {
         "logging_propensity": "a float32 number above 0 and at most 1",
         "examination": "0 or 1",
+        "randomised": "0 or 1",
         "reward": "a finite number",
         "timestamp": "a finite number or a time",
     }.items():

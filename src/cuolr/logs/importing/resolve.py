@@ -128,6 +128,8 @@ def _columns(schema: pl.Schema) -> dict[str, pl.Expr]:
         columns["logging_propensity"] = _where(propensity, possible, pl.Float32)
     if "examination" in schema:
         columns["examination"] = _binary("examination", schema)
+    if "randomised" in schema:
+        columns["randomised"] = _binary("randomised", schema)
     if "reward" in schema:
         reward = _number("reward", schema)
         columns["reward"] = _where(reward.clip(lower_bound=0), reward.cast(pl.Float32).is_finite(), pl.Float32)

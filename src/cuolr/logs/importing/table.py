@@ -1,8 +1,8 @@
 """A log as one long table with a row for each shown document.
 
 Columns: query_id, session_id, position, doc_id, click (0 or 1, true or false) and, where known, logging_propensity,
-examination (0 or 1), timestamp, reward, user_id; others are ignored, unless they are named as features, terms of the
-reward or context. Features of documents, queries or both are in tables of their own.
+examination (0 or 1), timestamp, reward, randomised (0 or 1), user_id; others are ignored, unless they are named as
+features, terms of the reward or context. Features of documents, queries or both are in tables of their own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -58,7 +58,7 @@ def read_log_table(
 
     Returns:
         A row per session, sorted by session id, with sessions without a click among them; a session's timestamp is
-        its earliest. And what became of the table's rows.
+        its earliest, and its order was random if all of its rows say so. And what became of the table's rows.
 
     Raises:
         InputError: If nothing can be read. If `strict`, with all problems, the first 20 of each kind.
@@ -199,6 +199,9 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
     if "timestamp" in shown.columns:
         earliest = shown.group_by("session").agg(pl.col("timestamp").min()).sort("session")
         columns["timestamp"] = earliest["timestamp"].to_numpy()
+    if "randomised" in shown.columns:
+        in_all_rows = shown.group_by("session").agg(pl.col("randomised").min()).sort("session")
+        columns["randomised"] = in_all_rows["randomised"].to_numpy() == 1
     columns["session_id"] = text_array(session_ids)
     if "user_id" in shown.columns:
         # The greatest is not empty if any is known.

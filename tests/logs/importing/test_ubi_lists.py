@@ -15,7 +15,7 @@ from cuolr.logs.importing import ubi_report as why
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.seen_documents import seen_documents
 from cuolr.logs.importing.table import read_log_table
-from cuolr.logs.importing.ubi import read_ubi
+from cuolr.logs.importing.ubi_lists import read_ubi
 from cuolr.logs.importing.ubi_report import UbiReport
 
 Record = dict[str, Any]
@@ -306,7 +306,7 @@ def test_impressions_clicks_and_lists_in_are_kept_or_dropped_with_a_reason(
     assert report.from_0 + report.from_1 + report.assumed == report.complete + report.repaired
     assert sum(actions.values()) == report.queries + report.events + report.other_records
     if len(table):  # a table that the importer of logs takes as it is
-        log, _ = read_log_table(table, seen_documents(table), ImportOptions(strict=True))
+        log, _ = read_log_table(table, seen_documents([table.lazy()]), ImportOptions(strict=True))
         assert (log.sessions, int(log.where.sum())) == (table["session_id"].n_unique(), len(table))
         assert int(log.clicks.sum()) == report.clicks.kept
 
@@ -314,7 +314,7 @@ def test_impressions_clicks_and_lists_in_are_kept_or_dropped_with_a_reason(
 def test_the_documents_of_a_log_have_a_feature_that_says_nothing(tmp_path: Path) -> None:
     records = [query(), *impressions("ba"), query("L2", "hats"), *impressions("cab", list_id="L2")]
     table, _ = read_ubi([write(tmp_path / "ubi.ndjson", records)])
-    candidates = seen_documents(table)
+    candidates = seen_documents([table.lazy()])
     assert candidates.query_ids.tolist() == ["hats", "red shoes"]
     assert candidates.document_ids is not None
     assert candidates.document_ids.tolist() == ["a", "b", "c", "a", "b"]
