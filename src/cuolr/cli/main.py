@@ -18,6 +18,7 @@ from cuolr.cli.delete_sessions import delete_sessions
 from cuolr.cli.demo import demo
 from cuolr.cli.evaluate import evaluate
 from cuolr.cli.experiment import experiment
+from cuolr.cli.fit_clicks import fit_clicks
 from cuolr.cli.generate import generate_folder
 from cuolr.cli.help import Command, command_help, overview
 from cuolr.cli.import_log import import_log
@@ -66,6 +67,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             propensity,
             "show or estimate the examination probability by position",
             "cuolr propensity LOG --plot examination.svg",
+        ),
+        "fit-clicks": Command(
+            fit_clicks,
+            "fit click models to a log; which explains it best?",
+            "cuolr fit-clicks LOG --out users.toml",
         ),
         "judgments": Command(
             judgments,

@@ -246,7 +246,8 @@ class ClickModelOptions:
     """The click model.
 
     Attributes:
-        click_model: Name of a click model (`cuolr list click-models`), or a TOML file that describes one.
+        click_model: Name of a click model (`cuolr list click-models`), or a TOML file that describes one, such as that
+            of `cuolr fit-clicks`.
         eta: Severity of position bias, 0 = none, of pbm, ubm, dcm and trust. By default 1.
         noise: Attractiveness of an irrelevant document. By default 0.1, of trust 0.
     """
@@ -254,6 +255,17 @@ class ClickModelOptions:
     click_model: Name
     eta: float | None = None
     noise: float | None = None
+
+    def fitted_file(self) -> Path:
+        """The file of users that were fitted to a log, to simulate them on it."""
+        if not self.click_model.endswith(".toml"):
+            raise InputError(
+                f"--click-model {self.click_model}: on a click log, expected the file of `cuolr fit-clicks LOG --out "
+                "users.toml`"
+            )
+        if self.eta is not None or self.noise is not None:
+            raise InputError("--eta and --noise: not possible if --data is a click log")
+        return Path(self.click_model)
 
     def model(self) -> ClickModel:
         """The click model with these parameters, by its name or from a file."""

@@ -56,7 +56,7 @@ def plot_propensities(propensities: Propensities, path: Path, truth: Propensitie
             _draw(continuation, estimate, **STYLES.get(method, {"label": method, "color": "0.3", "marker": "^"}))
         _finish(continuation, "continuation λ, after a click", *propensities.continuation.values())
         continuation.set_ylim(0, 1)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_examination(table: Doubles, path: Path, truth: Doubles | None = None) -> None:
@@ -82,7 +82,7 @@ def plot_examination(table: Doubles, path: Path, truth: Doubles | None = None) -
             axes.plot(*_points(at_distance(truth, distance)), color=colour, alpha=0.25, linewidth=7)
         axes.plot(*_points(at_distance(table, distance)), label=label, color=colour, marker=marker, markersize=5)
     _finish(axes, "examination, relative to position 1", Estimate(tuple(table[:, 0].tolist())))
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_by_context(curves: ContextCurves, path: Path) -> None:
@@ -100,7 +100,7 @@ def plot_by_context(curves: ContextCurves, path: Path) -> None:
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
         axes.plot(*_points(table[:, 0]), label=level, color=colour, marker=marker, markersize=5)
     _finish(axes, "examination by context, relative to position 1", Estimate(tuple(curves.tables[0, :, 0].tolist())))
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def at_distance(table: Doubles, distance: int) -> Doubles:
@@ -122,7 +122,7 @@ def _points(values: Doubles) -> tuple[Doubles, Doubles]:
     return (known + 1).astype(np.float64), values[known]
 
 
-def _save(figure: "Figure", path: Path) -> None:
+def save_figure(figure: "Figure", path: Path) -> None:
     """Write a figure without dates or random ids, so that the same estimates give the same file."""
     from matplotlib import rc_context
 
@@ -149,7 +149,11 @@ def _draw_truth(axes: "Axes", truth: Estimate | None) -> None:
 
 
 def _finish(axes: "Axes", title: str, *estimates: Estimate) -> None:
-    positions = max(len(estimate.values) for estimate in estimates)
+    finish_axes(axes, title, max(len(estimate.values) for estimate in estimates))
+
+
+def finish_axes(axes: "Axes", title: str, positions: int) -> None:
+    """Title, axes and legend of a plot by position."""
     axes.set_title(title, loc="left", fontsize=11)
     axes.set(xlabel="position", xlim=(0.5, positions + 0.5), ylim=(0, None))
     # Ticks at integer positions only, at most 20 of them.
