@@ -176,6 +176,8 @@ def _show_parameters(best: FittedClicks) -> None:
         for place in np.flatnonzero(trials > 0):
             entry = "" if len(values) == 1 else best.model.entry_name(name, int(place))
             interval = "" if low is None or high is None else f"{low[place]:.4f} to {high[place]:.4f}"
+            if low is not None and high is not None and low[place] == high[place]:
+                interval = "set by the scale"
             rows.append([name.replace("_", " "), entry, f"{values[place]:.4f}", interval])
     for name, value in best.unseen.items():
         rows.append([name, "documents without sessions", f"{value:.4f}", ""])

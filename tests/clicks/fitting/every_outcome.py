@@ -15,11 +15,20 @@ Shape = tuple[int, int]  # K and P
 
 @dataclass
 class Tally:
-    """The probability of a click pattern, and the expected successes and trials of each parameter in it."""
+    """The probability of a click pattern, and the expected successes and trials of each parameter in it.
+
+    Also the expected square of successes − trials · value.
+    """
 
     probability: float = 0.0
     successes: dict[tuple[str, int], float] = field(default_factory=lambda: defaultdict(float))
     trials: dict[tuple[str, int], float] = field(default_factory=lambda: defaultdict(float))
+    squares: dict[tuple[str, int], float] = field(default_factory=lambda: defaultdict(float))
+
+    def variance(self, parameter: str, entry: int, value: float) -> float:
+        """Of successes − trials · value."""
+        key = (parameter, entry)
+        return self.squares.get(key, 0.0) - (self.successes.get(key, 0.0) - self.trials.get(key, 0.0) * value) ** 2
 
 
 def every_outcome(name: str, shape: Shape, values: Values, documents: Sequence[int]) -> dict[tuple[bool, ...], Tally]:
@@ -31,21 +40,26 @@ def every_outcome(name: str, shape: Shape, values: Values, documents: Sequence[i
         if k == len(documents):
             tally = tallies[clicks]
             tally.probability += probability
+            scores: dict[tuple[str, int], float] = defaultdict(float)
             for parameter, entry, success in draws:
                 tally.trials[parameter, entry] += probability
                 tally.successes[parameter, entry] += probability * success
+                scores[parameter, entry] += success - values[parameter][entry]
+            for key, score in scores.items():
+                tally.squares[key] += probability * score**2
             return
         if documents[k] < 0:
             walk(k + 1, state, probability, (*clicks, False), draws)
             return
         below = any(document >= 0 for document in documents[k + 1 :])
         for chance, click, after, more in STEPS[name](shape, values, k, documents[k], state):
-            told = [draw for draw in more if below or draw[0] not in CONTINUING.get(name, ())]
+            # The first draw is about this document; the others say nothing where no document is below.
+            told = more if below or name not in CONTINUING else more[:1]
             walk(k + 1, after, probability * chance, (*clicks, click), draws + told)
 
     walk(0, START.get(name), 1.0, (), [])
     for tally in tallies.values():
-        for counts in (tally.successes, tally.trials):
+        for counts in (tally.successes, tally.trials, tally.squares):
             for key in counts:
                 counts[key] /= tally.probability if tally.probability else 1
     return tallies
@@ -104,7 +118,7 @@ def _ccm(shape: Shape, values: Values, k: int, document: int, reading: Any) -> I
         else:
             for relevance, relevant, _ in _either("attractiveness", document, values):
                 for then, on, draw in _either("continuation", 2 if relevant else 1, values):
-                    hidden = ("relevance", document, relevant)
+                    hidden = ("attractiveness", document, relevant)
                     yield chance * relevance * then, True, on, [*draws, hidden, draw]
 
 
@@ -142,10 +156,5 @@ STEPS: dict[str, Any] = {
 }
 # The state at the top: whether the user reads on, or the last click.
 START: dict[str, Any] = {"ubm": 0, "pbm": 0, "cascade": True, "dcm": True, "ccm": True, "sdbn": True, "dbn": True}
-# Draws about continuing, which say nothing where no document is below.
-CONTINUING = {
-    "dcm": ("continuation",),
-    "ccm": ("continuation", "relevance"),
-    "sdbn": ("satisfaction",),
-    "dbn": ("satisfaction", "perseverance"),
-}
+# Models whose draws after the first, of attraction, are about continuing.
+CONTINUING = ("dcm", "ccm", "sdbn", "dbn")

@@ -76,8 +76,12 @@ def test_an_e_step_has_the_likelihood_and_the_expected_counts_of_all_hidden_outc
     for parameter in values:
         for counts, expected in ((found.successes, tally.successes), (found.trials, tally.trials)):
             for entry, value in enumerate(counts[parameter]):
-                hidden = expected.get(("relevance", entry), 0.0) if parameter == "attractiveness" else 0.0
-                assert value == pytest.approx(4 * (expected.get((parameter, entry), 0.0) + hidden), abs=1e-9)
+                assert value == pytest.approx(4 * expected.get((parameter, entry), 0.0), abs=1e-9)
+    for parameter in model.by_pair:
+        hidden = found.hidden.get(parameter, np.zeros(len(values[parameter])))
+        for entry, value in enumerate(values[parameter]):
+            variance = tally.variance(parameter, entry, float(value))
+            assert hidden[entry] == pytest.approx(4 * variance, abs=1e-9)
 
 
 @every_fit

@@ -61,7 +61,9 @@ class ExaminationFit(CellFit):
         cell = self.cell_of(data.position, data.last_click)
         examination, attraction = values["examination"][cell], values["attractiveness"][data.pair]
         chance = examination * attraction
-        examined = data.clicks + (data.impressions - data.clicks) * (examination - chance) / (1 - chance)
+        if_skip, skips = (examination - chance) / (1 - chance), data.impressions - data.clicks
+        examined = data.clicks + skips * if_skip
+        hidden = skips * attraction**2 * if_skip * (1 - if_skip)
         return Expectation(
             self.log_likelihood(chance, data),
             {
@@ -72,6 +74,7 @@ class ExaminationFit(CellFit):
                 "attractiveness": sums(data.pair, examined, self.pairs),
                 "examination": sums(cell, data.impressions, self.cells),
             },
+            {"attractiveness": sums(data.pair, hidden, self.pairs)},
         )
 
     def conditional(self, values: Values, documents: Ints, clicks: Bools) -> Doubles:

@@ -34,7 +34,7 @@ class Expectation:
         log_likelihood: Of the clicks.
         successes: Expected number of successes of each parameter.
         trials: Expected number of trials of each parameter.
-        hidden: Variance of successes − trials · value given the clicks, of the parameters of which much is hidden.
+        hidden: Variance of successes − trials · value given the clicks, of the parameters by pair; 0 if not there.
     """
 
     log_likelihood: float

@@ -22,7 +22,7 @@ class Counted(NamedTuple):
     place: Ints
     successes: Doubles
     trials: Doubles
-    hidden: Doubles | None = None  # variance of successes − trials · value
+    hidden: Doubles | None = None  # variance of successes − trials · value, given the clicks
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,8 @@ class TopDownFit(ClickModelFit):
             log_likelihood += np.where(click | more, known, 0.0)
         passed = _passed(examined, clicks, where & _any_later(where))
         reached = examined[:, :-1] * where
-        attraction = Counted("attractiveness", np.maximum(documents, 0), clicks.astype(np.float64), reached)
+        hidden = attractiveness**2 * reached * (1 - reached)
+        attraction = Counted("attractiveness", np.maximum(documents, 0), clicks.astype(np.float64), reached, hidden)
         return log_likelihood, [attraction, *self.count(values, documents, passed)]
 
     def _chances(self, values: Values, documents: Ints) -> tuple[Doubles, Doubles, Doubles]:
