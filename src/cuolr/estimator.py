@@ -119,7 +119,8 @@ class Ranker:
 
         Args:
             log: A log of sessions; learners that do not need the clicks of each session also take an aggregated log.
-            validation: Labelled queries for choosing the best policy; None = choose by the clicks on held-out queries.
+            validation: Labelled queries for choosing the best policy; None = choose by the clicks or
+                rewards on held-out queries.
             propensities: Propensities, or a file of them, for learners that take them.
             progress: Called after each step with its number and the logged values.
             warm_start: A fitted `Ranker` of the same learner, or the folder of its model, to start from; None = start

@@ -204,3 +204,13 @@ def test_a_reward_that_cannot_be_read_is_one_line(run: Run, features: Path, tmp_
     assert result.status == 2
     assert result.err.startswith(f"error: {table}: column 'buys' of the reward is missing; found: query_id")
     assert len(result.err.splitlines()) == 1
+    table.write_text(TABLE.replace("a,1", "a,3"))
+    result = run("import-log", table, "--features", features, "--strict", "--out", tmp_path / "out")
+    assert result.err == (
+        f"error: {table}: row 2: click: expected 0 or 1, found '3'; to count clicks, use them as the reward "
+        "(--reward click=1)\n"
+    )
+    result = run("import-log", table, "--features", features, "--reward", "click=x", "--out", tmp_path / "out")
+    assert result.err.startswith("error: --reward: expected a number after '=', such as purchase=10, found 'click=x'")
+    result = run("import-log", table, "--features", features, "--context", "grade", "--out", tmp_path / "out")
+    assert result.err.startswith("error: --context: 'grade' looks like a relevance label")

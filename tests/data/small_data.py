@@ -9,6 +9,9 @@ from cuolr.logs.columns import index_dtype
 from cuolr.logs.log_folder import one_each
 from cuolr.types import Candidates, RankingDataset
 
+# The type of ids of sessions and users.
+TEXT = np.dtypes.StringDType()
+
 
 def candidates_of(*sizes: int, n_features: int = 3, seed: int = 0) -> Candidates:
     """Queries q0, q1, … of so many documents each, with random features."""
@@ -65,8 +68,8 @@ def full_log() -> ClickLog:
         reward=np.where(log.clicks > 0, rng.exponential(size=log.clicks.shape), 0).astype(np.float32),
         page_position=np.where(log.where, 2 * np.arange(log.k), -1).astype(np.int32),
         randomised=rng.random(len(log)) < 0.3,
-        session_id=np.array([f"session {number:02}" for number in range(len(log))]),
-        user_id=np.array([f"user {number % 7}" if number % 3 else "" for number in range(len(log))]),
+        session_id=np.array([f"session {number:02}" for number in range(len(log))], TEXT),
+        user_id=np.array([f"user {number % 7}" if number % 3 else "" for number in range(len(log))], TEXT),
         context={"device": rng.choice(["phone", "tablet"], len(log)), "columns": rng.integers(1, 3, len(log))},
     )
 

@@ -1,7 +1,7 @@
 """Small problems with all their lists, so that the expectation of an estimator is a sum."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
@@ -103,3 +103,26 @@ def enumerated(
         target=ListProbabilities(of_target, at_positions),
     )
     return Enumerated(rankings, lists, of_logging.prod(axis=1), of_target.prod(axis=1))
+
+
+def sampled(problem: Enumerated, sessions: int, seed: int) -> tuple[LoggedLists, Ints]:
+    """Sessions drawn from the logging policy, with clicks for rewards, and the list of each."""
+    rng = np.random.default_rng(seed)
+    rows = rng.choice(len(problem.logging), sessions, p=problem.logging)
+    lists = problem.lists
+
+    def taken(of_lists: ListProbabilities) -> ListProbabilities:
+        assert of_lists.marginal is not None
+        return ListProbabilities(of_lists.given_above[rows], of_lists.marginal[rows])
+
+    clicks = (rng.random((sessions, lists.where.shape[1])) < lists.reward[rows]).astype(np.float64)
+    drawn = replace(
+        lists,
+        unit=np.arange(sessions),
+        where=lists.where[rows],
+        reward=clicks,
+        count=np.ones(sessions, np.int64),
+        logging=taken(lists.logging),
+        target=taken(lists.target),
+    )
+    return drawn, rows

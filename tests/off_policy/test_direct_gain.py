@@ -102,8 +102,32 @@ def test_examination_of_a_query_is_estimated_without_its_clicks() -> None:
 
 @pytest.mark.parametrize(
     ("estimand", "message"),
-    [(Estimand(reward="reward"), "the direct method estimates clicks"), (Estimand(k=9), "k: expected 1 to 4, found 9")],
+    [(Estimand(reward="reward"), "expected a column of rewards"), (Estimand(k=9), "k: expected 1 to 4, found 9")],
 )
 def test_what_it_cannot_estimate_is_refused(estimand: Estimand, message: str) -> None:
     with pytest.raises(InputError, match=message):
         direct_gain(BETTER, log_by("drawn", "pbm"), estimand)
+
+
+def test_rewards_are_those_of_clicks() -> None:
+    log = log_by("drawn", "pbm")
+    paid = replace(log, reward=3 * log.clicks.astype(np.float32))
+    clicks, rewards = direct_gain(BETTER, log), direct_gain(BETTER, paid)
+    assert rewards.gain == pytest.approx(3 * clicks.gain)
+    assert rewards.production == pytest.approx(3 * clicks.production)
+    assert direct_gain(BETTER, paid, Estimand(reward="clicks")) == clicks
+
+
+def test_levels_of_context_have_their_own_users() -> None:
+    """Some users click nothing below the first position."""
+    log = log_by("drawn", "pbm")
+    short = np.arange(len(log)) % 2 == 0
+    clicks = log.clicks.copy()
+    clicks[short, 1:] = 0
+    device = np.where(short, "watch", "desktop")
+    mixed = replace(log, clicks=clicks, examination=None, context={"device": device})
+    users = FittedUsers.fit(ClickCounts.of(mixed), DirectMethod())
+    assert users.tables.shape[1] == 2  # desktop, watch
+    assert (users.tables[:, 1, 1:, 0] < 0.3 * users.tables[:, 0, 1:, 0]).all()
+    found = direct_gain(BETTER, mixed)
+    assert found.fitted_production == pytest.approx(found.production, rel=0.02)

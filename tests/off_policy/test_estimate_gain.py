@@ -1,6 +1,6 @@
 """The gain of whole policies on simulated logs, whose true value is known."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -13,8 +13,10 @@ from cuolr.evaluation.evaluate import evaluate
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.estimate_gain import Estimand, estimate_gain, logged_lists
+from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust
 from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS
 from cuolr.policies.plackett_luce import StochasticLogger
+from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Candidates
@@ -82,7 +84,9 @@ def test_rewards_and_position_weights() -> None:
     log = drawn_log()
     doubled = replace(log, reward=2 * log.clicks.astype(np.float32))
     clicks = estimate_gain(SOFT, log)
-    assert estimate_gain(SOFT, doubled, estimand=Estimand(reward="reward")).gain == pytest.approx(2 * clicks.gain)
+    for same in (Estimand(reward="reward"), Estimand()):
+        assert estimate_gain(SOFT, doubled, estimand=same).gain == pytest.approx(2 * clicks.gain)
+    assert estimate_gain(SOFT, doubled, estimand=Estimand(reward="clicks")).gain == clicks.gain
     first = estimate_gain(SOFT, log, estimand=Estimand(position_weights=(1, 0, 0)), control_variate=False)
     top = estimate_gain(SOFT, log, estimand=Estimand(k=1), control_variate=False)
     assert first.gain == pytest.approx(top.gain)
@@ -188,3 +192,23 @@ def test_an_estimand_that_the_log_does_not_have_is_refused(estimand: Estimand, m
 def test_item_position_ips_asks_for_the_logging_policy() -> None:
     with pytest.raises(InputError, match="pass logging_policy"):
         estimate_gain(BETTER, drawn_log(), "item-position-ips")
+
+
+def test_missing_features_do_not_matter_to_the_reward_model() -> None:
+    log = drawn_log()
+    features = log.candidates.features.copy()
+    features[::7, 0] = np.nan
+    found = logged_lists(UniformLogger(), replace(log, candidates=replace(log.candidates, features=features)))
+    assert np.isfinite(CascadeDoublyRobust().contributions(found).values).all()
+
+
+@dataclass(frozen=True)
+class FittedBefore:
+    """What is left of a fitted `Ranker`."""
+
+    policy_: RankingPolicy
+
+
+def test_a_fitted_ranker_is_its_policy() -> None:
+    log = drawn_log()
+    assert estimate_gain(FittedBefore(BETTER), log) == estimate_gain(BETTER, log)

@@ -66,9 +66,20 @@ def test_a_rate_of_rewards_is_their_sum_over_expected_examinations() -> None:
     ]
     # A click has the mean reward 2, and information (4 + 2)² / (3 · (16 + 4)).
     unit, known = 2.0, 36 / 60
-    low, high = score_interval(*(np.array(v) * known for v in ([4 / unit, 2 / unit], [2.5, 2.0], [2.25, 1.5])))
+    counted, examined = np.array([4, 2]) / unit * known, np.array([2.5, 2.0]) * known
+    low, high = score_interval(counted, examined, np.array([2.25, 1.5]) * known**2)
     assert found.table["low"].to_list() == pytest.approx((unit * low).tolist())
     assert found.table["high"].to_list() == pytest.approx((unit * high).tolist())
+
+
+def test_the_interval_of_a_high_rate_holds_the_rate() -> None:
+    """A document whose every examination brings ten times the mean reward."""
+    clicks = [[1, int(i % 10 == 0)] for i in range(40)]
+    log = log_of([[0, 1]] * 40, clicks)
+    reward = (log.clicks * np.array([10.0, 0.1])).astype(np.float32)
+    table = judgments(replace(log, reward=reward), examination=by_position(1, 1))
+    assert (table["low"] < table["rate"]).all()
+    assert (table["rate"] < table["high"]).all()
 
 
 def test_intervals_of_reward_rates_hold_the_true_rate() -> None:

@@ -14,7 +14,7 @@ from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists
 from cuolr.off_policy.paired_gain import best_baseline, paired_gain
 from cuolr.off_policy.support import Support
 from cuolr.types import Doubles
-from tests.off_policy.enumerated import cascade, enumerated
+from tests.off_policy.enumerated import cascade, enumerated, position_based, sampled
 
 ALL: list[OffPolicyEstimator] = [ListIPS(), SelfNormalisedIPS(), ItemPositionIPS(), RewardInteractionIPS()]
 
@@ -166,3 +166,14 @@ def test_clipping_is_said() -> None:
     found = paired_gain(some_lists(7), ListIPS(max_weight=1))
     assert 0 < found.share_clipped < 1
     assert f"weights of {found.share_clipped:.1%} of the sessions were clipped to 1" in found.doubts
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_95_percent_of_the_intervals_have_the_true_gain(estimator: OffPolicyEstimator) -> None:
+    problem = enumerated(position_based, [4.0, 3.0, 2.0, 1.0], [1.0, 1.0, 3.0, 2.0])
+    truth = problem.value - problem.expected(problem.lists.reward.sum(axis=1))
+    found = [paired_gain(sampled(problem, 300, seed)[0], estimator) for seed in range(300)]
+    level = np.mean([low <= truth <= high for low, high in (estimate.interval for estimate in found)])
+    assert 0.92 <= level <= 0.98
+    error = np.std([estimate.gain for estimate in found]) / np.sqrt(len(found))
+    assert np.mean([estimate.gain for estimate in found]) == pytest.approx(truth, abs=3.5 * error)

@@ -24,6 +24,8 @@ NamedColumns = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=COLUMN"), 
 FLAGS = {
     re.compile(r"(drop|allow|category)_columns=\['(.*?)'\]"): r"--\1-column \2",
     re.compile(r"columns={'(.*?)': '(.*?)'}"): r"--column \1=\2",
+    re.compile(r"reward='(.*?)'"): r"--reward \1",
+    re.compile(r"^(reward|context): "): r"--\1: ",
 }
 
 

@@ -47,8 +47,7 @@ class RepairFlags:
             features that have it.
         reward: What to maximise, if not clicks: columns with weights, such as `click=1,cart=3,purchase=10`, or a column
             of numbers, such as `revenue`.
-        context: A column that describes the session, such as device or layout, on which examination may depend. May be
-            repeated.
+        context: A column that describes the session, such as device or layout, on which examination may depend.
         one_query: All sessions are of one query, as in a log of recommendations; query_id is not needed.
         first_position: Number of the first position of a page; auto finds out.
         max_dropped: Stop if more than this share of the sessions, impressions or clicks has to be dropped.
@@ -133,7 +132,9 @@ def import_log(
         raise InputError("--out: expected the folder to write the log to; to write nothing, use --dry-run")
     if out is not None and not repair.dry_run:
         refuse_existing(out, overwrite, ours=SESSIONS_FILE)
-    options, feature_tables = repair.options(), features.tables() if features.given else None
+    with flags_in_problems():
+        options = repair.options()
+    feature_tables = features.tables() if features.given else None
     files = list(find_tables(tables))
     try:
         with flags_in_problems():

@@ -42,7 +42,7 @@ class LogOptions:
         keep_examination: Add the column examination, which real logs do not have.
         context: Add a column of context, such as `device=desktop:0.6,mobile:0.4:2`: each value with its share of the
             sessions and, if it is not 1, the severity of its position bias, the power of the examination
-            probabilities. May be repeated.
+            probabilities.
         randomised_lists: Number of randomised lists to estimate propensity.json from, for ipw and cm-ipw; 0 = no
             estimates.
         overwrite: Replace an existing log and logging policy.

@@ -1,7 +1,7 @@
 """The gain of a policy over production by the direct method, from any click log."""
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,15 @@ from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.session_groups import in_groups
-from cuolr.off_policy.estimate_gain import CLICKS, Estimand, Fitted, Policy, position_weights, session_groups
+from cuolr.off_policy.estimate_gain import (
+    REWARD_OF_LOG,
+    Estimand,
+    Fitted,
+    Policy,
+    position_weights,
+    rewards_of,
+    session_groups,
+)
 from cuolr.off_policy.estimators.direct_method import DirectMethod, FittedUsers
 from cuolr.off_policy.intervals import ratio_interval
 from cuolr.off_policy.list_distributions import distribution_of
@@ -27,14 +35,14 @@ DEFAULT_METHOD = DirectMethod()
 
 @dataclass(frozen=True)
 class DirectGain:
-    """Clicks per session on a policy's own lists, against those on the logged lists, by fitted users.
+    """Clicks or rewards per session on a policy's own lists, against those on the logged lists, by fitted users.
 
     Attributes:
         units: Number of queries, or of groups of sessions, that the interval is over.
         sessions: Number of sessions.
-        production: Mean logged clicks.
-        fitted_production: Clicks that the fitted users have on the logged lists.
-        gain: Clicks that they have on the policy's lists minus those on the logged lists.
+        production: Mean logged reward.
+        fitted_production: Expected reward of the logged lists, by the fitted users.
+        gain: Expected reward of the policy's lists minus that of the logged lists.
         interval: Its 95 % interval. It does not have the error of examination, which all queries share.
         never_shown: Share of the policy's documents that the log never shows for their query. Their attractiveness is
             taken to be the query's mean.
@@ -65,10 +73,10 @@ class DirectGain:
         """Reasons not to rely on the estimate, a line each."""
         doubts = []
         if abs(self.fitted_production - self.production) > MAX_MISFIT * self.production:
-            found = (
-                f"{self.fitted_production:.3f} clicks per session on the logged lists, logged are {self.production:.3f}"
+            doubts.append(
+                f"the expected reward of the logged lists is {self.fitted_production:.3f} per session by the fitted "
+                f"users, the logged one {self.production:.3f}"
             )
-            doubts.append(f"the fitted users have {found}")
         if self.never_shown > 0:
             doubts.append(f"{self.never_shown:.1%} of the policy's documents were never shown for their query")
         return doubts
@@ -82,9 +90,9 @@ class DirectGain:
 
 
 def direct_gain(
-    policy: Policy | Fitted, log: ClickLog, estimand: Estimand = CLICKS, method: DirectMethod = DEFAULT_METHOD
+    policy: Policy | Fitted, log: ClickLog, estimand: Estimand = REWARD_OF_LOG, method: DirectMethod = DEFAULT_METHOD
 ) -> DirectGain:
-    """Estimate the clicks on a policy's own lists by fitted users, as a gain over the logged lists.
+    """Estimate the reward of a policy's own lists by fitted users, as a gain over the logged lists.
 
     Biased if users are not those of the user browsing model, whose special cases are PBM and the cascade model; under
     DCM and DBN the gain is overestimated. No propensities are needed, and the variance is small: whatever is known of a
@@ -96,13 +104,14 @@ def direct_gain(
     Args:
         policy: A policy or a fitted `Ranker`, which show one list per query, or one that draws its lists.
         log: Raw sessions, or an aggregated log, for which examination is estimated by position only.
-        estimand: What is estimated; its reward must be clicks.
+        estimand: What is estimated. A reward is that of a click on the document, whose mean does not depend on the
+            position. `reward_limits` are those of the attractiveness of documents that were never shown.
         method: How users are fitted.
     """
-    if estimand.reward != "clicks":
-        raise InputError("reward: the direct method estimates clicks; use another estimator for other rewards")
+    rewards_of(log, estimand)
     target = policy if isinstance(policy, Policy) else policy.policy_
     log = log.select(np.flatnonzero(log.where.any(axis=1)))
+    log = replace(log, reward=None) if estimand.reward == "clicks" else log
     if not len(log):
         raise InputError("expected a log that shows documents, found none in any session")
     if len(np.unique(log.query)) < MANY_QUERIES and not log.aggregated:
@@ -110,12 +119,12 @@ def direct_gain(
         log = in_groups(log, group, int(group.max()) + 1)
     counts = ClickCounts.of(log)
     check_arguments(k=(estimand.k or counts.lists.k, Range(1, counts.lists.k)))
-    lists = counts.lists if estimand.k is None else counts.top(estimand.k).lists
+    lists, level = counts.lists if estimand.k is None else counts.top(estimand.k).lists, counts.level_of_list
     users = FittedUsers.fit(counts, method)
-    users = dataclasses.replace(users, tables=users.tables[:, : lists.k, : lists.k + 1])
+    users = replace(users, tables=users.tables[:, :, : lists.k, : lists.k + 1])
     weights = position_weights(estimand, lists.k)
-    logged = users.clicks(lists.query, lists.documents, lists.where) @ weights
-    cases, never_shown = _on_target_lists(target, lists, users, weights, estimand)
+    logged = users.rewards((lists.query, level), lists.documents, lists.where) @ weights
+    cases, never_shown = _on_target_lists(target, (lists, level), users, weights, estimand)
     queries, unit = np.unique(lists.query, return_inverse=True)
 
     def by_query(values: Doubles) -> Doubles:
@@ -127,7 +136,7 @@ def direct_gain(
     return DirectGain(
         units=len(queries),
         sessions=lists.sessions,
-        production=float((lists.clicks * lists.count[:, None] * lists.where).sum(axis=0) @ weights / lists.sessions),
+        production=float((lists.rewards * lists.count[:, None] * lists.where).sum(axis=0) @ weights / lists.sessions),
         fitted_production=float(by_query(logged).sum() / sessions.sum()),
         gain=gain,
         interval=interval,
@@ -139,14 +148,15 @@ def direct_gain(
 
 
 def _on_target_lists(
-    policy: Policy, lists: ClickLog, users: FittedUsers, weights: Doubles, estimand: Estimand
+    policy: Policy, logged: tuple[ClickLog, Ints], users: FittedUsers, weights: Doubles, estimand: Estimand
 ) -> tuple[Doubles, float]:
-    """Clicks on the policy's lists, at the positions that each logged list fills.
+    """Rewards of the policy's lists, at the positions that each logged list fills.
 
     Returns:
         cases: [3, L] with the prior for documents that were never shown, and in the worst and the best case.
         never_shown: Share of the policy's documents that were never shown.
     """
+    lists, level = logged
     queries, of_list = np.unique(lists.query, return_inverse=True)
     drawn = distribution_of(policy, lists.candidates, queries, lists.k).sample(queries)[1]
     drawn = drawn.reshape(len(queries), -1, lists.k)[:, :DRAWN_LISTS]
@@ -155,7 +165,8 @@ def _on_target_lists(
     for number in range(drawn.shape[1]):
         documents, where = _at_filled_positions(lists, drawn[of_list, number])
         for case, never_shown in enumerate((None, low, high)):
-            cases[case] += users.clicks(lists.query, documents, where, never_shown) @ weights / drawn.shape[1]
+            found = users.rewards((lists.query, level), documents, where, never_shown)
+            cases[case] += found @ weights / drawn.shape[1]
         counted = where * lists.count[:, None]
         new += float((counted * ~users.shown[documents]).sum())
         shown += float(counted.sum())

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import ClickLog, Outcome
 from cuolr.off_policy.estimators.off_policy_estimator import OffPolicyEstimator, off_policy_estimator
 from cuolr.off_policy.gain_estimate import GainEstimate
 from cuolr.off_policy.list_distributions import ListDistribution, distribution_of
@@ -21,11 +22,12 @@ from cuolr.off_policy.support import ShownLists, Support, support_of
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
+from cuolr.random import FIXED_SEED
 from cuolr.training.hold_out import MANY_QUERIES
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
-# Number of groups of sessions that intervals are over, if there are few queries; and the seed of the groups.
-GROUPS_OF_SESSIONS, SEED_OF_GROUPS = 30, 0
+# Number of groups of sessions that intervals are over, if there are few queries.
+GROUPS_OF_SESSIONS = 30
 # Name of the column that keeps the groups apart when sessions are aggregated.
 UNIT = "unit"
 
@@ -46,28 +48,28 @@ class Estimand:
     """What is estimated: the mean over sessions of Σ_k weight_k · reward_k, on the policy's own top k.
 
     Attributes:
-        reward: `clicks`, or the log's `reward`.
+        reward: `clicks`, or the log's `reward`; None = the reward, or clicks if the log has none, as learners maximise.
         k: Length of the lists; None = as in the log.
         position_weights: [k] the weight of each position, such as 1 / log2(1 + position); None = 1.
         reward_limits: Lowest and highest mean reward of a document that the log cannot say anything about; None = 0,
             or the lowest of the log if that is negative, and the highest of the log.
     """
 
-    reward: Literal["clicks", "reward"] = "clicks"
+    reward: Outcome | None = None
     k: int | None = None
     position_weights: Sequence[float] | None = None
     reward_limits: tuple[float, float] | None = None
 
 
-# Clicks on lists as long as those of the log.
-CLICKS = Estimand()
+# What learners maximise, on lists as long as those of the log.
+REWARD_OF_LOG = Estimand()
 
 
 def estimate_gain(
     policy: Policy | Fitted,
     log: ClickLog,
     estimator: OffPolicyEstimator | str = "reward-interaction-ips",
-    estimand: Estimand = CLICKS,
+    estimand: Estimand = REWARD_OF_LOG,
     logging_policy: Policy | None = None,
     control_variate: bool = True,
 ) -> GainEstimate:
@@ -90,7 +92,7 @@ def estimate_gain(
 
 
 def logged_lists(
-    policy: Policy, log: ClickLog, estimand: Estimand = CLICKS, logging_policy: Policy | None = None
+    policy: Policy, log: ClickLog, estimand: Estimand = REWARD_OF_LOG, logging_policy: Policy | None = None
 ) -> LoggedLists:
     """The lists of a log, aggregated, with the probabilities of both policies; the arguments are those above."""
     rows = _prepared(log, estimand)
@@ -106,8 +108,7 @@ def logged_lists(
     target = lists.probabilities(rows.query, rows.ranking, marginal=logging_policy is not None)
     # In the precision of the log's propensities, so that a policy like the logging policy has weights of 1.
     rounded = target.given_above.astype(rows.logging_propensity.dtype).astype(np.float64)
-    rewards = rows.clicks if estimand.reward == "clicks" else rows.reward
-    assert rewards is not None
+    rewards = rewards_of(rows, estimand)
     low, high = _limits(log, estimand)
     return LoggedLists(
         unit=unit.astype(np.int64),
@@ -157,8 +158,7 @@ def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:
         raise InputError(
             "log: expected the logging policy's probability of each shown document (logging_propensity), found none"
         )
-    if estimand.reward == "reward" and log.reward is None:
-        raise InputError("log: expected a column of rewards (reward), found none; estimate clicks instead")
+    rewards_of(log, estimand)
     row = "row" if log.aggregated else "session"
     check_probabilities("logging_propensity", log.logging_propensity, log.where, row=row)
     k = log.k if estimand.k is None else estimand.k
@@ -179,8 +179,17 @@ def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:
 
 def session_groups(sessions: int) -> Ints:
     """[M] the group of each session, at random."""
-    groups: Ints = np.random.default_rng(SEED_OF_GROUPS).permutation(sessions) % min(GROUPS_OF_SESSIONS, sessions)
+    groups: Ints = np.random.default_rng(FIXED_SEED).permutation(sessions) % min(GROUPS_OF_SESSIONS, sessions)
     return groups
+
+
+def rewards_of(log: ClickLog, estimand: Estimand) -> npt.NDArray[Any]:
+    """[M, K] the clicks or the rewards of a log."""
+    if estimand.reward == "clicks":
+        return log.clicks
+    if estimand.reward == "reward" and log.reward is None:
+        raise InputError("log: expected a column of rewards (reward), found none; estimate clicks instead")
+    return log.rewards
 
 
 def position_weights(estimand: Estimand, k: int) -> Doubles:
@@ -200,9 +209,7 @@ def _limits(log: ClickLog, estimand: Estimand) -> tuple[float, float]:
         if not (np.isfinite(low) and np.isfinite(high) and low <= high):
             raise InputError(f"reward_limits: expected two finite numbers, low <= high, found {low} and {high}")
         return low, high
-    rewards = log.clicks if estimand.reward == "clicks" else log.reward
-    assert rewards is not None
-    seen = rewards[log.where]
+    seen = rewards_of(log, estimand)[log.where]
     return min(0.0, float(seen.min())), max(0.0, float(seen.max()))
 
 

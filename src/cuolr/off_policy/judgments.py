@@ -142,14 +142,18 @@ def _with_intervals(
 ) -> tuple[Doubles, Doubles, Doubles]:
     """The rates of these documents with both ends of their intervals, [n] each.
 
-    Rewards are counted in units of the mean reward of a click, with the variance of a count divided by their
-    `information`: quasi-likelihood with one dispersion for all documents.
+    Rewards R in units of the mean reward of a click have mean α·E and variance α·E / i − α²·Q, i their `information`:
+    quasi-likelihood with one dispersion for all documents. So i·R has the variance of a count with examinations i·E and
+    squares i²·Q. Where the rate is so high that this is not positive, α²·Q is left out.
     """
     rewards = counts.by_document(counts.by_position(counts.rewards))[rows]
     total = float(counts.rewards.sum())
     unit = total / float(counts.clicks.sum()) if counts.reward is not None and total > 0 else 1.0
     known = counts.information
-    low, high = score_interval(rewards / unit * known, examinations * known, squares * known)
+    counted, examined, squared = rewards / unit * known, examinations * known, squares * known**2
+    if counts.reward is not None:
+        squared = np.where(counted * squared < examined**2, squared, 0.0)
+    low, high = score_interval(counted, examined, squared)
     return rewards / examinations, low * unit, high * unit
 
 

@@ -13,11 +13,11 @@ from cuolr.policies.plackett_luce import StochasticLogger, plackett_luce_probabi
 from cuolr.policies.plackett_luce_marginals import plackett_luce_marginals
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
+from cuolr.random import FIXED_SEED
 from cuolr.types import Candidates, Doubles, Floats, IntegerArray, Ints
 
 # Lists of a stochastic policy that are drawn to see whether the log shows them: per query, and in all.
 SAMPLED_LISTS, MAX_SAMPLED_LISTS = 64, 1 << 18
-SAMPLE_SEED = 0
 # Values of padded candidates that are computed together, to bound memory.
 VALUES_AT_A_TIME = 1 << 22
 
@@ -120,7 +120,7 @@ class PlackettLuceLists(ListDistribution):
         """Some lists of each query, drawn at random."""
         number = max(1, min(SAMPLED_LISTS, MAX_SAMPLED_LISTS // max(len(queries), 1)))
         drawn = np.repeat(queries.astype(np.int64), number)
-        rng = np.random.default_rng(SAMPLE_SEED)
+        rng = np.random.default_rng(FIXED_SEED)
         lists = np.empty((len(drawn), self.k), np.int64)
         for part in self._parts(drawn):
             rows, where = self.candidates.padded_rows(drawn[part])

@@ -27,6 +27,7 @@ def paired_gain(lists: LoggedLists, estimator: OffPolicyEstimator, control_varia
 
     Deviation: the paper has one reward per session; r̄_k extends it to positions. β* minimises the variance over units,
     which the interval is made of, not over sessions; both are the same if each query has one session.
+    Where weights are clipped or lists are unsupported, c_i has another expectation: what is missing then counts β* r̄_k.
 
     Args:
         lists: The logged lists.

@@ -98,7 +98,10 @@ def test_a_negative_reward_is_0() -> None:
     ("columns", "line"),
     [
         ({"click": [1, 0, 0, 0, 1]}, "row 3: a reward without a click: expected a click where the reward is above 0"),
-        ({"click": [3, 0, 1, 0, 1]}, "row 1: click: expected 0 or 1, found '3'; a count can be a reward"),
+        (
+            {"click": [3, 0, 1, 0, 1]},
+            "row 1: click: expected 0 or 1, found '3'; to count clicks, use them as the reward",
+        ),
         ({"cart": [0, 0, -4, 0, 2]}, "row 3: reward: expected a number from 0 up, found '-3.0'"),
         ({"cart": ["0", "0", "many", "", "2"]}, "row 3: reward: expected a finite number, found null"),
         ({"device": ["phone", "tablet", "phone", None, None]}, "session 's1': expected one value of device, found"),

@@ -53,6 +53,24 @@ def read(folder: Path, *records: Record) -> tuple[dict[str, str], UbiReport]:
     return lists, report
 
 
+def test_the_client_is_the_user_of_the_query_or_else_of_its_events(tmp_path: Path) -> None:
+    records = [
+        query(client_id="ann"),
+        *impressions("ab", client_id="not ann"),
+        query("L2"),
+        *impressions("a", list_id="L2", client_id="bob"),
+        query("L3"),
+        *impressions("a", list_id="L3"),
+    ]
+    table, _ = read_ubi([write(tmp_path / "ubi.ndjson", records)])
+    assert table.select("session_id", "user_id").rows() == [("L1", "ann"), ("L1", "ann"), ("L2", "bob"), ("L3", None)]
+    log, _ = read_log_table(table, seen_documents([table.lazy()]))
+    assert log.user_id is not None
+    assert log.user_id.tolist() == ["ann", "bob", ""]
+    table, _ = read_ubi([write(tmp_path / "without.ndjson", [query(), *impressions("a")])])
+    assert "user_id" not in table.columns
+
+
 def test_a_list_is_what_was_shown_and_clicked_under_one_query_id(tmp_path: Path) -> None:
     records = [query(text="  red shoes "), *impressions("abc"), event("click", "b", 2), event("add_to_cart", "b", 2)]
     table, report = read_ubi([write(tmp_path / "ubi.ndjson", records)])

@@ -8,7 +8,7 @@ from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust, doubly_r
 from cuolr.off_policy.estimators.reward_interaction_ips import RewardInteractionIPS
 from cuolr.off_policy.logged_lists import LoggedLists
 from cuolr.types import Doubles, Floats, Ints
-from tests.off_policy.enumerated import Enumerated, cascade, enumerated
+from tests.off_policy.enumerated import Enumerated, cascade, enumerated, sampled
 
 LOGGING, TARGET = [4.0, 3.0, 2.0, 1.0], [1.0, 1.0, 5.0, 2.0]
 
@@ -63,30 +63,15 @@ def test_without_a_reward_model_it_is_reward_interaction_ips() -> None:
     assert doubly_robust(lists.reward, lists.ratio_above(), zero, zero) == pytest.approx(expected)
 
 
-def sampled(problem: Enumerated, sessions: int, seed: int) -> LoggedLists:
+def sampled_with_features(problem: Enumerated, sessions: int, seed: int) -> LoggedLists:
     """Sessions drawn from the logging policy, with clicks."""
-    rng = np.random.default_rng(seed)
-    rows = rng.choice(len(problem.logging), sessions, p=problem.logging)
-    lists = problem.lists
-
-    def taken(values: Doubles) -> Doubles:
-        return values[rows]
-
-    return replace(
-        lists,
-        unit=np.arange(sessions),
-        where=lists.where[rows],
-        reward=(rng.random((sessions, lists.where.shape[1])) < lists.reward[rows]).astype(np.float64),
-        count=np.ones(sessions, np.int64),
-        logging=replace(lists.logging, given_above=taken(lists.logging.given_above), marginal=None),
-        target=replace(lists.target, given_above=taken(lists.target.given_above), marginal=None),
-        features=OneHot(problem.rankings[rows], np.array(TARGET)),
-    )
+    lists, rows = sampled(problem, sessions, seed)
+    return replace(lists, features=OneHot(problem.rankings[rows], np.array(TARGET)))
 
 
 def test_over_many_logs_its_mean_is_the_value_and_its_variance_is_less_than_without_a_model() -> None:
     problem = enumerated(cascade, LOGGING, TARGET)
-    logs = [sampled(problem, 300, seed) for seed in range(200)]
+    logs = [sampled_with_features(problem, 300, seed) for seed in range(200)]
     robust, plain = (
         np.array([estimator.contributions(log).values.mean() for log in logs])
         for estimator in (CascadeDoublyRobust(), RewardInteractionIPS())
@@ -98,7 +83,7 @@ def test_over_many_logs_its_mean_is_the_value_and_its_variance_is_less_than_with
 
 def test_each_unit_is_predicted_without_its_own_rewards() -> None:
     problem = enumerated(cascade, LOGGING, TARGET)
-    log = sampled(problem, 60, 0)
+    log = sampled_with_features(problem, 60, 0)
     reward = log.reward.copy()
     reward[7] += 100
     estimator = CascadeDoublyRobust()

@@ -111,7 +111,7 @@ def repair_kinds(columns: Sequence[str]) -> list[RowProblem]:
     kinds = {
         "several_clicks": RowProblem(
             "click count above 1, taken as a click",
-            "click: expected 0 or 1, found {click}; a count can be a reward (reward: click=1)",
+            "click: expected 0 or 1, found {click}; to count clicks, use them as the reward (reward='click=1')",
             pl.col("several_clicks").fill_null(False),
         ),
         "unclicked_reward": RowProblem(

@@ -21,7 +21,7 @@ from cuolr.data.frames import Table
 from cuolr.data.tables import ROW
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
-from cuolr.logs.columns import index_dtype, text_array
+from cuolr.logs.columns import id_array, index_dtype, text_array
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
@@ -202,11 +202,11 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
     if "randomised" in shown.columns:
         in_all_rows = shown.group_by("session").agg(pl.col("randomised").min()).sort("session")
         columns["randomised"] = in_all_rows["randomised"].to_numpy() == 1
-    columns["session_id"] = text_array(session_ids)
+    columns["session_id"] = id_array(session_ids)
     if "user_id" in shown.columns:
         # The greatest is not empty if any is known.
         users = shown.group_by("session").agg(pl.col("user_id").max()).sort("session")
-        columns["user_id"] = text_array(users["user_id"])
+        columns["user_id"] = id_array(users["user_id"])
     for name in shown.columns:
         if name.startswith(CONTEXT):
             first = shown.sort(ROW).group_by("session").agg(pl.col(name).first()).sort("session")

@@ -46,7 +46,8 @@ def read_ubi(files: Sequence[Path | str]) -> tuple[pl.DataFrame, UbiReport]:
 
     Returns:
         table: As `read_log_table` takes it: query_id (the query's text), session_id (the `query_id` of UBI), position
-            (from 1, without gaps), doc_id, click and, where all lists have one, timestamp.
+            (from 1, without gaps), doc_id, click and, where all lists have one, timestamp;
+            where any has one, user_id.
         report: What was found, kept and dropped.
     """
     if not files:
@@ -88,7 +89,7 @@ def _checked_events(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lists(records: UbiRecords) -> pl.DataFrame:
-    """A row per `query_id`: list, text, time, text_from_events, and a reason where the text is in doubt."""
+    """A row per `query_id`: list, text, time, user, text_from_events, and a reason where the text is in doubt."""
 
     def by_list(rows: pl.DataFrame, suffix: str) -> pl.DataFrame:
         text = pl.col("text").drop_nulls()
@@ -99,6 +100,7 @@ def _lists(records: UbiRecords) -> pl.DataFrame:
                 text.first().alias(f"text_{suffix}"),
                 text.n_unique().alias(f"texts_{suffix}"),
                 pl.col("time").min().alias(f"time_{suffix}"),
+                pl.col("user").drop_nulls().first().alias(f"user_{suffix}"),
                 pl.lit(True).alias(suffix),
             )
         )
@@ -111,6 +113,7 @@ def _lists(records: UbiRecords) -> pl.DataFrame:
         "list",
         text=pl.coalesce("text_queries", "text_events"),
         time=pl.coalesce("time_queries", "time_events"),
+        user=pl.coalesce("user_queries", "user_events"),
         text_from_events=from_events,
         reason=pl.when(pl.when(from_events).then("texts_events").otherwise("texts_queries") > 1)
         .then(pl.lit(SEVERAL_TEXTS))
@@ -236,7 +239,7 @@ def _table(shown: pl.DataFrame, clicks: pl.DataFrame, lists: pl.DataFrame) -> pl
     rows = (
         shown.filter(pl.col("fate").is_null())
         .join(clicked, on=["list", "doc_id"], how="left")
-        .join(lists.select("list", "text", "time"), on="list", how="left")
+        .join(lists.select("list", "text", "time", "user"), on="list", how="left")
     )
     table = rows.select(
         query_id="text",
@@ -245,5 +248,7 @@ def _table(shown: pl.DataFrame, clicks: pl.DataFrame, lists: pl.DataFrame) -> pl
         doc_id="doc_id",
         click=pl.col("click").fill_null(0),
         timestamp=pl.col("time").cast(pl.Datetime("us")),
+        user_id="user",
     ).sort("session_id", "position")
-    return table.drop("timestamp") if table["timestamp"].null_count() else table
+    table = table.drop("timestamp") if table["timestamp"].null_count() else table
+    return table.drop("user_id") if table["user_id"].null_count() == len(table) else table

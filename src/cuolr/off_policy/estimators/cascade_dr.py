@@ -10,10 +10,8 @@ from cuolr.errors import InputError
 from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, Contributions, OffPolicyEstimator
 from cuolr.off_policy.estimators.reward_regression import cross_fitted_rewards
 from cuolr.off_policy.logged_lists import Level, LoggedLists
+from cuolr.random import FIXED_SEED
 from cuolr.types import Doubles, Ints
-
-# Seed of the folds.
-FOLDS_SEED = 0
 
 
 @ESTIMATORS.register("cascade-dr")
@@ -53,7 +51,7 @@ class CascadeDoublyRobust(OffPolicyEstimator):
         if lists.features is None:
             raise InputError("cascade-dr: expected features of documents for its reward model, found none")
         units = int(lists.unit.max()) + 1
-        fold: Ints = np.random.default_rng(FOLDS_SEED).permutation(units) % self.folds
+        fold: Ints = np.random.default_rng(FIXED_SEED).permutation(units) % self.folds
         return cross_fitted_rewards(lists, lists.features, fold[lists.unit], self.ridge)
 
 
