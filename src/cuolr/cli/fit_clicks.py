@@ -9,7 +9,7 @@ import numpy as np
 import tyro
 
 from cuolr.cli.options import TimeFlags
-from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text
+from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits, share_at_several_positions
 from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, fit_click_model, with_errors
@@ -102,7 +102,8 @@ def fit_clicks(
     """
     names, parameters, samples = fitting.names(), fitting.parameters, fitting.samples
     outputs.check(names)
-    patterns = ClickPatterns.of(log, fitting.seed, window.window())
+    with stage_bars() as stages:
+        patterns = ClickPatterns.of(log, fitting.seed, window.window(), stages)
     if parameters != "pair":
         patterns = patterns.with_every_document()
     with problems_in(log), progress_bar("fitting", len(names)) as progress:

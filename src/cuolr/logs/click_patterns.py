@@ -21,6 +21,7 @@ from cuolr.logs.counts import last_click_above
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
+from cuolr.progress import Stages, unseen_stages
 from cuolr.random import DEFAULT_SEED, U64, mixed
 from cuolr.types import Bools, Candidates, Doubles, Ints
 
@@ -85,16 +86,23 @@ class ClickPatterns:
     fold: Ints
 
     @classmethod
-    def of(cls, log: ClickLog | Path, seed: int = DEFAULT_SEED, window: TimeWindow = ALL_TIME) -> Self:
+    def of(
+        cls,
+        log: ClickLog | Path,
+        seed: int = DEFAULT_SEED,
+        window: TimeWindow = ALL_TIME,
+        stages: Stages = unseen_stages,
+    ) -> Self:
         """Count the sessions of a log, or of the folder of a log, which is read in chunks.
 
         Args:
             log: Raw sessions.
             seed: Decides the folds.
             window: The sessions of a folder to count.
+            stages: Shows the progress of reading a folder.
         """
         if isinstance(log, Path):
-            return cls._of_chunks(read_click_log(log, window=window, ids=False), seed)
+            return cls._of_chunks(read_click_log(log, window=window, ids=False, stages=stages), seed)
         slices = (slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(log), 1), ROWS_AT_A_TIME))
         return cls._of_chunks((log.select(rows) for rows in slices), seed)
 
