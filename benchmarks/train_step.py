@@ -56,7 +56,7 @@ def _batch() -> SessionBatch:
     generator = torch.Generator().manual_seed(1)
     return SessionBatch(
         features=2 * torch.rand(BATCH, K, FEATURES, generator=generator) - 1,
-        clicks=(torch.rand(BATCH, K, generator=generator) < 0.2).float(),
+        rewards=(torch.rand(BATCH, K, generator=generator) < 0.2).float(),
         where=torch.ones(BATCH, K, dtype=torch.bool),
         weight=torch.ones(BATCH),
     )

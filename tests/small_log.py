@@ -36,3 +36,10 @@ def counted_log(rows: int = 40) -> ClickLog:
     """The same as an aggregated log whose row i stands for i + 1 sessions, so that the weight tells rows apart."""
     log = small_log(rows)
     return replace(log, clicks=log.clicks.astype(np.float64), count=np.arange(1, rows + 1), aggregated=True)
+
+
+def with_missing_values(candidates: Candidates, share: float = 0.3, seed: int = 0) -> Candidates:
+    """The same candidates without some values of the last two features."""
+    missing = np.random.default_rng(seed).random(candidates.features.shape) < share
+    missing[:, :-2] = False
+    return replace(candidates, features=np.where(missing, np.float32(np.nan), candidates.features))

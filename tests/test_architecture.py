@@ -24,7 +24,7 @@ from cuolr.types import Candidates
 PACKAGE = Path(cuolr.__file__).parent
 
 # What every room stands on; it imports nothing from a room.
-GROUND_FLOOR = {"types", "errors", "config", "registry", "files", "random"}
+GROUND_FLOOR = {"types", "errors", "config", "registry", "files", "random", "progress"}
 # What learns, and what drives it; from the logs it may reach what reads no labels.
 WALLED_ROOMS = {"networks", "policies", "examination", "training", "learners"}
 # What reads labels, makes clicks of them, or measures by them.
@@ -160,16 +160,38 @@ def test_no_two_rooms_import_each_other_by_any_way() -> None:
     assert order.index("training") < order.index("learners") < order.index("cli")
 
 
-def test_no_two_modules_or_classes_have_one_name() -> None:
-    sources = {module: source for module, source in project_sources().items() if room_of(module) != "cli"}
-    modules = Counter(module.rpartition(".")[2] for module in sources)
+def repeated_names(sources: Sources) -> list[str]:
+    """Names of several modules or public classes.
+
+    A module of `cli` is named after its verb, as the module of the library that does the work may be (decision 7). No
+    two modules of `cli`, and no class there, share a name.
+    """
+    in_cli = {module for module in sources if room_of(module) == "cli"}
+    library, verbs = (
+        Counter(module.rpartition(".")[2] for module in modules) for modules in (sources.keys() - in_cli, in_cli)
+    )
     classes = Counter(
         node.name
         for source in sources.values()
         for node in nodes_of(source)
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
-    assert [name for name, times in (modules + classes).items() if times > 1] == []
+    return [name for counts in (library + classes, verbs + classes) for name, times in counts.items() if times > 1]
+
+
+def test_no_two_modules_or_classes_have_one_name() -> None:
+    assert repeated_names(project_sources()) == []
+
+
+def test_a_repeated_name_is_noticed() -> None:
+    sources = project_sources()
+    assert repeated_names(sources | {"cuolr.cli.cql": ""}) == []
+    for module, source, repeated in (
+        ("cuolr.policies.cql", "", "cql"),
+        ("cuolr.cli.more.train", "", "train"),
+        ("cuolr.cli.other", "class ClickLog:\n    pass", "ClickLog"),
+    ):
+        assert repeated in repeated_names(sources | {module: source})
 
 
 def test_no_learner_can_reach_a_label() -> None:

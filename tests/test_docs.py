@@ -1,6 +1,7 @@
 """What the pages under docs show in Python runs as it stands, but for the number of steps."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,15 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_runs(example: str) -> None:
     exec(compile(re.sub(r"steps=\d+", "steps=3", example), "example", "exec"), {})
+
+
+@pytest.mark.thorough
+def test_two_weeks_of_a_shop(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(DOCS / "two_weeks.py"))
+    said = capsys.readouterr().out
+    assert "week 1: kept 6,000 of 6,000 sessions" in said
+    assert "assessed on week 2: ship" in said
+    assert "both weeks: 12,000 sessions" in said
 
 
 def test_there_are_examples() -> None:

@@ -1,15 +1,17 @@
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.base import clone
 
 import cuolr
 from cuolr.clicks.click_model import click_model_from
 from cuolr.data.synthetic import generate_splits
-from cuolr.errors import InputError
+from cuolr.errors import InputError, InputWarning
 from cuolr.examination.propensities import Estimate, Propensities, save_propensities
 from cuolr.learners.rl.cql import CQL
 from cuolr.logs.aggregate import aggregate
@@ -65,9 +67,9 @@ def test_a_saved_model_says_how_it_was_trained_as_that_of_the_command_does(log: 
 
 def test_a_log_of_features_that_are_not_finite_is_refused_in_words(log: ClickLog) -> None:
     features = log.candidates.features.copy()
-    features[3, 1] = np.nan
+    features[3, 1] = np.inf
     broken = replace(log, candidates=replace(log.candidates, features=features))
-    with pytest.raises(InputError, match="features: expected finite numbers, found NaN or infinity in feature 2"):
+    with pytest.raises(InputError, match="feature 2: expected finite numbers, found infinity"):
         cuolr.Ranker("sac", steps=2, settings=QUICK).fit(broken)
 
 
@@ -128,7 +130,9 @@ def test_settings_are_checked_at_once() -> None:
         cuolr.Ranker("cqll")
     with pytest.raises(InputError, match="unknown setting"):
         cuolr.Ranker(settings={"learner.wieght": 1})
-    with pytest.raises(InputError, match="factored does not train on batches"):
+    with pytest.raises(
+        InputError, match="batch_size=64: factored does not use it; remove it, or choose another learner: bc"
+    ):
         cuolr.Ranker(batch_size=64)
 
 
@@ -227,7 +231,9 @@ def test_propensities_are_given_as_an_object_or_as_a_file(log: ClickLog, tmp_pat
     ranker = cuolr.Ranker("ipw", steps=2, settings={"learner.hidden": [8]})
     of_object = ranker.fit(log, propensities=propensities).rank(log.candidates)
     np.testing.assert_array_equal(ranker.fit(log, propensities=tmp_path / "own.json").rank(log.candidates), of_object)
-    with pytest.raises(InputError, match="propensities: naive does not take any"):
+    with pytest.raises(
+        InputError, match="propensities: naive does not use it; remove it, or choose another learner: cm-ipw"
+    ):
         cuolr.Ranker("naive").fit(log, propensities=propensities)
 
 
@@ -280,4 +286,86 @@ def test_the_candidates_of_a_data_set_are_ranked(
     log: ClickLog, splits: tuple[RankingDataset, RankingDataset, RankingDataset]
 ) -> None:
     ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
-    np.testing.assert_array_equal(ranker.rank(splits[2]), ranker.rank(splits[2].candidates))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(ranker.rank(splits[2]), ranker.rank(splits[2].candidates))
+
+
+def test_an_argument_of_another_type_is_one_line_that_says_what_to_give(
+    log: ClickLog, splits: tuple[RankingDataset, RankingDataset, RankingDataset]
+) -> None:
+    labelled, documents, ranker = (
+        splits[0],
+        splits[0].candidates,
+        cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}),
+    )
+
+    def refused(expected: str, call: Callable[[], object]) -> None:
+        with pytest.raises(InputError) as error:
+            call()
+        (problem,) = error.value.problems
+        assert problem.startswith(f"{expected}; ")
+
+    refused("log: expected a ClickLog, found a RankingDataset", lambda: ranker.fit(labelled))  # type: ignore[arg-type]
+    refused("log: expected a ClickLog, found a str", lambda: ranker.fit("LOG"))  # type: ignore[arg-type]
+    refused(
+        "validation: expected a RankingDataset, found a Candidates",
+        lambda: ranker.fit(log, validation=documents),  # type: ignore[arg-type]
+    )
+    refused(
+        "propensities: expected a Propensities, found a list",
+        lambda: cuolr.Ranker("ipw").fit(log, propensities=[1.0, 0.5]),  # type: ignore[arg-type]
+    )
+    refused("settings: expected a Mapping, found a str", lambda: cuolr.Ranker(settings="x"))  # type: ignore[arg-type]
+    refused("preset: expected a str, found a int", lambda: cuolr.Ranker(preset=3))  # type: ignore[arg-type]
+    ranker.fit(log)
+    refused("dataset: expected a RankingDataset, found a Candidates", lambda: cuolr.evaluate(ranker, documents))  # type: ignore[arg-type]
+    refused("candidates: expected a Candidates, found a ClickLog", lambda: ranker.rank(log))
+    refused("log: expected a ClickLog, found a RankingDataset", lambda: ranker.assess(labelled))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(ranker.rank_ids(labelled), ranker.rank_ids(documents))
+
+
+def table_of_lamps(queries: int = 30) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Clicks on red lamps, and lamps with missing prices; by data frames as they come."""
+    colours = ["red", "blue", None, "green"]
+    lamps = pl.DataFrame(
+        [
+            (f"q{query}", f"lamp {query}-{i}", colours[(i + query) % 4], None if i == 2 else 10.0 * i)
+            for query in range(queries)
+            for i in range(4)
+        ],
+        schema=["query_id", "doc_id", "colour", "price"],
+        orient="row",
+    )
+    shown = lamps.with_columns(
+        session_id="query_id",
+        position=pl.int_range(1, pl.len() + 1).over("query_id"),
+        click=(pl.col("colour") == "red").fill_null(False).cast(pl.Int8),
+    )
+    return shown.select("query_id", "session_id", "position", "doc_id", "click"), lamps
+
+
+@pytest.mark.parametrize("learner", ["naive", "lightgbm"])
+def test_raw_tables_are_ranked_by_the_recipe_of_the_model(learner: str, tmp_path: Path) -> None:
+    clicks, lamps = table_of_lamps()
+    log = cuolr.import_log(clicks, lamps)
+    settings = {"learner.learning_rate": 0.05} | (
+        {"learner.hidden": [8]} if learner == "naive" else {"learner.min_documents_per_leaf": 5}
+    )
+    cuolr.Ranker(learner, steps=60, settings=settings).fit(log).save(tmp_path / "model")
+    ranker = cuolr.Ranker.load(tmp_path / "model")
+    assert ranker.policy_.recipe == log.candidates.recipe
+    new = pl.DataFrame(
+        {
+            "price": [5.0, 30.0, None],
+            "colour": ["pink", "red", None],
+            "query_id": ["new"] * 3,
+            "doc_id": ["a", "b", "c"],
+        }
+    )
+    with pytest.warns(InputWarning, match="'pink'"):
+        assert ranker.rank_ids(new, k=1).tolist() == [["b"]]
+    new.filter(pl.col("colour") == "red").write_csv(tmp_path / "new.csv")
+    assert ranker.rank_ids(tmp_path / "new.csv", k=1).tolist() == [["b"]]
+    with pytest.raises(InputError, match="the features: column 'price' is missing; the model was trained with it"):
+        ranker.rank(new.drop("price"))
+    with pytest.raises(InputError, match="column 'colour' was encoded in another way than in training"):
+        ranker.rank(cuolr.read_candidates(new))

@@ -1,4 +1,4 @@
-"""Another package adds a learner, a click model, an encoder and a measure, without a line changed here.
+"""Another package adds a learner, a click model, an encoder, a measure and an importer, without a line changed here.
 
 The folder `plug_in` is a package as pip installs one: a module, and the entry points beside it. Processes that these
 tests start have it on their path, which is what installing it does.
@@ -62,6 +62,7 @@ def test_its_names_are_listed() -> None:
     assert "half-blind" in names["click-models"]
     assert "foreign-mean" in names["encoders"]
     assert "top-grade@k" in names["measures"]
+    assert "one-list" in names["formats"]
     assert "popularity" not in cuolr("list", "--json", installed=False).stdout
 
 
@@ -77,6 +78,13 @@ def test_a_plug_in_that_cannot_be_used_is_reported_and_takes_nothing_down() -> N
     for warning, text in zip(warnings, expected, strict=True):
         assert text in warning
     assert "half-made" not in json.loads(listed.stdout)["learners"]
+
+
+def test_its_importer_reads_a_log(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("b a c")
+    done = cuolr("import-log", "--format", "one-list", tmp_path / "list.txt", "--out", tmp_path / "LOG", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["report"]["kept"] == {"sessions": 1, "impressions": 3, "clicks": 1}
 
 
 def test_its_learner_runs_in_an_experiment(results: Path) -> None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from cuolr.clicks.click_model import click_model as click_model
     from cuolr.clicks.simulate import simulate as simulate
     from cuolr.data.candidate_reader import read_candidates as read_candidates
+    from cuolr.data.feature_options import FeatureOptions as FeatureOptions
+    from cuolr.data.feature_tables import FeatureTables as FeatureTables
     from cuolr.data.letor.reader import read_letor as read_letor
     from cuolr.data.synthetic import generate_splits as generate_splits
     from cuolr.errors import InputError as InputError
@@ -20,12 +22,17 @@ if TYPE_CHECKING:
     from cuolr.evaluation.evaluate import evaluate as evaluate
     from cuolr.logs.aggregate import aggregate as aggregate
     from cuolr.logs.clicklog import ClickLog as ClickLog
+    from cuolr.logs.deletion import SessionsToDelete as SessionsToDelete
+    from cuolr.logs.deletion import delete_sessions as delete_sessions
+    from cuolr.logs.hashed_ids import IdKey as IdKey
     from cuolr.logs.importing.import_log import import_log as import_log
     from cuolr.logs.importing.import_log import import_log_with_report as import_log_with_report
     from cuolr.logs.importing.import_options import ImportOptions as ImportOptions
-    from cuolr.logs.importing.import_ubi import import_ubi as import_ubi
     from cuolr.logs.log_folder import load_click_log as load_click_log
     from cuolr.logs.log_folder import save_click_log as save_click_log
+    from cuolr.logs.merge import merge_logs as merge_logs
+    from cuolr.logs.time_window import TimeWindow as TimeWindow
+    from cuolr.logs.time_window import split_by_time as split_by_time
     from cuolr.off_policy.assess import assess as assess
     from cuolr.off_policy.judgments import judgments as judgments
     from cuolr.policies.store import load_policy as load_policy
@@ -40,27 +47,34 @@ __version__ = "0.1.0"
 _HOMES = {
     "Candidates": "cuolr.types",
     "ClickLog": "cuolr.logs.clicklog",
+    "FeatureOptions": "cuolr.data.feature_options",
+    "FeatureTables": "cuolr.data.feature_tables",
+    "IdKey": "cuolr.logs.hashed_ids",
     "ImportOptions": "cuolr.logs.importing.import_options",
     "InputError": "cuolr.errors",
     "Ranker": "cuolr.estimator",
     "RankingDataset": "cuolr.types",
+    "SessionsToDelete": "cuolr.logs.deletion",
+    "TimeWindow": "cuolr.logs.time_window",
     "aggregate": "cuolr.logs.aggregate",
     "assess": "cuolr.off_policy.assess",
     "click_model": "cuolr.clicks.click_model",
+    "delete_sessions": "cuolr.logs.deletion",
     "evaluate": "cuolr.evaluation.evaluate",
     "fit_ranksvm": "cuolr.supervised.ranksvm",
     "generate_splits": "cuolr.data.synthetic",
     "import_log": "cuolr.logs.importing.import_log",
     "import_log_with_report": "cuolr.logs.importing.import_log",
-    "import_ubi": "cuolr.logs.importing.import_ubi",
     "judgments": "cuolr.off_policy.judgments",
     "load_click_log": "cuolr.logs.log_folder",
     "load_policy": "cuolr.policies.store",
+    "merge_logs": "cuolr.logs.merge",
     "read_candidates": "cuolr.data.candidate_reader",
     "read_letor": "cuolr.data.letor.reader",
     "save_click_log": "cuolr.logs.log_folder",
     "save_policy": "cuolr.policies.store",
     "simulate": "cuolr.clicks.simulate",
+    "split_by_time": "cuolr.logs.time_window",
 }
 
 __all__ = [*_HOMES, "__version__"]

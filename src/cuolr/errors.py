@@ -38,5 +38,23 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"{path}: file not found" if missing else f"{path}: cannot be read ({error.strerror or error})")
 
 
+def require_type(name: str, value: object, kind: type, advice: str) -> None:
+    """Raise `InputError` if an argument is of another class.
+
+    >>> require_type("log", "LOG", bytes, "load_click_log returns one")
+    Traceback (most recent call last):
+        ...
+    cuolr.errors.InputError: log: expected a bytes, found a str; load_click_log returns one
+
+    Args:
+        name: Of the argument.
+        value: Of the argument.
+        kind: The class that it must have.
+        advice: Where such an object comes from.
+    """
+    if not isinstance(value, kind):
+        raise InputError(f"{name}: expected a {kind.__name__}, found a {type(value).__name__}; {advice}")
+
+
 class InputWarning(UserWarning):
     """A problem with the input that does not stop the work; the command line prints it on stderr."""

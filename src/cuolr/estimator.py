@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from cuolr.errors import InputError
-from cuolr.evaluation.evaluate import score_on
+from cuolr.data.candidate_reader import read_candidates
+from cuolr.data.frames import Table
+from cuolr.errors import InputError, require_type
+from cuolr.evaluation.evaluate import OF_LABELS, score_on
 from cuolr.examination.propensities import Propensities, read_propensities
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.assess import assess
+from cuolr.off_policy.assess import OF_LOGS, assess
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.store import load_policy, provenance_of, save_policy
@@ -16,6 +18,8 @@ from cuolr.training.fit import FitRequest, Validation, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Best, Progress, TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure, usual_learner
+from cuolr.training.used_options import check_used
+from cuolr.training.warm_start import WarmStart
 from cuolr.types import Candidates, Ints, RankingDataset, Strings
 
 PARAMETERS = ("learner", "preset", "steps", "batch_size", "seed", "settings")
@@ -63,6 +67,9 @@ class Ranker:
         self.config = self._configure()
 
     def _configure(self) -> RunConfig:
+        if self.settings is not None:
+            require_type("settings", self.settings, Mapping, "give settings by name, {'training.held_out': 0.2}")
+        require_type("preset", self.preset, str, "give a name, such as 'paper'")
         given = {"training.steps": self.steps, "training.batch_size": self.batch_size, "training.seed": self.seed}
         given = {name: value for name, value in given.items() if value is not None}
         for name in given.keys() & (self.settings or {}).keys():
@@ -70,8 +77,8 @@ class Ranker:
             raise InputError(f"settings: '{name}' is given by the parameter {parameter}, too; give it once")
         learner = usual_learner(self.preset) if self.learner is None else self.learner
         config = configure(learner, self.preset, {**given, **(self.settings or {})})
-        if self.batch_size is not None and not config.learner_class.data_parallel:
-            raise InputError(f"batch_size={self.batch_size}: {config.learner} does not train on batches; leave it out")
+        if self.batch_size is not None:
+            check_used(config.learner, "batch_size", f"batch_size={self.batch_size}")
         return config
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -106,24 +113,32 @@ class Ranker:
         validation: RankingDataset | None = None,
         propensities: Propensities | Path | str | None = None,
         progress: Progress | None = None,
+        warm_start: "Ranker | Path | str | None" = None,
     ) -> Self:
         """Learn from a log.
 
         Args:
             log: A log of sessions; learners that do not need the clicks of each session also take an aggregated log.
-            validation: Labelled queries for choosing the best policy; None = choose by the clicks on held-out queries.
+            validation: Labelled queries for choosing the best policy; None = choose by the clicks or
+                rewards on held-out queries.
             propensities: Propensities, or a file of them, for learners that take them.
             progress: Called after each step with its number and the logged values.
+            warm_start: A fitted `Ranker` of the same learner, or the folder of its model, to start from; None = start
+                anew. From a folder of `cuolr train`, critics start from its checkpoint, too.
         """
-        if propensities is not None and not self.config.learner_class.takes_propensities:
-            raise InputError(f"propensities: {self.config.learner} does not take any; leave them out")
+        require_type("log", log, ClickLog, OF_LOGS)
+        if propensities is not None:
+            check_used(self.config.learner, "propensities", "propensities")
         if isinstance(propensities, Path | str):
             propensities = read_propensities(Path(propensities))
+        if propensities is not None:
+            require_type("propensities", propensities, Propensities, "a path of a file of them is accepted, too")
         request = FitRequest(
             TrainingLog.of(log, propensities),
             self.config,
             None if validation is None else _validation_on(validation, log),
             provenance={"preset": self.preset},
+            warm_start=_start_of(warm_start),
         )
         result = fit(request, progress)
         if result.outcome == "interrupted":
@@ -148,24 +163,38 @@ class Ranker:
         assert self.result_.best is not None, "a run that ends by itself has been validated"
         return self.result_.best
 
-    def rank(self, candidates: Candidates, k: int = 10, sample_seed: int | None = None) -> Ints:
+    def rank(
+        self, candidates: Candidates | RankingDataset | Table, k: int = 10, sample_seed: int | None = None
+    ) -> Ints:
         """[n_queries, k] the candidate indices of the best documents of each query, −1 after the last one.
 
         Args:
-            candidates: The candidates to rank.
+            candidates: The candidates to rank: as read by `read_candidates`, or a table that is read by the recipe of
+                the model, with queries in the order of their first row. Or `FeatureTables`.
             k: Length of the rankings.
             sample_seed: Seed for sampling each document from the policy; None = take the best.
         """
-        if isinstance(candidates, RankingDataset):
-            candidates = candidates.candidates
+        candidates = self._read(candidates)
         policy = self.policy_ if sample_seed is None else self.policy_.sampled(sample_seed)
         return policy.rank(candidates, k)
 
-    def rank_ids(self, candidates: Candidates, k: int = 10, sample_seed: int | None = None) -> Strings:
+    def _read(self, candidates: Candidates | RankingDataset | Table) -> Candidates:
+        if isinstance(candidates, RankingDataset):
+            return candidates.candidates
+        if isinstance(candidates, Candidates):
+            return candidates
+        if isinstance(candidates, ClickLog):
+            require_type("candidates", candidates, Candidates, "those of a log are log.candidates")
+        return read_candidates(candidates, n_features=self.policy_.n_features, recipe=self.policy_.recipe)
+
+    def rank_ids(
+        self, candidates: Candidates | RankingDataset | Table, k: int = 10, sample_seed: int | None = None
+    ) -> Strings:
         """[n_queries, k] like `rank`, but with document ids; "" after the last one.
 
         A document without an id is named by its number within the query, from 1.
         """
+        candidates = self._read(candidates)
         ranking = self.rank(candidates, k, sample_seed)
         names = candidates.document_names
         rows = candidates.offsets[:-1, None] + ranking
@@ -203,7 +232,17 @@ class Ranker:
         return ranker
 
 
+def _start_of(model: Ranker | Path | str | None) -> WarmStart | None:
+    if model is None:
+        return None
+    if isinstance(model, Path | str):
+        return WarmStart.read(model)
+    require_type("warm_start", model, Ranker, "a path of a model's folder is accepted, too")
+    return WarmStart(model.policy_)
+
+
 def _validation_on(validation: RankingDataset, log: ClickLog) -> Validation:
+    require_type("validation", validation, RankingDataset, OF_LABELS)
     expected, given = log.candidates.n_features, validation.candidates.n_features
     if given != expected:
         raise InputError(f"validation: expected documents of {expected} features, as in the log, found {given}")

@@ -7,6 +7,8 @@ from cuolr.types import IntegerArray, Ints
 
 # Seed of everything random, unless another is given.
 DEFAULT_SEED = 1
+# Seed of estimates and intervals whose randomness is no choice of the user, so that each is the same for the same data.
+FIXED_SEED = 0
 
 U64 = np.uint64
 ROUNDS = 6

@@ -4,8 +4,9 @@ Arrays are NumPy (they may be memory-mapped files); only what a network computes
 Axes: B batch, K list, N candidates, F features.
 """
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +19,88 @@ Strings: TypeAlias = npt.NDArray[np.str_]
 IntegerArray: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
+FeatureKind: TypeAlias = Literal["number", "boolean", "category", "hashed category", "date"]
+
+
+@dataclass(frozen=True)
+class FeatureColumn:
+    """How a column of a feature table becomes numbers.
+
+    Attributes:
+        name: Its name in the table.
+        kind: A number and a boolean are one number; NaN = missing. A category has a number for each level, 1 for the
+            level of the document and 0 for the others. Of a hashed category, the levels are the buckets of a hash. A
+            date is its age in days before `latest`; NaN = missing.
+        levels: The levels of a category.
+        buckets: Number of buckets of a hashed category.
+        missing_level: Whether a category has one more level, for documents without a value; otherwise all are 0.
+        latest: The latest date of the training data, as in ISO 8601.
+    """
+
+    name: str
+    kind: FeatureKind = "number"
+    levels: tuple[str, ...] = ()
+    buckets: int = 0
+    missing_level: bool = False
+    latest: str = ""
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of its numbers."""
+        if self.kind not in ("category", "hashed category"):
+            return [self.name]
+        names = [f"{self.name}={level}" for level in self.levels]
+        names += [f"{self.name}#{bucket}" for bucket in range(self.buckets)]
+        return [*names, f"{self.name} is missing"] if self.missing_level else names
+
+
+@dataclass(frozen=True)
+class FeatureRecipe:
+    """How the columns of a feature table become numbers. It is decided once, on the training data.
+
+    Attributes:
+        columns: The columns that are used, in the order of their numbers.
+        dropped: Columns that were left out on request.
+    """
+
+    columns: tuple[FeatureColumn, ...]
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def feature_names(self) -> list[str]:
+        """[F] the names of all numbers."""
+        return [name for column in self.columns for name in column.feature_names]
+
+    def differing(self, other: "FeatureRecipe") -> list[str]:
+        """The columns of both that become other numbers; a boolean is the same as its number."""
+        known = {column.name: column for column in self.columns}
+        pairs = [(known[column.name], column) for column in other.columns if column.name in known]
+        plain = {"number", "boolean"}
+        return [one.name for one, two in pairs if one != two and not {one.kind, two.kind} <= plain]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it; settings that a kind does not have are left out."""
+        columns = [{key: value for key, value in asdict(column).items() if value} for column in self.columns]
+        return {"columns": columns, "dropped": list(self.dropped)}
+
+    @classmethod
+    def from_dict(cls, recipe: Mapping[str, Any]) -> Self:
+        """The recipe that `to_dict` was taken from."""
+        columns = ({**column, "levels": tuple(column.get("levels", ()))} for column in recipe["columns"])
+        return cls(tuple(FeatureColumn(**column) for column in columns), tuple(recipe["dropped"]))
+
+
 @dataclass(frozen=True)
 class Candidates:
     """All that a ranker may see: the documents of each query, one row of features each.
 
     Attributes:
-        features: [n_documents, F] float32, the documents of a query in consecutive rows.
+        features: [n_documents, F] float32, the documents of a query in consecutive rows; NaN = missing.
         offsets: [n_queries + 1] where each query's rows begin; the last entry is n_documents.
         query_ids: [n_queries] as in the file.
         document_ids: [n_documents]; None if the source has none.
         feature_names: [F]; None if the source has none.
+        recipe: How they were made from the columns of a table; None if the source has no columns.
     """
 
     features: Floats
@@ -35,6 +108,7 @@ class Candidates:
     query_ids: Strings
     document_ids: Strings | None = None
     feature_names: Strings | None = None
+    recipe: FeatureRecipe | None = None
 
     def __post_init__(self) -> None:
         assert self.features.ndim == 2, self.features.shape
@@ -105,6 +179,7 @@ class Candidates:
             query_ids=self.query_ids[queries],
             document_ids=None if self.document_ids is None else self.document_ids[rows],
             feature_names=self.feature_names,
+            recipe=self.recipe,
         )
 
 

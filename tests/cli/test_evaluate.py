@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from cuolr.data.letor.catalog import find_source, load_source
-from cuolr.evaluation.measures import measure_ranking
 from cuolr.policies.store import save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from tests.cli.conftest import Run
+from tests.evaluation.one_measure import measure_ranking
 
 
 @pytest.fixture

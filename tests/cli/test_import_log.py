@@ -45,12 +45,12 @@ def test_letor_features_are_read_as_the_flags_say(run: Run, features: Path, tmp_
 
 def test_problems_are_told_one_by_one_and_nothing_is_written(run: Run, features: Path, tmp_path: Path) -> None:
     table = tmp_path / "log.csv"
-    table.write_text(TABLE.replace("a,1", "x,2"))
+    table.write_text(TABLE.replace("a,1", "x,-2"))
     result = run("import-log", table, "--features", features, "--out", tmp_path / "out", "--strict")
     assert (result.status, result.out) == (2, "")
     assert result.err.splitlines() == [
         f"error: {table}: row 2: doc_id: 'x' is not among the documents of query 'q' in the features",
-        f"error: {table}: row 2: click: expected 0 or 1, found '2'",
+        f"error: {table}: row 2: click: expected 0 or 1, found '-2'",
     ]
     assert not (tmp_path / "out").exists()
 
@@ -75,7 +75,7 @@ def write_days(folder: Path) -> None:
         for session in range(30):
             gap, bad, gone = session == 3, session == 5 and day == 2, session == 7
             rows += [
-                f"q,{day}-{session:02},0,a,{5 if bad else 1}",
+                f"q,{day}-{session:02},0,a,{-5 if bad else 1}",
                 f"q,{day}-{session:02},{1 + gap},{'x' if gone else 'b'},0",
             ]
         (folder / f"day-{day}.csv").write_text("\n".join(rows) + "\n")
@@ -93,7 +93,7 @@ def test_several_files_are_imported_with_a_report(run: Run, features: Path, tmp_
     table = [line.split() for line in result.out.splitlines()]
     assert ["read", "60", "120", "59"] in table
     assert ["kept", "59", "116", "59"] in table
-    assert f"{tmp_path}/day-2.csv: row 11: click: expected 0 or 1, found '5'" in result.out
+    assert f"{tmp_path}/day-2.csv: row 11: click: expected 0 or 1, found '-5'" in result.out
     assert f"{tmp_path}/day-1.csv: row 7: session '1-03': a gap between positions 0 and 2" in result.out
     log = load_click_log(out)
     assert log.sessions == 59
@@ -168,3 +168,49 @@ def test_where_positions_start_can_be_told(run: Run, features: Path, tmp_path: P
     page_position = load_click_log(out).page_position
     assert page_position is not None
     assert page_position.tolist() == [[1, 2]]
+
+
+def test_a_reward_and_a_context_are_imported_and_described(run: Run, features: Path, tmp_path: Path) -> None:
+    table = tmp_path / "log.csv"
+    table.write_text(
+        "query_id,session_id,position,doc_id,click,bought,device\n"
+        "q,1,1,a,1,,phone\nq,1,2,b,0,1,phone\nq,2,1,b,3,2,\nq,2,2,a,0,0,\n"
+    )
+    command = ("import-log", table, "--features", features, "--context", "device", "--out", tmp_path / "out")
+    result = run(*command, "--reward", "click=1,bought=5", "--json")
+    repaired = {found["reason"]: found["sessions"] for found in json.loads(result.out)["report"]["repaired"]}
+    assert repaired == {
+        "click count above 1, taken as a click": 1,
+        "reward without a click, taken as clicked": 1,
+    }
+    log = load_click_log(tmp_path / "out")
+    assert log.reward is not None
+    assert log.reward.tolist() == [[1, 5], [3 + 2 * 5, 0]]
+    assert log.context["device"].tolist() == ["phone", "(missing)"]
+    info = json.loads(run("log-info", tmp_path / "out", "--json").out)
+    assert info["reward_weights"] == {"click": 1, "bought": 5}
+    assert info["reward_per_session"] == (1 + 5 + 13) / 2
+    assert info["share_of_clicks_rewarded"] == 1
+    assert info["context"] == {"device": {"(missing)": 1, "phone": 1}}
+    shown = run("log-info", tmp_path / "out").out
+    assert "click=1, bought=5" in shown
+    assert "(missing) 1, phone 1" in shown
+
+
+def test_a_reward_that_cannot_be_read_is_one_line(run: Run, features: Path, tmp_path: Path) -> None:
+    table = tmp_path / "log.csv"
+    table.write_text(TABLE)
+    result = run("import-log", table, "--features", features, "--reward", "buys=1", "--out", tmp_path / "out")
+    assert result.status == 2
+    assert result.err.startswith(f"error: {table}: column 'buys' of the reward is missing; found: query_id")
+    assert len(result.err.splitlines()) == 1
+    table.write_text(TABLE.replace("a,1", "a,3"))
+    result = run("import-log", table, "--features", features, "--strict", "--out", tmp_path / "out")
+    assert result.err == (
+        f"error: {table}: row 2: click: expected 0 or 1, found '3'; to count clicks, use them as the reward "
+        "(--reward click=1)\n"
+    )
+    result = run("import-log", table, "--features", features, "--reward", "click=x", "--out", tmp_path / "out")
+    assert result.err.startswith("error: --reward: expected a number after '=', such as purchase=10, found 'click=x'")
+    result = run("import-log", table, "--features", features, "--context", "grade", "--out", tmp_path / "out")
+    assert result.err.startswith("error: --context: 'grade' looks like a relevance label")

@@ -71,3 +71,12 @@ def test_an_unknown_name_is_one_line_with_a_guess(run: Run) -> None:
     result = run("list", "lerners")
     assert (result.status, len(result.err.splitlines())) == (2, 1)
     assert "unknown name 'lerners' (did you mean 'learners'?)" in result.err
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("click_models", "click-models"), ("cm_ipw", "cm-ipw"), ("ndcg", "ndcg@k"), ("nDCG@10", "ndcg@k"), ("CQL", "cql")],
+)
+def test_a_name_may_be_written_another_way(run: Run, written: str, name: str) -> None:
+    other, own = (run("list", spelling, "--json") for spelling in (written, name))
+    assert (other.status, other.out) == (0, own.out)

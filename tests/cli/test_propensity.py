@@ -7,6 +7,7 @@ import pytest
 from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.data.normalise import Normaliser
 from cuolr.examination.propensities import Estimate, read_propensities
+from cuolr.logs.contexts import ContextCurves
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.store import load_policy, save_policy
@@ -250,3 +251,23 @@ def test_a_model_shows_the_examination_that_it_estimated(run: Run, tmp_path: Pat
     refused = run("propensity", tmp_path / "linear")
     assert refused.status == 2
     assert "this model does not estimate examination" in refused.err
+
+
+def test_a_model_of_a_log_with_context_shows_a_curve_for_each_level(run: Run, tmp_path: Path) -> None:
+    table = np.array([[1.0, np.nan, np.nan], [0.8, 0.5, np.nan]])
+    curves = ContextCurves(("desktop", "mobile"), np.stack([table, table**2]), np.array([1.1, 0.9]))
+    members = [LinearPolicy(np.ones(2, np.float32), Normaliser("none", np.empty(0), np.empty(0)))]
+    save_policy(EnsemblePolicy(members, [1.0], examination=table, by_context=curves), tmp_path / "model")
+    shown = run("propensity", tmp_path / "model", "--plot", tmp_path / "plot.svg")
+    assert shown.status == 0, shown.err
+    assert [line.split() for line in shown.out.splitlines() if line.strip()[:1].isdigit()] == [
+        ["1", "1.0000", "1.0000"],
+        ["2", "0.8000", "0.6400"],
+        ["1", "1.0000"],
+        ["2", "0.8000", "0.5000"],
+    ]
+    drawn = (tmp_path / "plot.svg").read_text()
+    assert "<!-- desktop -->" in drawn
+    assert "<!-- mobile -->" in drawn
+    printed = json.loads(run("propensity", tmp_path / "model", "--json").out)
+    assert printed["by_context"]["mobile"] == {"examination": [[1.0, None, None], [0.8**2, 0.5**2, None]], "scale": 0.9}

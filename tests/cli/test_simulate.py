@@ -171,3 +171,21 @@ def test_problems_of_your_own_log_are_told_together(run: Run, tmp_path: Path) ->
     assert result.status == 2
     assert len(result.err.splitlines()) >= 3
     assert not (tmp_path / "log").exists()
+
+
+def test_a_log_has_its_context_and_training_uses_it(run: Run, tiny: Path, tmp_path: Path) -> None:
+    simulate(run, tiny, tmp_path / "log", "--context", "device=desktop:0.6,mobile:0.4:2", "--context", "layout=grid:1")
+    log = load_click_log(tmp_path / "log")
+    assert set(log.context) == {"device", "layout"}
+    assert 0.5 < (log.context["device"] == "desktop").mean() < 0.7
+    assert read_meta(tmp_path / "log")["source"]["context"][0]["severities"] == [1.0, 2.0]
+    trained = run("train", tmp_path / "log", "--out", tmp_path / "model", "--steps", 2)
+    assert trained.status == 0, trained.err
+    shown = json.loads(run("propensity", tmp_path / "model", "--json").out)
+    assert list(shown["by_context"]) == ["device=desktop,layout=grid", "device=mobile,layout=grid"]
+    assessed = json.loads(run("assess", tmp_path / "model", tmp_path / "log", "--json").out)
+    assert assessed["examination_by_context"] == shown["by_context"]
+    refused = run("simulate", "--data", tiny, "--click-model", "cascade", "--sessions", 9, "--out", tmp_path / "x",
+                  "--context", "device=a:0.5,b:0.5:2")  # fmt: skip
+    assert refused.status == 2
+    assert "CascadeModel has no severity of position bias" in refused.err

@@ -1,6 +1,6 @@
 import pytest
 
-from cuolr.cli.terminal import live_table, progress_bar, say, show_table, spinner, training_bar
+from cuolr.cli.terminal import live_table, progress_bar, say, show_table, spinner, stage_bars, training_bar
 
 
 @pytest.fixture
@@ -85,6 +85,39 @@ def test_a_spinner_shows_for_how_long_it_has_turned(
     last = capsys.readouterr().err.partition("still at it")[2]
     assert "ranking" in last
     assert "0:01:05" in last
+
+
+@pytest.mark.usefixtures("terminal")
+def test_each_stage_shows_its_own_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("rich.console.monotonic", lambda: now)
+    with stage_bars() as stages:
+        stages("listing", 2)(1)
+        first = stages("reading", 4)
+        first(0)
+        now += 60
+        first(1)
+        say("one of four")
+    last = capsys.readouterr().err.partition("one of four")[2]
+    assert "listing" not in last
+    assert all(text in last for text in ("reading", "25%", "03:00"))
+    with stage_bars() as stages:
+        first = stages("reading", 4)
+        stages("fitting", None)
+        first(1)
+        now += 65
+        say("no parts")
+    last = capsys.readouterr().err.partition("no parts")[2]
+    assert "reading" not in last
+    assert all(text in last for text in ("fitting", "0:01:05"))
+
+
+def test_without_a_terminal_stages_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with stage_bars() as stages:
+        stages("reading", 2)(1)
+    assert capsys.readouterr().err == ""
 
 
 def test_names_in_brackets_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,9 @@ from cuolr.logs.columns import index_dtype
 from cuolr.logs.log_folder import one_each
 from cuolr.types import Candidates, RankingDataset
 
+# The type of ids of sessions and users.
+TEXT = np.dtypes.StringDType()
+
 
 def candidates_of(*sizes: int, n_features: int = 3, seed: int = 0) -> Candidates:
     """Queries q0, q1, … of so many documents each, with random features."""
@@ -62,8 +65,11 @@ def full_log() -> ClickLog:
         logging_propensity=np.where(log.where, 1 - rng.random(log.clicks.shape), 1).astype(np.float32),
         examination=(log.where & ((log.clicks > 0) | (rng.random(log.clicks.shape) < 0.5))).astype(np.uint8),
         timestamp=rng.integers(0, 2**40, len(log)),
-        reward=np.where(log.where, rng.standard_normal(log.clicks.shape), 0).astype(np.float32),
+        reward=np.where(log.clicks > 0, rng.exponential(size=log.clicks.shape), 0).astype(np.float32),
         page_position=np.where(log.where, 2 * np.arange(log.k), -1).astype(np.int32),
+        randomised=rng.random(len(log)) < 0.3,
+        session_id=np.array([f"session {number:02}" for number in range(len(log))], TEXT),
+        user_id=np.array([f"user {number % 7}" if number % 3 else "" for number in range(len(log))], TEXT),
         context={"device": rng.choice(["phone", "tablet"], len(log)), "columns": rng.integers(1, 3, len(log))},
     )
 

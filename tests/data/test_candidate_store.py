@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pytest
 
+from cuolr.data.candidate_reader import read_candidates
 from cuolr.data.candidate_store import load_candidates, save_candidates
+from cuolr.errors import InputError
 from cuolr.types import Candidates, Floats
 from tests.data.small_data import candidates_of
+from tests.small_log import with_missing_values
 
 
 def cached(array: npt.NDArray[Any], file: Path) -> npt.NDArray[Any]:
@@ -117,3 +121,34 @@ def test_ids_are_kept_as_text(with_ids: bool, tmp_path: Path) -> None:
     assert (loaded.document_ids is not None) == with_ids
     if loaded.document_ids is not None:
         assert loaded.document_ids.tolist() == ["a", "", "δ", "d" * 50, "e"]
+
+
+def test_mapped_features_with_missing_values_are_hard_linked(tmp_path: Path) -> None:
+    features = with_missing_values(candidates_of(9)).features
+    assert saved(cached(features, tmp_path / "cache.npy"), tmp_path / "log").samefile(tmp_path / "cache.npy")
+
+
+def test_the_recipe_of_features_comes_back(tmp_path: Path) -> None:
+    table = pl.DataFrame(
+        {
+            "query_id": ["q"] * 2,
+            "doc_id": ["a", "b"],
+            "x": [1, None],
+            "colour": ["é", None],
+            "day": ["2024-01-01", None],
+        }
+    )
+    candidates = read_candidates(table)
+    save_candidates(candidates, tmp_path)
+    loaded = load_candidates(tmp_path)
+    assert loaded.recipe == candidates.recipe
+    np.testing.assert_array_equal(loaded.features, candidates.features)
+    assert candidates.select(np.array([0])).recipe == candidates.recipe
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"columns": [{"nom": "x"}], "dropped": []}'])
+def test_a_damaged_recipe_is_named(text: str, tmp_path: Path) -> None:
+    save_candidates(candidates_of(2), tmp_path)
+    (tmp_path / "feature_recipe.json").write_text(text)
+    with pytest.raises(InputError, match=r"feature_recipe.json: damaged: expected the recipe of the features"):
+        load_candidates(tmp_path)

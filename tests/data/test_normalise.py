@@ -122,10 +122,69 @@ def test_raw_mslr_features_use_the_range_after_the_logarithm(shared_data: Path) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_features_that_are_not_finite_are_named(kind: str, value: float) -> None:
-    with pytest.raises(InputError, match="features: expected finite numbers, found NaN or infinity in feature 2"):
+    with pytest.raises(InputError, match=r"^feature 2: expected finite numbers, found infinity$"):
         Normaliser.fit(kind, candidates_of([[0, 1], [1, value]]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_feature_without_any_value_is_named(kind: str) -> None:
+    with pytest.raises(InputError, match=r"^feature 'b' has no value in any document; remove it$"):
+        Normaliser.fit(kind, named([[0, np.nan], [1, np.nan]], "a", "b"))
+
+
+nan = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        # The known values of the first feature are 0, 2 and 8: the median is 2.
+        ("none", [[0, 3, 0], [2, 3, 1], [2, 5, 0], [8, 5, 0]]),
+        ("min-max", [[-1, -1, 0], [-0.5, -1, 1], [-0.5, 1, 0], [1, 1, 0]]),
+        # Scaled between 0 and 0 in the first query, which has one known value, and between 2 and 8 in the second.
+        ("query-min-max", [[0, 0, 0], [0, 0, 1], [-1, 0, 0], [1, 0, 0]]),
+    ],
+)
+def test_a_missing_value_becomes_the_median_with_an_indicator(kind: str, expected: list[list[float]]) -> None:
+    train = candidates_of([[0, 3], [nan, 3], [2, 5], [8, 5]], sizes=[2, 2])
+    assert scaled(kind, train) == expected
+
+
+def test_a_median_outside_the_range_of_a_query_is_clipped() -> None:
+    train = candidates_of([[0], [1], [nan], [9], [9]], sizes=[3, 2])
+    assert scaled("query-min-max", train)[2] == [1, 1]  # the median 5 is above the 1 of its query
+
+
+def test_a_query_without_any_value_of_a_feature_is_in_the_middle() -> None:
+    assert scaled("query-min-max", candidates_of([[nan], [nan], [1], [2]], sizes=[2, 2]))[:2] == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_feature_that_is_missing_at_ranking_time_only_has_no_indicator(kind: str) -> None:
+    found = scaled(kind, candidates_of([[0], [2], [8]]), candidates_of([[nan], [0], [8]]))
+    assert found[0] == pytest.approx(scaled(kind, candidates_of([[0], [2], [8]]), candidates_of([[2], [0], [8]]))[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_values_do_not_change_the_others(kind: str) -> None:
+    values = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
+    missing = np.random.default_rng(1).random(values.shape) < 0.3
+    values[[0, 20]], values[[1, 21]] = values.min(axis=0), values.max(axis=0)  # so that the ranges stay the same
+    missing[[0, 1, 20, 21]] = False
+    whole = Candidates(values, np.array([0, 20, 40]), np.array(["a", "b"]))
+    holes = replace(whole, features=np.where(missing, np.float32(nan), values))
+    ours, theirs = (Normaliser.fit(kind, each).apply(each).features for each in (holes, whole))
+    np.testing.assert_array_equal(ours[:, :3][~missing], theirs[~missing])
+    np.testing.assert_array_equal(ours[:, 3:], missing)
+    natively = Normaliser.fit(kind, holes).natively(ours)
+    np.testing.assert_array_equal(natively, np.where(missing, np.float32(nan), theirs))
+
+
+def test_indicators_have_names() -> None:
+    train = named([[0, 1], [nan, 2]], "price", "stars")
+    assert Normaliser.fit("none", train).apply(train).feature_names.tolist() == ["price", "stars", "price is missing"]  # type: ignore[union-attr]
 
 
 def named(features: list[list[float]], *names: str) -> Candidates:
@@ -156,6 +215,10 @@ def test_every_feature_that_is_missing_or_unknown_is_named() -> None:
 def test_a_normaliser_can_be_taken_apart_and_put_together(train: Candidates) -> None:
     normaliser = Normaliser.fit("min-max", train)
     again = Normaliser.from_parts(normaliser.arrays(), normaliser.settings())
+    assert again.missing is not None
+    assert normaliser.missing is not None
+    np.testing.assert_array_equal(again.missing.median, normaliser.missing.median)
+    np.testing.assert_array_equal(again.missing.indicated, normaliser.missing.indicated)
     assert again.settings() == normaliser.settings()
     np.testing.assert_array_equal(again.low, normaliser.low)
     np.testing.assert_array_equal(again.high, normaliser.high)

@@ -3,11 +3,12 @@
 import pytest
 
 from cuolr.data.synthetic import generate_splits
-from cuolr.evaluation.measures import mean_over_queries, measure_ranking
+from cuolr.evaluation.measures import mean_over_queries
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import RankingDataset
+from tests.evaluation.one_measure import measure_ranking
 
 # The paper's, but for fewer and larger steps, to fit the time.
 LAMBDAMART = LambdaMartSettings(trees=200, learning_rate=0.07, early_stopping=30, threads=1)

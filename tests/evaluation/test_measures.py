@@ -16,11 +16,11 @@ from cuolr.evaluation.measures import (
     WithoutRelevant,
     mean_over_queries,
     measure_names,
-    measure_ranking,
     what_counts,
 )
 from cuolr.policies.policy import rank_by_score
 from cuolr.types import Candidates, RankingDataset
+from tests.evaluation.one_measure import measure_ranking
 
 Queries = list[list[int]]
 # Measures of relevance, which a query without a relevant document does not have.

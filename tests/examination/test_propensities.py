@@ -114,7 +114,7 @@ def test_what_is_no_json_or_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text('{"examination": [1,')
     with pytest.raises(InputError, match=r"broken\.json: not valid JSON"):
         read_propensities(tmp_path / "broken.json")
-    with pytest.raises(InputError, match=r"cannot be read \(No such file or directory\); .* continuation by position"):
+    with pytest.raises(InputError, match=r"nothing\.json: file not found; .* continuation by position"):
         read_propensities(tmp_path / "nothing.json")
 
 

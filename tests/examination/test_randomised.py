@@ -1,5 +1,6 @@
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from cuolr.clicks.simulate import Simulation
 from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities
-from cuolr.examination.randomised import BINS, estimate_propensities
+from cuolr.examination.randomised import BINS, estimate_propensities, random_lists
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.random_policy import UniformLogger
@@ -53,6 +54,22 @@ def worked_log() -> ClickLog:
 
 def test_examination_is_the_share_of_clicks_relative_to_the_first_position() -> None:
     assert numbers(estimated(worked_log()).examination) == pytest.approx([6 / 6, (2 + 2) / 6])
+
+
+def test_positions_that_are_never_shown_together_are_compared_by_their_click_rates() -> None:
+    clicks = repeated([(4, [1]), (6, [0]), (2, [1]), (18, [0])])
+    log = log_of(candidates_of(1), [0] * 30, [[0]] * 30, clicks)
+    log = replace(log, page_position=np.repeat([[0], [1]], [10, 20], axis=0).astype(np.int32))
+    examination = estimate_propensities(random_lists(lambda: [log])).examination
+    assert numbers(examination) == pytest.approx([1, (2 / 20) / (4 / 10)])
+    assert errors(examination)[1] == pytest.approx(0.25 * math.sqrt((1 - 0.1) / 2 + (1 - 0.4) / 4))
+
+
+def test_lists_that_are_not_marked_as_random_are_left_out() -> None:
+    log = worked_log()
+    marked = replace(log, randomised=np.arange(10) < 6)  # the sessions with a click on a
+    assert numbers(estimate_propensities(random_lists(lambda: [marked])).examination) == pytest.approx([1, 2 / 6])
+    assert estimate_propensities(random_lists(lambda: [log])).lists == 10
 
 
 def test_the_papers_continuation_counts_who_clicked_nothing_more_as_who_stopped() -> None:

@@ -18,6 +18,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_folders_are_made_with_their_first_file(tmp_path: Path) -> None:
+    cells = table1_like(grid=[{"method": ["naive"]}])
+    write_made_up(tmp_path / "none", cells, (1,), queries=5, skip=lambda cell: True)
+    assert [file.name for file in (tmp_path / "none").iterdir()] == ["experiment.json"]
+    write_made_up(tmp_path / "failed", cells, (1,), queries=5, fail=lambda cell: "broken")
+    assert {file.name for file in (tmp_path / "failed").iterdir()} == {"experiment.json", "failed"}
+
+
 def without(file: Path, key: str) -> str:
     return json.dumps({name: value for name, value in json.loads(file.read_text()).items() if name != key})
 

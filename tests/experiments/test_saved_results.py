@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from cuolr.experiments.fingerprints import digests_from, fingerprinted_name
+from cuolr.experiments.report.summary import summarise
+from cuolr.experiments.report.table_files import markdown
 from cuolr.experiments.results import Results
 from cuolr.experiments.results_folder import PACKED, read_results
 from cuolr.experiments.spec import Experiment
@@ -39,6 +41,12 @@ def test_an_experiment_finds_its_saved_cells_as_finished(folder: str) -> None:
     names = {cell: fingerprinted_name(experiment, cell, digests) for cell in experiment.cells(results.data["folds"])}
     assert names == dict(results.description.names)
     assert results.cells
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("file", sorted(SAVED.glob("*/tables.md")), ids=lambda file: file.parent.name)
+def test_the_tables_beside_results_are_made_from_them(file: Path) -> None:
+    assert markdown(summarise(read_results(file.parent))) == file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", sorted(SAVED.glob("*.md")), ids=lambda page: page.name)

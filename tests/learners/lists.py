@@ -51,7 +51,7 @@ def random_batch(
     unshown_where = torch.arange(n_unshown) < torch.randint(n_unshown + 1, (batch, 1), generator=generator)
     return SessionBatch(
         features=(2 * torch.rand(batch, k, n_features, generator=generator) - 1) * where[:, :, None],
-        clicks=(torch.rand(batch, k, generator=generator) < 0.3).float() * where,
+        rewards=(torch.rand(batch, k, generator=generator) < 0.3).float() * where,
         where=where,
         weight=torch.rand(batch, generator=generator) + 0.5,
         unshown=(2 * torch.rand(batch, n_unshown, n_features, generator=generator) - 1) * unshown_where[:, :, None],

@@ -19,7 +19,7 @@ from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import load_click_log
-from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy
 from cuolr.training.base_learner import LEARNERS
@@ -28,12 +28,13 @@ from cuolr.training.loop import TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure
 from cuolr.types import Candidates
 from tests.data.small_data import dataset_of
-from tests.small_log import small_log
+from tests.small_log import small_log, with_missing_values
 from tests.training.tasks import fit_log
 
 every_learner = pytest.mark.parametrize("name", LEARNERS.names())
 LOG = small_log(rows=240, queries=12)
 PROPENSITIES = Propensities(Estimate((1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2)), {"given": Estimate((0.6,) * 7)})
+WITH_MISSING = replace(LOG, candidates=with_missing_values(LOG.candidates))
 # Small enough to be fitted many times.
 SMALL: Mapping[str, Any] = {
     "hidden": [8, 8],
@@ -192,6 +193,56 @@ def test_candidates_with_other_features_are_refused(name: str) -> None:
 
 
 @every_learner
+@pytest.mark.parametrize("normalising", ["log-min-max", "query-min-max"])
+def test_missing_values_are_learned_from_and_ranked(name: str, normalising: str, tmp_path: Path) -> None:
+    config = config_of(name, normalising=normalising)
+    result = fitted(name, WITH_MISSING, folder=tmp_path / "model", config=config)
+    assert all(np.isfinite(score) for score in result.validations.values())
+    policy, loaded = policy_of(result), load_policy(tmp_path / "model")
+    assert policy.n_features == LOG.candidates.n_features
+    assert_same_policy(loaded, policy)
+    np.testing.assert_array_equal(loaded.rank(WITH_MISSING.candidates, 6), policy.rank(WITH_MISSING.candidates, 6))
+    if isinstance(policy, ScoringPolicy):
+        assert np.isfinite(policy.score(WITH_MISSING.candidates)).all()
+        # A feature that is missing at ranking time only has no indicator, and is the median.
+        without_first = WITH_MISSING.candidates.features.copy()
+        without_first[:, 0] = np.nan
+        assert np.isfinite(policy.score(replace(LOG.candidates, features=without_first))).all()
+    for row, size in zip(policy.rank(WITH_MISSING.candidates, 8).tolist(), LOG.candidates.sizes.tolist(), strict=True):
+        assert sorted(row[:size]) == list(range(size))
+
+
+def log_clicked_where_missing(seed: int) -> ClickLog:
+    """A document is clicked if, and only if, its second feature is missing; the known values say nothing."""
+    log = small_log(rows=600, queries=20, seed=seed)
+    candidates = with_missing_values(log.candidates, share=0.4, seed=seed)
+    missing = np.isnan(candidates.features[:, -1])
+    clicks = missing[log.documents] & log.where
+    return replace(log, candidates=candidates, clicks=clicks.astype(np.uint8))
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost", "naive", "cql", "factored"])
+def test_that_a_value_is_missing_is_learned(name: str) -> None:
+    log, other = log_clicked_where_missing(seed=5), log_clicked_where_missing(seed=6).candidates
+    rate = "learner.actor_learning_rate" if name == "cql" else "learner.learning_rate"
+    settings: dict[str, Any] = {"training.steps": 60, "training.batch_size": 64, "training.keep": "last"}
+    if name in ("naive", "cql"):
+        settings |= {rate: 0.01, "learner.hidden": [16, 16], "training.steps": 150}
+    if name == "cql":
+        settings |= {"learner.encoder": "position", "learner.critic_learning_rate": 0.01}
+    if name in ("lightgbm", "xgboost"):
+        settings |= {"learner.leaves": 4}
+    if name == "factored":
+        settings |= {"learner.logging_policy.include": False, "learner.rankers.learning_rate": 0.01}
+    policy = policy_of(fitted(name, log, config=configure(name, settings=settings)))
+    missing = np.isnan(other.features[:, -1])
+    first = other.offsets[:-1] + policy.rank(other, 1)[:, 0]
+    has_one = np.maximum.reduceat(missing, other.offsets[:-1])
+    assert has_one.sum() > 10
+    assert missing[first][has_one].mean() > 0.9
+
+
+@every_learner
 def test_labels_can_choose_the_best_step(name: str) -> None:
     scores = iter([0.1, 0.9, 0.2])
     result = fitted(name, score=lambda _: next(scores))
@@ -207,3 +258,31 @@ def test_what_its_class_says_is_so(name: str) -> None:
     for setting, values in learner.search_space.items():
         for value in values:
             configure(name, settings={setting: value})
+
+
+@every_learner
+def test_a_constant_reward_of_clicks_gives_what_clicks_give(name: str) -> None:
+    of_clicks, of_rewards = fitted(name), fitted(name, replace(LOG, reward=(2.5 * LOG.clicks).astype(np.float32)))
+    np.testing.assert_allclose(
+        list(of_rewards.validations.values()), list(of_clicks.validations.values()), rtol=1e-5, atol=1e-6
+    )
+    ours, theirs = (policy_of(result).rank(LOG.candidates, 3) for result in (of_rewards, of_clicks))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@every_learner
+def test_rewards_of_held_out_queries_do_not_change_what_is_learned(name: str) -> None:
+    config = config_of(name, keep="last")
+    _, rows = split_by_query(LOG, held_out_queries(LOG, config.training.held_out, config.training.seed))
+    reward = (LOG.clicks * (1.0 + LOG.ranking % 3)).astype(np.float32)
+    changed = reward.copy()
+    changed[rows] *= 7
+    one, other = (fitted(name, replace(LOG, reward=each), config=config) for each in (reward, changed))
+    assert_same_policy(policy_of(other), policy_of(one))
+
+
+def test_a_log_without_rewards_says_nothing_about_them() -> None:
+    provenance = [
+        fitted("naive", log).provenance for log in (LOG, replace(LOG, reward=(3 * LOG.clicks).astype(np.float32)))
+    ]
+    assert [each.get("reward_of_a_click") for each in provenance] == [None, 3.0]

@@ -95,7 +95,7 @@ def test_padding_changes_nothing(name: str, encoder: str) -> None:
     wide = replace(
         narrow,
         features=torch.nn.functional.pad(narrow.features, pad_list),
-        clicks=torch.nn.functional.pad(narrow.clicks, (0, 1)),
+        rewards=torch.nn.functional.pad(narrow.rewards, (0, 1)),
         where=torch.nn.functional.pad(narrow.where, (0, 1)),
     )
     one, other = built(name, encoder), built(name, encoder)
@@ -119,7 +119,7 @@ def test_what_stands_in_the_padding_does_not_matter(name: str) -> None:
 @pytest.mark.parametrize("lengths", [(4, 2, 3), (1, 1), (0, 0), (0, 4)], ids=str)
 def test_lists_without_clicks_leave_finite_numbers(name: str, lengths: tuple[int, ...]) -> None:
     batch = random_batch(lengths=lengths)
-    batch = replace(batch, clicks=torch.zeros_like(batch.clicks))
+    batch = replace(batch, rewards=torch.zeros_like(batch.rewards))
     learner = build(name)
     for _ in range(2):
         assert all(np.isfinite(value) for value in learner.update(batch).values())
@@ -191,7 +191,7 @@ def test_a_row_of_twice_the_weight_counts_twice(name: str) -> None:
     batch = random_batch(lengths=(4, 4))
     twice = replace(batch, weight=torch.tensor([2.0, 1.0]))
     rows = [0, 0, 1]
-    repeated = SessionBatch(batch.features[rows], batch.clicks[rows], batch.where[rows], torch.ones(3))
+    repeated = SessionBatch(batch.features[rows], batch.rewards[rows], batch.where[rows], torch.ones(3))
     # 2 rows against 3 positions to divide by
     one, other = build(name).update(twice), build(name).update(repeated)
     assert one["loss"] == pytest.approx(other["loss"] * 3 / 2, rel=1e-4, abs=1e-6)

@@ -130,9 +130,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         edit_sessions(reward=pl.lit([1.0, np.nan, 0, 0], pl.Array(pl.Float32, 4))),
         "reward: expected finite numbers",
     ),
+    "a negative reward": (
+        edit_sessions(reward=pl.lit([-1.0, 0, 0, 0], pl.Array(pl.Float32, 4))),
+        "reward: expected finite numbers from 0 up",
+    ),
     "a reward of nothing": (
         edit_sessions(reward=pl.lit([1.0] * 4, pl.Array(pl.Float32, 4))),
-        "reward: expected 0 where nothing was shown",
+        "reward: expected 0 where there is no click",
     ),
     "a document nowhere on the page": (
         edit_sessions(page_position=pl.lit([-1, 0, 1, 2], pl.Array(pl.Int32, 4))),

@@ -154,3 +154,39 @@ def test_of_too_many_lists_a_sample_is_counted_with_all_their_sessions(monkeypat
 
 def rows_of(lists: ClickLog) -> Iterator[tuple[int, list[int], int]]:
     return zip(lists.query.tolist(), lists.ranking.tolist(), lists.count.tolist(), strict=True)
+
+
+def test_counts_by_level_of_context_add_up_to_those_of_all() -> None:
+    log = small_log(rows=400)
+    device = np.random.default_rng(0).choice(["desktop", "mobile"], len(log))
+    counts, pooled = ClickCounts.of(replace(log, context={"device": device})), ClickCounts.of(log)
+    assert counts.levels == ("desktop", "mobile")
+    assert pooled.level is None
+
+    def by_place(found: ClickCounts, level: int | None) -> dict[tuple[int, ...], tuple[float, float]]:
+        sums: dict[tuple[int, ...], tuple[float, float]] = {}
+        row, position, last = found.coordinates()
+        for i in range(len(found.cells)):
+            if level is None or found.level_of_list[row[i]] == level:
+                ranking = found.lists.ranking[row[i]]
+                key = (int(found.lists.query[row[i]]), *ranking.tolist(), int(position[i]), int(last[i]))
+                n, c = sums.get(key, (0.0, 0.0))
+                sums[key] = n + found.impressions[i], c + found.clicks[i]
+        return sums
+
+    assert by_place(counts, None) == by_place(pooled, None)
+    for number, level in enumerate(counts.levels):
+        assert by_place(counts, number) == by_place(ClickCounts.of(log.select(np.flatnonzero(device == level))), None)
+    top = counts.top(2)
+    assert top.levels == counts.levels
+    np.testing.assert_array_equal(top.level_of_list, counts.level_of_list)
+
+
+def test_rewards_are_counted_with_clicks() -> None:
+    log = small_log(rows=400)
+    counts = ClickCounts.of(replace(log, reward=(log.clicks * (1.0 + log.ranking)).astype(np.float32)))
+    plain = ClickCounts.of(log)
+    np.testing.assert_array_equal(counts.clicks, plain.clicks)
+    assert plain.rewards is plain.clicks
+    row, position, _ = counts.coordinates()
+    np.testing.assert_allclose(counts.rewards, counts.clicks * (1 + counts.lists.ranking[row, position]))

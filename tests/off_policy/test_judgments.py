@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,57 @@ def test_a_rate_is_clicks_over_expected_examinations() -> None:
     expected = score_interval(np.array([2.0, 1.0]), np.array([2.5, 2.0]), np.array([2.25, 1.5]))
     assert table["low"].to_list() == pytest.approx(expected[0].tolist())
     assert table["high"].to_list() == pytest.approx(expected[1].tolist())
+
+
+def test_a_rate_of_rewards_is_their_sum_over_expected_examinations() -> None:
+    log = log_of([[0, 1], [0, 1], [1, 0]], [[1, 0], [0, 1], [0, 1]])
+    reward = np.array([[4, 0], [0, 2], [0, 0]], np.float32)
+    found = judge(replace(log, reward=reward), min_examinations=0, examination=by_position(1, 0.5))
+    assert found.outcome == "reward"
+    assert found.table.select("doc_id", "clicks", "reward", "rate").rows() == [
+        ("d0", 2.0, 4.0, 4 / 2.5),
+        ("d1", 1.0, 2.0, 2 / 2),
+    ]
+    # A click has the mean reward 2, and information (4 + 2)² / (3 · (16 + 4)).
+    unit, known = 2.0, 36 / 60
+    counted, examined = np.array([4, 2]) / unit * known, np.array([2.5, 2.0]) * known
+    low, high = score_interval(counted, examined, np.array([2.25, 1.5]) * known**2)
+    assert found.table["low"].to_list() == pytest.approx((unit * low).tolist())
+    assert found.table["high"].to_list() == pytest.approx((unit * high).tolist())
+
+
+def test_the_interval_of_a_high_rate_holds_the_rate() -> None:
+    """A document whose every examination brings ten times the mean reward."""
+    clicks = [[1, int(i % 10 == 0)] for i in range(40)]
+    log = log_of([[0, 1]] * 40, clicks)
+    reward = (log.clicks * np.array([10.0, 0.1])).astype(np.float32)
+    table = judgments(replace(log, reward=reward), examination=by_position(1, 1))
+    assert (table["low"] < table["rate"]).all()
+    assert (table["rate"] < table["high"]).all()
+
+
+def test_intervals_of_reward_rates_hold_the_true_rate() -> None:
+    """95 of 100, where rewards differ widely: one click in five is a purchase, worth 1 to 20."""
+    rng = np.random.default_rng(0)
+    documents, sessions = 200, 400
+    ids = np.array([f"d{i}" for i in range(documents)])
+    candidates = Candidates(np.zeros((documents, 1), np.float32), np.arange(documents + 1), ids, ids)
+    query = np.repeat(np.arange(documents, dtype=np.int32), sessions)
+    rate = rng.uniform(0.1, 0.5, documents)
+    clicks = rng.random(len(query)) < rate[query]
+    reward = clicks * (rng.random(len(query)) < 0.2) * rng.uniform(1, 20, len(query))
+    log = ClickLog(
+        candidates,
+        query,
+        np.zeros((len(query), 1), np.int16),
+        clicks[:, None].astype(np.uint8),
+        np.ones(len(query), np.int64),
+        reward=reward[:, None].astype(np.float32),
+    )
+    table = judgments(log, examination=by_position(1.0)).sort(pl.col("doc_id").str.slice(1).cast(pl.Int64))
+    true = rate * 0.2 * 10.5
+    inside = (table["low"].to_numpy() < true) & (true < table["high"].to_numpy())
+    assert 0.9 <= inside.mean() <= 0.985
 
 
 def test_an_aggregated_log_has_the_same_rates() -> None:

@@ -9,11 +9,13 @@ from cuolr.clicks.click_model import click_model
 from cuolr.clicks.simulate import simulate
 from cuolr.data.normalise import Normaliser
 from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.contexts import ContextCurves
 from cuolr.logs.counts import ClickCounts
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import PairNetwork
-from cuolr.off_policy.reordering import clicks_by_query, model_order
+from cuolr.off_policy.reordering import model_order, rewards_by_query
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
@@ -29,7 +31,7 @@ def test_expected_clicks_are_those_of_a_loop_over_lists() -> None:
     counts = ClickCounts.of(log)
     lists, exposure = counts.lists, ExaminationModel.fit(counts).expected_examinations(counts)
     queries = np.unique(log.query)[1:].astype(np.int64)
-    logged, reordered = clicks_by_query(policy, counts, exposure, queries)
+    logged, reordered = rewards_by_query(policy, counts, exposure, queries)
 
     examination = [exposure[:, k].sum() / lists.count[lists.where[:, k]].sum() for k in range(lists.k)]
     clicks: dict[tuple[int, int], float] = defaultdict(float)
@@ -55,6 +57,52 @@ def test_expected_clicks_are_those_of_a_loop_over_lists() -> None:
             expected[number, query] += lists.count[row] * clicks_of_session
     np.testing.assert_allclose(logged, expected[0, queries])
     np.testing.assert_allclose(reordered, expected[1, queries])
+
+
+def test_expected_rewards_are_those_of_the_position_based_model() -> None:
+    """With many sessions: Σ θ_k·α·v of the logged and of the model's order, α·v the reward of an examination."""
+    log = aggregate(small_log(rows=300))
+    rng = np.random.default_rng(0)
+    examination, (attractiveness, value) = 1 / np.arange(1, log.k + 1), rng.random((2, log.candidates.n_documents))
+    clicks = examination * attractiveness[log.documents] * log.where
+    count = np.full(len(log), 10**9)
+    expected_log = replace(log, clicks=clicks, reward=clicks * value[log.documents], count=count)
+    policy = LinearPolicy(np.array([1.0, 0, 0, 0], np.float32), Normaliser.fit("min-max", log.candidates))
+    counts = ClickCounts.of(expected_log)
+    model = ExaminationModel(np.repeat(examination[:, None], log.k + 1, axis=1))
+    queries = np.arange(log.candidates.n_queries)
+    logged, reordered = rewards_by_query(policy, counts, model.expected_examinations(counts), queries)
+    scores = np.where(log.where, -log.candidates.features[log.documents, 0], np.inf)
+    rate = (attractiveness * value)[log.documents] * log.where
+    better = np.take_along_axis(rate, np.argsort(scores, axis=1, kind="stable"), axis=1)
+    for ours, rates in ((logged, rate), (reordered, better)):
+        of_query = np.bincount(log.query, weights=(rates * examination).sum(axis=1) * count, minlength=len(queries))
+        np.testing.assert_allclose(ours, of_query, rtol=1e-6)
+
+
+def test_expected_clicks_are_those_of_the_examination_of_each_context() -> None:
+    """With many sessions: Σ θ_k·α with the θ of the list's context, in both orders."""
+    log = aggregate(small_log(rows=300))
+    rng = np.random.default_rng(0)
+    attractiveness, count = rng.random(log.candidates.n_documents), 10**9
+    level = rng.integers(0, 2, len(log))
+    tables = np.stack([1 / np.arange(1, log.k + 1), 1 / np.arange(1, log.k + 1) ** 2])
+    scale = np.array([1.25, 0.5])
+    theta = (scale[:, None] * tables)[level]
+    clicks = theta * attractiveness[log.documents] * log.where
+    context = {"device": np.array(["desktop", "mobile"])[level]}
+    counts = ClickCounts.of(replace(log, clicks=clicks, count=np.full(len(log), count), context=context))
+    curves = ContextCurves(("desktop", "mobile"), np.repeat(tables[:, :, None], log.k + 1, axis=2), scale)
+    model = ExaminationModel(curves.tables[0], by_context=curves)
+    policy = LinearPolicy(np.array([1.0, 0, 0, 0], np.float32), Normaliser.fit("min-max", log.candidates))
+    queries = np.arange(log.candidates.n_queries)
+    logged, reordered = rewards_by_query(policy, counts, model.expected_examinations(counts), queries)
+    scores = np.where(log.where, -log.candidates.features[log.documents, 0], np.inf)
+    rate = attractiveness[log.documents] * log.where
+    better = np.take_along_axis(rate, np.argsort(scores, axis=1, kind="stable"), axis=1)
+    for ours, rates in ((logged, rate), (reordered, better)):
+        expected = np.bincount(log.query, weights=(rates * theta).sum(axis=1) * count, minlength=len(queries))
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
 
 
 def test_a_policy_that_ranks_lists_is_applied_to_each_list_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,16 @@
 """A package of somebody else: a learner, a click model, an encoder and a measure that `cuolr` finds by entry points."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from cuolr.clicks.click_model import CLICK_MODELS
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.evaluation.measures import MEASURES, GradedLists, RankingMeasure
+from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
 from cuolr.networks.encoder import ENCODERS
 from cuolr.networks.previous import PreviousEncoder
 from cuolr.policies.linear_policy import LinearPolicy
@@ -61,6 +65,18 @@ class TopGrade(RankingMeasure):
     def per_query(self, lists: GradedLists) -> Doubles:
         """[B]."""
         return lists.shown[:, 0].astype(np.float64)
+
+
+@IMPORTERS.register("one-list")
+class OneList(LogImporter):
+    """A text file whose lines are the documents of one list; the last was clicked."""
+
+    def read(self, files: Sequence[Path]) -> SourceLog:
+        """A table of one session."""
+        documents = files[0].read_text().split()
+        clicks = [int(document == documents[-1]) for document in documents]
+        ids = {"query_id": ["q"] * len(documents), "session_id": ["s"] * len(documents), "doc_id": documents}
+        return SourceLog(pl.DataFrame({**ids, "position": range(1, len(documents) + 1), "click": clicks}))
 
 
 def no_learner() -> None:

@@ -19,7 +19,7 @@ from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.policies.store import load_policy, save_policy
 from cuolr.types import Candidates
-from tests.small_log import small_candidates
+from tests.small_log import small_candidates, with_missing_values
 
 CANDIDATES = small_candidates(queries=9, n_features=4, least=1, most=8)
 NORMALISER = Normaliser.fit("min-max", CANDIDATES)
@@ -141,3 +141,13 @@ def test_documents_of_equal_features_keep_their_order(name: str) -> None:
         pytest.skip("ranks by chance")
     same = Candidates(np.ones((5, 4), np.float32), np.array([0, 5]), np.array(["q"]))
     assert EXAMPLES[name]().rank(same, 5).tolist() == [[0, 1, 2, 3, 4]]
+
+
+@every_policy
+def test_values_that_are_missing_at_ranking_time_only_are_the_median(name: str) -> None:
+    if name == "random":
+        pytest.skip("does not look at features")
+    policy, missing = EXAMPLES[name](), with_missing_values(CANDIDATES)
+    filled = np.where(np.isnan(missing.features), np.median(CANDIDATES.features, axis=0), missing.features)
+    expected = policy.rank(replace(CANDIDATES, features=filled.astype(np.float32)), K)
+    np.testing.assert_array_equal(policy.rank(missing, K), expected)

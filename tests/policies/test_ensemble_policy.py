@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cuolr.data.normalise import Normaliser
+from cuolr.logs.contexts import ContextCurves
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
@@ -66,3 +67,15 @@ def test_the_examination_of_the_training_log_is_saved_with_it_and_does_not_affec
     assert isinstance(loaded, EnsemblePolicy)
     np.testing.assert_array_equal(loaded.examination, table)
     np.testing.assert_array_equal(loaded.score(CANDIDATES), EnsemblePolicy(members(), [0.3, 2]).score(CANDIDATES))
+
+
+def test_the_examination_by_context_is_saved_with_it(tmp_path: Path) -> None:
+    tables = np.array([[[1.0, np.nan], [0.6, 0.3]], [[1.0, np.nan], [0.4, 0.1]]])
+    curves = ContextCurves(("desktop", "mobile / tablet"), tables, np.array([1.2, 0.7]))
+    save_policy(EnsemblePolicy(members(), [0.3, 2], examination=tables[0], by_context=curves), tmp_path / "model")
+    loaded = load_policy(tmp_path / "model")
+    assert isinstance(loaded, EnsemblePolicy)
+    assert loaded.by_context is not None
+    assert loaded.by_context.levels == curves.levels
+    np.testing.assert_array_equal(loaded.by_context.tables, tables)
+    np.testing.assert_array_equal(loaded.by_context.scale, curves.scale)

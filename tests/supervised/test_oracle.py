@@ -7,7 +7,7 @@ import pytest
 
 from cuolr.data.letor.reader import read_letor
 from cuolr.data.synthetic import generate, generate_splits
-from cuolr.evaluation.measures import mean_over_queries, measure_ranking
+from cuolr.evaluation.measures import mean_over_queries
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
@@ -19,6 +19,8 @@ from cuolr.supervised.skyline import only_shown
 from cuolr.training.training_config import TrainingConfig
 from cuolr.types import RankingDataset
 from tests.data.small_data import candidates_of
+from tests.evaluation.one_measure import measure_ranking
+from tests.small_log import with_missing_values
 
 QUICK = LambdaMartSettings(
     trees=60, leaves=8, learning_rate=0.1, min_documents_per_leaf=10, early_stopping=10, threads=1
@@ -139,3 +141,14 @@ def test_only_the_shown_documents_are_left_for_the_skyline() -> None:
         ours = shown.candidates.rows_of(np.array([query]))
         np.testing.assert_array_equal(shown.candidates.features[ours], dataset.candidates.features[rows])
         np.testing.assert_array_equal(shown.relevance[ours], dataset.relevance[rows])
+
+
+def test_rankers_on_labels_take_missing_values(splits: Splits) -> None:
+    train, vali, test = (replace(split, candidates=with_missing_values(split.candidates)) for split in splits)
+    training = TrainingConfig(steps=4, batch_size=8, validate_every=2)
+    for policy in (
+        fit_lambdamart(train, vali, QUICK),
+        fit_network(train, vali, NetworkConfig(hidden=(8,)), training),
+    ):
+        assert policy.n_features == train.candidates.n_features
+        assert ndcg(policy, test) > ndcg(RandomPolicy(), test)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,13 +9,15 @@ from hypothesis import strategies as st
 from cuolr.data import normalise
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.evaluation.measures import mean_over_queries, measure_ranking
+from cuolr.evaluation.measures import mean_over_queries
 from cuolr.policies import linear_policy as linear
 from cuolr.policies.linear_policy import LinearPolicy, draw_pairs
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.supervised import ranksvm
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Candidates, Doubles, Floats, RankingDataset
+from tests.evaluation.one_measure import measure_ranking
+from tests.small_log import with_missing_values
 
 Queries = list[list[int]]
 
@@ -170,3 +173,11 @@ def test_documents_of_another_width_are_refused() -> None:
     policy = fit_ranksvm(dataset_of([[0, 1]]), 1.0, normalising="none")
     with pytest.raises(InputError, match="documents with 3 features, as in training, found 2"):
         policy.score(dataset_of([[0, 1]], features=2).candidates)
+
+
+def test_missing_values_have_weights_of_their_own() -> None:
+    dataset = dataset_of(random_queries(20), features=4)
+    missing = replace(dataset, candidates=with_missing_values(dataset.candidates))
+    policy = fit_ranksvm(missing, fraction=1.0)
+    assert (len(policy.weights), policy.n_features) == (4 + 2, 4)
+    assert np.isfinite(policy.score(missing.candidates)).all()

@@ -14,6 +14,7 @@ from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Loop, Progress, TrainingResult, Validate
 from cuolr.training.presets.configure import RunConfig
 from cuolr.training.training_config import TrainingConfig
+from cuolr.training.warm_start import WarmStart
 from cuolr.types import Ints
 
 
@@ -25,6 +26,7 @@ def fit_log(
     folder: Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,
+    warm_start: WarmStart | None = None,
 ) -> TrainingResult:
     """Train from a log in memory."""
     return fit(
@@ -33,6 +35,7 @@ def fit_log(
             config,
             None if score is None else Validation(score),
             folder=None if folder is None else ModelFolder(folder, resume),
+            warm_start=warm_start,
         ),
         progress,
     )

@@ -37,7 +37,7 @@ def test_a_batch_holds_the_scaled_documents_and_the_clicks_of_its_rows(kind: str
             expected = np.zeros(4, np.float32) if slot < 0 else scaled[document]
             np.testing.assert_array_equal(batch.features[row, position], expected)
             assert batch.where[row, position] == (slot >= 0)
-            assert batch.clicks[row, position] == log.clicks[row, position]
+            assert batch.rewards[row, position] == log.clicks[row, position]
     assert batch.unshown is None
 
 
@@ -88,7 +88,7 @@ def test_aggregated_rows_weigh_like_their_sessions() -> None:
     sums = []
     for log in (raw, aggregate(raw)):
         batches = list(make(log).in_order())
-        clicked = sum((b.weight[:, None, None] * b.clicks[..., None] * b.features).sum(dim=(0, 1)) for b in batches)
+        clicked = sum((b.weight[:, None, None] * b.rewards[..., None] * b.features).sum(dim=(0, 1)) for b in batches)
         sums.append(clicked / len(log))
     torch.testing.assert_close(*sums)
 

@@ -51,7 +51,7 @@ class ToyLearner(GradientLearner):
 
     def _losses(self, batch: SessionBatch, features: Tensor) -> Tensor:
         scores = (features @ self.weights).masked_fill(~batch.where, -1e9)
-        return -(batch.clicks * scores.log_softmax(dim=1)).sum(dim=1)
+        return -(batch.rewards * scores.log_softmax(dim=1)).sum(dim=1)
 
     def policy(self) -> LinearPolicy:
         return LinearPolicy(self.weights.detach().numpy().copy(), self.normaliser)

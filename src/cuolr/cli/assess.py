@@ -1,14 +1,16 @@
 """`cuolr assess`: off-policy evaluation of a model on a click log, and a recommendation."""
 
-import json as json_format
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tyro
 
-from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
-from cuolr.files import atomic_file
+from cuolr.cli.options import TimeFlags
+from cuolr.cli.terminal import say, show_json, show_table, show_text, stage_bars
 from cuolr.logs.log_folder import load_click_log
+from cuolr.logs.time_window import TimeWindow, until
+from cuolr.progress import Stages
 
 if TYPE_CHECKING:
     from cuolr.off_policy.recommendation import OffPolicyEvaluation
@@ -21,13 +23,14 @@ def assess(
     model: tyro.conf.Positional[Path],
     log: tyro.conf.Positional[Path],
     k: int | None = None,
+    window: TimeFlags = TimeFlags(),
     json: bool = False,
 ) -> int:
     """Recommend from a click log whether to ship a model, to test it, or to keep the current ranker.
 
-    No labels are needed. The gain in clicks over the ranker that made the log is estimated by re-ordering each logged
-    list with the model, corrected for position bias. A log says nothing about documents that it never shows; their
-    share of the model's top k is reported.
+    No labels are needed. The gain in clicks, or in the reward of a log with rewards, over the ranker that made the log
+    is estimated by re-ordering each logged list with the model, corrected for position bias. A log says nothing about
+    documents that it never shows; their share of the model's top k is reported.
 
     Use a log that the model was not trained on, such as the following week's. On its own training log a model is
     evaluated on the queries that training held out. A log that contains the training sessions among others cannot be
@@ -47,10 +50,13 @@ def assess(
         model: Folder of a trained model.
         log: Folder of a click log with the same features.
         k: Length of the lists that are compared with the log. By default 10, or the length of the log's lists.
+        window: Sessions to use, by time, such as those after training.
         json: Print JSON instead of a table.
     """
-    with spinner("evaluating"):
-        result = _off_policy_evaluation(model, log, k)
+    with stage_bars() as stages:
+        result, note = _off_policy_evaluation(model, log, k, window.window(), stages)
+    if note is not None:
+        say(note)
     if json:
         show_json(result.as_dict())
     else:
@@ -59,12 +65,23 @@ def assess(
     return EXIT_STATUS[result.recommendation]
 
 
-def _off_policy_evaluation(model: Path, log: Path, k: int | None) -> "OffPolicyEvaluation":
+def _off_policy_evaluation(
+    model: Path, log: Path, k: int | None, window: TimeWindow, stages: Stages
+) -> "tuple[OffPolicyEvaluation, str | None]":
+    """The evaluation, and a note if sessions of the log may be those of the training."""
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
     from cuolr.policies.store import load_policy, provenance_of
 
-    return assess_policy(load_policy(model), load_click_log(log), k, provenance_of(model))
+    sessions, provenance = load_click_log(log, window, ids=False, stages=stages), provenance_of(model)
+    found = assess_policy(load_policy(model), sessions, k, provenance, stages)
+    last = provenance.get("log", {}).get("last")
+    if last is None or found.held_out or found.trained_on_these_queries or not until(sessions, last):
+        return found, None
+    return found, (
+        f"note: {until(sessions, last):,} of {sessions.sessions:,} sessions are not after {last}, up to when the model "
+        "was trained; if it was trained on them, the gain is overestimated: leave them out with --since"
+    )
 
 
 def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
@@ -84,7 +101,7 @@ def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
         ]
     return [
         *rows,
-        ["estimated gain in clicks on shown documents", f"{found.gain:+.1%}"],
+        [f"estimated gain in {found.outcome} on shown documents", f"{found.gain:+.1%}"],
         ["95 % interval", found.interval_text],
     ]
 
@@ -93,21 +110,19 @@ def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def show_recommendation(found: "OffPolicyEvaluation", file: Path) -> None:
-    """Print the off-policy evaluation of a model on its training log, and write it to a file."""
-    with atomic_file(file) as unfinished:
-        unfinished.write_text(json_format.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+def recommendation_lines(found: "OffPolicyEvaluation") -> Iterator[str]:
+    """The off-policy evaluation of a model on its training log, in words."""
     kind = "query" if found.queries == 1 else "queries"
     on = f"{kind} that it was trained on" if found.trained_on_these_queries else f"held-out {kind}"
-    say(
+    yield (
         f"on {found.queries:,} {on}: a session shows {found.overlap:.0%} of the model's top {found.k} on average; "
         f"{found.never_shown:.0%} is never shown"
     )
     if found.logging_policy_share is not None:
-        say(
+        yield (
             f"{found.logging_policy_share:.0%} of the score comes from a model of the current ranker, which "
             f"reproduces {found.logging_policy_overlap:.0%} of its top {found.k}"
         )
-    say(f"{found.recommendation}: {found.reason}")
+    yield f"{found.recommendation}: {found.reason}"
     if found.recommendation == "keep" and found.interval[1] > 0:
-        say("note: on a later log all queries can be used: cuolr assess MODEL LATER_LOG")
+        yield "note: on a later log all queries can be used: cuolr assess MODEL LATER_LOG"

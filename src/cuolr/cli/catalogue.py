@@ -14,13 +14,14 @@ from cuolr.config import ranges_of, read_toml
 from cuolr.data.letor.catalog import CATALOGUE, DatasetInfo
 from cuolr.data.synthetic import PRESETS, Preset
 from cuolr.evaluation.measures import MEASURES, measure_names
+from cuolr.logs.importing.importer import IMPORTERS
 from cuolr.policies.policy import POLICIES
 from cuolr.registry import Registry
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One setting of a learner, an encoder or a click model.
+class SettingHelp:
+    """What `cuolr list` shows of one setting of a learner, an encoder or a click model.
 
     Attributes:
         name: Prefixed by its nested configs, as in `rankers.folds`.
@@ -56,6 +57,7 @@ def catalogue() -> dict[str, dict[str, Entry]]:
         "click-models": _registered(CLICK_MODELS),
         "encoders": _registered(ENCODERS),
         "policies": _registered(POLICIES),
+        "formats": _registered(IMPORTERS),
         "measures": measures,
         "presets": {name: _first_comment(path) for name, path in sorted(TRAINING_PRESETS.items())},
         "experiments": {name: read_toml(path)["title"] for name, path in sorted(BUILT_IN.items())},
@@ -68,7 +70,7 @@ def catalogue() -> dict[str, dict[str, Entry]]:
     return found
 
 
-def settings(name: str) -> dict[str, list[Setting]]:
+def settings(name: str) -> dict[str, list[SettingHelp]]:
     """The settings of the learner, encoder or click model of that name, by kind."""
     from cuolr.networks.encoder import ENCODERS, encoder_config
     from cuolr.training.base_learner import LEARNERS
@@ -84,7 +86,7 @@ def settings(name: str) -> dict[str, list[Setting]]:
     return {kind: list(_settings(config)) for kind, config in configs.items()}
 
 
-def _settings(config: Any, prefix: str = "") -> Iterator[Setting]:
+def _settings(config: Any, prefix: str = "") -> Iterator[SettingHelp]:
     """The fields of a dataclass and of its nested dataclasses, with their values."""
     meanings, ranges = meanings_of_fields(type(config)), ranges_of(type(config))
     for field in dataclasses.fields(config):
@@ -92,7 +94,7 @@ def _settings(config: Any, prefix: str = "") -> Iterator[Setting]:
         if dataclasses.is_dataclass(value):
             yield from _settings(value, f"{prefix}{field.name}.")
         else:
-            yield Setting(f"{prefix}{field.name}", _as_toml(value), ranges[field.name], meaning)
+            yield SettingHelp(f"{prefix}{field.name}", _as_toml(value), ranges[field.name], meaning)
 
 
 def _as_toml(value: Any) -> str:

@@ -6,13 +6,13 @@ from pathlib import Path
 import tyro
 
 from cuolr.cli.options import DataOptions, MeasureOptions, as_model_takes
-from cuolr.cli.ranking_progress import RankingInParts
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text
 from cuolr.evaluation.evaluate import PER_QUERY_SUFFIXES, Evaluation, write_per_query
 from cuolr.evaluation.evaluate import evaluate as measure_policy
 from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.trec import write_qrels, write_run
 from cuolr.files import check_files, check_suffix
+from cuolr.policies.ranking_in_parts import RankingInParts
 from cuolr.policies.store import load_policy
 from cuolr.types import RankingDataset
 

@@ -12,6 +12,7 @@ from cuolr.data.letor.catalog import DESCRIPTION_FILE
 from cuolr.data.letor.reader import write_letor
 from cuolr.data.synthetic import generate_splits
 from cuolr.files import atomic_folder
+from cuolr.random import DEFAULT_SEED
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def generate_folder(
     *,
     out: Path,
     sizes: Sizes = Sizes(),
-    seed: int = 1,
+    seed: int = DEFAULT_SEED,
     json: bool = False,
     overwrite: bool = False,
 ) -> None:

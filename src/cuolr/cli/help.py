@@ -24,6 +24,8 @@ HELP = ("-h, --help", "Show this help.")
 # Text in which a line is not broken, and the placeholder for its spaces while lines are wrapped.
 KEPT_TOGETHER = re.compile(r"`[^`]*`|\(default: [^)]*\)")
 UNBROKEN = "\0"
+# Annotation of an option that is accepted but has no line in the help.
+NOT_SHOWN = "not shown"
 # Headings. The first two come first, the others as in the signature.
 ARGUMENTS, REQUIRED, OPTIONS = "Arguments", "Required options", "Options"
 
@@ -44,7 +46,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class _Option:
+class Option:
     """One parameter of a command.
 
     Attributes:
@@ -53,6 +55,9 @@ class _Option:
         text: Its description, with its default.
         required: Whether it has no default.
         group: Heading that it is listed under.
+        kind: Type of its value; of each value, if it takes several.
+        many: Whether it takes any number of values.
+        shown: Whether the help has a line for it.
     """
 
     flag: str
@@ -60,9 +65,13 @@ class _Option:
     text: str
     required: bool
     group: str
+    kind: Any = str
+    many: bool = False
+    shown: bool = True
 
     @property
     def invocation(self) -> str:
+        """The flag with the placeholder of its value."""
         return f"{self.flag} {self.metavar}".strip()
 
 
@@ -98,7 +107,7 @@ def command_help(name: str, command: Command, width: int | None = None) -> str:
     width = min(width or shutil.get_terminal_size().columns, MAX_WIDTH)
     described = Docstring.parse(command.run.__doc__)
     groups: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], REQUIRED: []}
-    options = list(_options(command.run))
+    options = [option for option in options_of(command.run) if option.shown]
     for option in options:
         groups.setdefault(option.group, []).append((option.invocation, option.text))
     groups.setdefault(OPTIONS, []).append(HELP)
@@ -110,7 +119,7 @@ def command_help(name: str, command: Command, width: int | None = None) -> str:
     return "\n\n".join([*parts, f"Example:\n  {command.example}"])
 
 
-def _usage(name: str, options: Iterable[_Option], width: int) -> str:
+def _usage(name: str, options: Iterable[Option], width: int) -> str:
     needed = [option.invocation for option in options if option.required]
     optional = [f"[{option.flag}]" for option in options if option.group == ARGUMENTS and not option.required]
     # A flag and its value stay on one line.
@@ -118,7 +127,8 @@ def _usage(name: str, options: Iterable[_Option], width: int) -> str:
     return "\n".join(_lines(" ".join(["usage: cuolr", *words]), width, indent=" " * 8))
 
 
-def _options(run: Callable[..., Any]) -> Iterator[_Option]:
+def options_of(run: Callable[..., Any]) -> Iterator[Option]:
+    """The options of a command: its parameters, and the fields of those that are dataclasses."""
     meanings, hints = Docstring.parse(run.__doc__).entries, typing.get_type_hints(run, include_extras=True)
     parameters = inspect.signature(run).parameters.values()
     # Required parameters come first.
@@ -128,7 +138,7 @@ def _options(run: Callable[..., Any]) -> Iterator[_Option]:
         )
 
 
-def _one_or_group(name: str, hint: Any, default: Any, meaning: str, group: str) -> Iterator[_Option]:
+def _one_or_group(name: str, hint: Any, default: Any, meaning: str, group: str) -> Iterator[Option]:
     """The option of a parameter; for a dataclass, the options of its fields, under a heading."""
     if not dataclasses.is_dataclass(hint):
         yield _option(name, hint, default, meaning, group)
@@ -140,19 +150,28 @@ def _one_or_group(name: str, hint: Any, default: Any, meaning: str, group: str) 
         yield from _one_or_group(field.name, hints[field.name], field.default, meanings.get(field.name, ""), heading)
 
 
-def _option(name: str, hint: Any, default: Any, meaning: str, group: str) -> _Option:
+def _option(name: str, hint: Any, default: Any, meaning: str, group: str) -> Option:
     kind, annotations = _unwrapped(hint)
     names = [given for note in annotations if (given := getattr(note, "name", None))]
     metavars = [given for note in annotations if (given := getattr(note, "metavar", None))]
     required = default in (inspect.Parameter.empty, dataclasses.MISSING)
     if tyro.conf.Positional in annotations:
         many = "..." if typing.get_origin(kind) is tuple else ""
-        return _Option(f"{name.upper().replace('_', '-')}{many}", "", _said(meaning, default), required, ARGUMENTS)
+        invocation, (one, takes_many) = f"{name.upper().replace('_', '-')}{many}", _each(kind)
+        return Option(invocation, "", _said(meaning, default), required, ARGUMENTS, one, takes_many)
     if tyro.conf.UseAppendAction in annotations:
         meaning, kind, default = f"{meaning} Repeatable.", typing.get_args(kind)[0], None
     flag = "--" + (names[0] if names else name.replace("_", "-"))
     metavar = "" if kind is bool else metavars[0] if metavars else _metavar(kind)
-    return _Option(flag, metavar, _said(meaning, default), required, REQUIRED if required else group)
+    one, takes_many = _each(kind)
+    shown = NOT_SHOWN not in annotations
+    heading = REQUIRED if required else group
+    return Option(flag, metavar, _said(meaning, default), required, heading, one, takes_many, shown)
+
+
+def _each(kind: Any) -> tuple[Any, bool]:
+    """The type of each value, and whether there may be any number of them."""
+    return (typing.get_args(kind)[0], True) if typing.get_origin(kind) is tuple else (kind, False)
 
 
 def _unwrapped(hint: Any) -> tuple[Any, list[Any]]:

@@ -2,11 +2,12 @@
 
 import shutil
 import textwrap
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import tyro
 
-from cuolr.cli.catalogue import Entry, Setting, catalogue, settings
+from cuolr.cli.catalogue import Entry, SettingHelp, catalogue, settings
 from cuolr.cli.help import MAX_WIDTH
 from cuolr.cli.options import Name
 from cuolr.cli.terminal import show_json, show_table, show_text
@@ -18,18 +19,19 @@ MAX_DEFAULT = 40
 
 
 def list_names(what: tyro.conf.Positional[Name | None] = None, json: bool = False) -> None:
-    """List learners, click models, encoders, policies, measures, presets, experiments and data sets.
+    """List learners, click models, encoders, policies, formats of logs, measures, presets, experiments and data sets.
 
     For the name of a learner, an encoder or a click model, list its settings with default, range and meaning. In
     training, set those of a learner with `--set learner.NAME=VALUE`, and of an encoder with
     `--set learner.encoder_settings.NAME=VALUE`.
 
     Args:
-        what: learners, click-models, encoders, policies, measures, presets, experiments, data-sets, generated-data; or
-            a name, such as cql. By default all names.
+        what: learners, click-models, encoders, policies, formats, measures, presets, experiments, data-sets,
+            generated-data; or a name, such as cql. By default all names.
         json: Print JSON instead of tables.
     """
     known = catalogue()
+    what = None if what is None else _as_known(what, known)
     if what is None:
         names = {kind: sorted(entries) for kind, entries in known.items()}
         if json:
@@ -53,13 +55,27 @@ def list_names(what: tyro.conf.Positional[Name | None] = None, json: bool = Fals
             _show_one(what, found, settings(what))
 
 
+def _as_known(name: str, known: Mapping[str, Mapping[str, Entry]]) -> str:
+    """A name as it is registered, if only `_` and `-` differ, or the cutoff of a measure is missing or a number."""
+    names = [*known, *(of_kind for entries in known.values() for of_kind in entries)]
+    written = name.partition("@")[0]
+    spelled = {_spelled(other): other for other in names} | {
+        _spelled(m.removesuffix("@k")): m for m in known["measures"]
+    }
+    return name if name in names else spelled.get(_spelled(written), name)
+
+
+def _spelled(name: str) -> str:
+    return name.replace("_", "-").lower()
+
+
 def _show_entries(entries: dict[str, Entry]) -> None:
     has_role = any(entry.get("role") for entry in entries.values())
     rows = [[name, *([entry["role"]] if has_role else []), entry["description"]] for name, entry in entries.items()]
     show_table("", ["name", *(["role"] if has_role else []), "description"], rows, left=(0, 1, 2))
 
 
-def _show_one(name: str, found: dict[str, Entry], settings_of: dict[str, list[Setting]]) -> None:
+def _show_one(name: str, found: dict[str, Entry], settings_of: dict[str, list[SettingHelp]]) -> None:
     for kind, entry in found.items():
         show_text(f"{name} ({kind}): {entry['description']}")
     for kind, of_kind in settings_of.items():
@@ -67,7 +83,7 @@ def _show_one(name: str, found: dict[str, Entry], settings_of: dict[str, list[Se
             show_text("\n".join([f"\nSettings of the {kind}, with default and range:", *map(_lines, of_kind)]))
 
 
-def _lines(setting: Setting) -> str:
+def _lines(setting: SettingHelp) -> str:
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
     default = setting.default if len(setting.default) <= MAX_DEFAULT else f"{setting.default[: MAX_DEFAULT - 1]}…"
     meaning = textwrap.fill(setting.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)

@@ -12,18 +12,21 @@ import tyro
 
 import cuolr
 from cuolr.cli.assess import assess
+from cuolr.cli.check_arguments import check_command
 from cuolr.cli.compare import compare
+from cuolr.cli.delete_sessions import delete_sessions
 from cuolr.cli.demo import demo
 from cuolr.cli.evaluate import evaluate
 from cuolr.cli.experiment import experiment
+from cuolr.cli.fit_clicks import fit_clicks
 from cuolr.cli.generate import generate_folder
 from cuolr.cli.help import Command, command_help, overview
 from cuolr.cli.import_log import import_log
-from cuolr.cli.import_ubi import import_ubi
 from cuolr.cli.inspect import inspect
 from cuolr.cli.judgments import judgments
 from cuolr.cli.list import list_names
 from cuolr.cli.log_info import log_info
+from cuolr.cli.merge_logs import merge_logs
 from cuolr.cli.optimality import optimality
 from cuolr.cli.oracle import oracle
 from cuolr.cli.pack import pack
@@ -42,13 +45,18 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
     "Your log": {
         "import-log": Command(
             import_log,
-            "check a click log of your own and make it ready for training",
+            "check a click log and make it ready for training",
             "cuolr import-log clicks.csv --features features.parquet --out LOG",
         ),
-        "import-ubi": Command(
-            import_ubi,
-            "import User Behavior Insights of a search engine",
-            "cuolr import-ubi ubi_queries.ndjson ubi_events.ndjson --out LOG",
+        "merge-logs": Command(
+            merge_logs,
+            "merge click logs, such as those of the last four weeks",
+            "cuolr merge-logs WEEK_1 WEEK_2 --keep-days 28 --out LOG",
+        ),
+        "delete-sessions": Command(
+            delete_sessions,
+            "delete a person's sessions; which models had them?",
+            "cuolr delete-sessions LOG --user-id 4711 --models MODELS",
         ),
         "log-info": Command(
             log_info,
@@ -57,12 +65,17 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         ),
         "propensity": Command(
             propensity,
-            "show or estimate the examination probability of each position",
+            "show or estimate the examination probability by position",
             "cuolr propensity LOG --plot examination.svg",
+        ),
+        "fit-clicks": Command(
+            fit_clicks,
+            "fit click models to a log; which explains it best?",
+            "cuolr fit-clicks LOG --out users.toml",
         ),
         "judgments": Command(
             judgments,
-            "rate documents by clicks, for the evaluation of a search engine",
+            "rate documents by clicks, to evaluate a search engine",
             "cuolr judgments LOG --out judgments.json",
         ),
     },
@@ -212,6 +225,7 @@ def _run(arguments: list[str]) -> int | None:
             (command,) = (group[name] for group in GROUPS.values() if name in group)
             print(command_help(name, command))
         case [name, *rest]:
+            check_command(name, COMMANDS[name], rest)
             return tyro.cli(COMMANDS[name], prog=f"cuolr {name}", args=rest, config=PARSING)
     return None
 

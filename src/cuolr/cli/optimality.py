@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from cuolr.cli.options import ClickModelOptions
 from cuolr.cli.terminal import show_json, show_text
 from cuolr.clicks.optimality import check_optimality
+from cuolr.random import DEFAULT_SEED
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class SearchOptions:
     k: int | None = None
     discount: float = 1.0
     instances: int = 500
-    seed: int = 1
+    seed: int = DEFAULT_SEED
 
 
 def optimality(

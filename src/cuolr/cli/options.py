@@ -1,4 +1,4 @@
-"""Options that several commands share: how to read a data set, and the parameters of a click model."""
+"""Options that several commands share: how to read a data set or part of a log, and the parameters of a click model."""
 
 import dataclasses
 import warnings
@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from cuolr.cli.help import NOT_SHOWN
 from cuolr.cli.terminal import progress_bar, say
 from cuolr.clicks.click_model import ClickModel, click_model, read_click_model
 from cuolr.data.letor.cache import Cache, default_folder
@@ -17,11 +18,13 @@ from cuolr.data.letor.reader import LetorFile, LetorOptions, filled_up
 from cuolr.data.letor.rows import MAX_GRADE
 from cuolr.errors import InputError, InputWarning
 from cuolr.evaluation.measures import Measure, WithoutRelevant
+from cuolr.logs.time_window import TimeWindow
 from cuolr.types import RankingDataset
 
 # Placeholders of values in the help; those of numbers and paths follow from their type.
 Name = Annotated[str, tyro.conf.arg(metavar="NAME")]
 Measures = Annotated[str, tyro.conf.arg(metavar="NAME@K,...")]
+TimeOfLog = Annotated[str, tyro.conf.arg(metavar="TIME")]
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,16 @@ class DataOptions:
 
 
 @dataclass(frozen=True)
+class AllFoldsOptions(DataOptions):
+    """How to read a data set, all folds of which are read.
+
+    `--fold` is not shown in the help; `CellOptions.request` refuses it and says what to use instead.
+    """
+
+    fold: Annotated[int | None, NOT_SHOWN] = None
+
+
+@dataclass(frozen=True)
 class LetorFlags:
     """How to read LETOR files.
 
@@ -132,6 +145,56 @@ class LetorFlags:
     def options(self) -> LetorOptions:
         """The options for the reader."""
         return LetorOptions(self.zero_based, self.missing)
+
+
+@dataclass(frozen=True)
+class TimeFlags:
+    """Sessions to use, by time.
+
+    Attributes:
+        since: From this time on: 2026-11-01, 2026-11-01T12:30Z (UTC without a zone), or 28d before the latest session.
+        until: Before this time.
+    """
+
+    since: TimeOfLog | None = None
+    until: TimeOfLog | None = None
+
+    def window(self) -> TimeWindow:
+        """As the library takes it."""
+        return window_of(self.since, self.until)
+
+
+@dataclass(frozen=True)
+class RetentionFlags:
+    """Sessions to keep, by time.
+
+    Attributes:
+        since: From this time on: 2026-11-01, 2026-11-01T12:30Z (UTC without a zone), or 28d before the latest session.
+        until: Before this time.
+        keep_days: The last so many days before the latest session; the same as --since Nd.
+    """
+
+    since: TimeOfLog | None = None
+    until: TimeOfLog | None = None
+    keep_days: int | None = None
+
+    def window(self) -> TimeWindow:
+        """As the library takes it."""
+        if self.keep_days is None:
+            return window_of(self.since, self.until)
+        if self.since is not None:
+            raise InputError(f"--keep-days {self.keep_days}: says when to start, as --since does; give one of them")
+        if self.keep_days < 1:
+            raise InputError(f"--keep-days: expected 1 or more, found {self.keep_days}")
+        return window_of(f"{self.keep_days}d", self.until)
+
+
+def window_of(since: str | None, until: str | None) -> TimeWindow:
+    """The time window of two flags."""
+    try:
+        return TimeWindow(since, until)
+    except InputError as error:
+        raise InputError([f"--{problem}" for problem in error.problems]) from None
 
 
 @dataclass(frozen=True)
@@ -183,7 +246,8 @@ class ClickModelOptions:
     """The click model.
 
     Attributes:
-        click_model: Name of a click model (`cuolr list click-models`), or a TOML file that describes one.
+        click_model: Name of a click model (`cuolr list click-models`), or a TOML file that describes one, such as that
+            of `cuolr fit-clicks`.
         eta: Severity of position bias, 0 = none, of pbm, ubm, dcm and trust. By default 1.
         noise: Attractiveness of an irrelevant document. By default 0.1, of trust 0.
     """
@@ -191,6 +255,17 @@ class ClickModelOptions:
     click_model: Name
     eta: float | None = None
     noise: float | None = None
+
+    def fitted_file(self) -> Path:
+        """The file of users that were fitted to a log, to simulate them on it."""
+        if not self.click_model.endswith(".toml"):
+            raise InputError(
+                f"--click-model {self.click_model}: on a click log, expected the file of `cuolr fit-clicks LOG --out "
+                "users.toml`"
+            )
+        if self.eta is not None or self.noise is not None:
+            raise InputError("--eta and --noise: not possible if --data is a click log")
+        return Path(self.click_model)
 
     def model(self) -> ClickModel:
         """The click model with these parameters, by its name or from a file."""

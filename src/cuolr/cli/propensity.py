@@ -5,13 +5,19 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.terminal import progress_bar, say, show_json, show_table
+from cuolr.cli.terminal import say, show_json, show_table, stage_bars
 from cuolr.clicks.click_model import click_model_from
 from cuolr.clicks.randomisation import true_propensities
 from cuolr.errors import InputError
-from cuolr.examination.plot import PLOT_SUFFIXES, at_distance, plot_examination, plot_propensities
+from cuolr.examination.plot import (
+    PLOT_SUFFIXES,
+    at_distance,
+    plot_by_context,
+    plot_examination,
+    plot_propensities,
+)
 from cuolr.examination.propensities import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
-from cuolr.examination.randomised import estimate_propensities
+from cuolr.examination.randomised import estimate_propensities, random_lists
 from cuolr.files import check_files, check_suffix
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.diagnosis import describe_folder
@@ -33,11 +39,13 @@ def propensity(
     """Show or estimate the examination probability of each position, by which ipw and cm-ipw weight clicks.
 
     For a simulated log, the true values of its click model are shown beside the estimates. For a model that estimated
-    examination itself, as factored does, the estimate depends on the last click above, too.
+    examination itself, as factored does, the estimate depends on the last click above, too, and on the context of the
+    session, such as the device, if the log has it.
 
     Args:
         source: Folder of a click log with a propensity.json, or such a file; or the folder of a factored model.
-        randomised: Estimate from the clicks of the log, whose lists were shown in random order.
+        randomised: Estimate from the clicks on lists that were shown in random order: those that the log marks or, if
+            it marks none, all.
         out: Write the estimates to this file, for `cuolr train --propensities`.
         plot: Plot the estimates to this file: .png, .svg or .pdf.
         json: Print JSON instead of a table.
@@ -71,10 +79,12 @@ def propensity(
 
 def _show_model(model: Path, out: Path | None, plot: Path | None, json: bool) -> None:
     """The examination that a model estimated from its log, in UBM's parametrisation."""
-    # It needs torch, which takes a second to load; no other command should wait for it.
+    # These need torch, which takes a second to load; no other command should wait for it.
+    from cuolr.examination.from_clicks import as_lists, curves_as_dict
     from cuolr.policies.store import load_policy
 
-    table = getattr(load_policy(model), "examination", None)
+    policy = load_policy(model)
+    table, curves = getattr(policy, "examination", None), getattr(policy, "by_context", None)
     if table is None:
         raise InputError(f"{model}: this model does not estimate examination; factored models do")
     if out is not None:
@@ -82,37 +92,54 @@ def _show_model(model: Path, out: Path | None, plot: Path | None, json: bool) ->
         save_propensities(Propensities(Estimate(by_position)), out)
         say(f"wrote {out}: examination without a click above")
     if plot is not None:
-        plot_examination(table, plot)
+        if curves is None:
+            plot_examination(table, plot)
+        else:
+            plot_by_context(curves, plot)
         say(f"wrote {plot}")
     if json:
-        show_json({"examination": [[float(v) if v == v else None for v in row] for row in table]})
+        by_context = {} if curves is None else {"by_context": curves_as_dict(curves)}
+        show_json({"examination": as_lists(table), **by_context})
         return
+    if curves is not None:
+        rows = [[str(place + 1), *map(_known, curves.tables[:, place, 0])] for place in range(len(table))]
+        heads = ["position", *curves.levels]
+        show_table(f"{model}: examination without a click above, relative to position 1, by context", heads, rows)
     distances = range(min(len(table), MAX_DISTANCE + 1))
     heads = ["no click above", *(f"click {d} above" for d in distances[1:])]
     columns = [at_distance(table, d) for d in distances]
-    rows = [
-        [str(place + 1), *(f"{column[place]:.4f}" if column[place] == column[place] else "" for column in columns)]
-        for place in range(len(table))
-    ]
+    rows = [[str(place + 1), *(_known(column[place]) for column in columns)] for place in range(len(table))]
     show_table(f"{model}: examination, relative to position 1, by the last click above", ["position", *heads], rows)
 
 
+def _known(value: float) -> str:
+    return f"{value:.4f}" if value == value else ""
+
+
 def _estimate(log: Path) -> Propensities:
-    info = describe_folder(log)
-    if not info.position_bias_identifiable:
-        raise InputError(
-            f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "
-            f"position bias identifiable: {info.identifiable}"
-        )
-    passes = 2
-    with progress_bar("estimating", passes * info.sessions) as progress:
+    with stage_bars() as stages:
+        info = describe_folder(log, stages=stages)
+        if not _marks_random_lists(log) and not info.position_bias_identifiable:
+            raise InputError(
+                f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "
+                f"position bias identifiable: {info.identifiable}"
+            )
+        passes = 3
+        progress = stages("estimating", passes * info.sessions)
 
         def blocks() -> Iterator[ClickLog]:
             for block in read_click_log(log):
                 yield block
                 progress(block.sessions)
 
-        return estimate_propensities(blocks)
+        found = estimate_propensities(random_lists(blocks))
+    if not found.lists:
+        raise InputError(f"{log}: --randomised: no list of this log is marked as in random order")
+    return found
+
+
+def _marks_random_lists(log: Path) -> bool:
+    return next(read_click_log(log, rows_at_a_time=1)).randomised is not None
 
 
 def _read(source: Path) -> Propensities:
@@ -128,6 +155,8 @@ def _read(source: Path) -> Propensities:
 def _truth(source: Path, found: Propensities) -> Propensities:
     """The true values, from the description of a simulated log, which learners do not see."""
     match read_meta(source) if (source / META_FILE).is_file() else {}:
+        case {"source": {"context": _}}:  # true values differ between contexts
+            return Propensities()
         case {"source": {"click_model": {"name": _} as described}}:
             model = click_model_from(described)
         case _:  # not a simulated log

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.options import LetorFlags
-from cuolr.cli.ranking_progress import RankingInParts
-from cuolr.cli.terminal import progress_bar, say, show_json, spinner
+from cuolr.cli.feature_flags import CandidateFlags, flags_in_problems
+from cuolr.cli.terminal import progress_bar, say, show_json, stage_bars
 from cuolr.config import Range, check_arguments
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.errors import problems_in
 from cuolr.evaluation.trec import SUFFIXES, write_rankings
 from cuolr.files import check_files, check_suffix
+from cuolr.policies.ranking_in_parts import RankingInParts
 from cuolr.policies.store import load_policy
 
 
@@ -37,18 +37,18 @@ def rank(
     lists: ListOptions = ListOptions(),
     json: bool = False,
     overwrite: bool = False,
-    letor: LetorFlags = LetorFlags(),
+    reading: CandidateFlags = CandidateFlags(),
 ) -> None:
     """Rank the documents of each query with a model.
 
     Args:
         model: Folder of a saved model.
-        candidates: Documents to rank: LETOR, whose labels are ignored, or Parquet with query_id, doc_id and features.
+        candidates: Documents to rank: LETOR, whose labels are ignored, or a table with query_id, doc_id and features.
         out: File of the rankings, a row per document: .parquet, .csv, or a TREC run with .trec or .run.
         lists: The rankings.
         json: Print JSON instead of a message.
         overwrite: Replace an existing file.
-        letor: How to read LETOR candidates.
+        reading: How to read the documents.
     """
     check_arguments(**{"--k": (lists.k, Range(1))})
     check_suffix(out, SUFFIXES)
@@ -57,8 +57,14 @@ def rank(
     if lists.sample is not None:
         with problems_in("--sample"):
             policy = policy.sampled(lists.sample)
-    with spinner(f"reading {candidates.name}"):
-        documents = read_candidates(candidates, letor.options(), policy.n_features)
+    with stage_bars() as stages, flags_in_problems():
+        documents = read_candidates(
+            reading.tables(candidates),
+            reading.letor.options(),
+            policy.n_features,
+            recipe=policy.recipe,
+            stages=stages,
+        )
     k = min(lists.k, int(documents.sizes.max()))
     with problems_in(candidates), progress_bar("ranking", documents.n_queries) as progress:
         # Samples are drawn for all queries together.

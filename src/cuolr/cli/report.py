@@ -18,6 +18,9 @@ def report(results: tyro.conf.Positional[Path], out: Path | None = None, json: b
             report is replaced.
         json: Print the numbers as JSON instead of a table.
     """
+    if (results / "real.json").is_file():
+        _show_real(results, json)
+        return
     beside = results.with_name(f"{results.stem}-report") if results.is_file() else results / "report"
     show_report(results, out or beside, json)
 
@@ -36,3 +39,11 @@ def show_report(results: Path, out: Path, json: bool) -> None:
         text = text_table(summary, table)
         show_table(text.title, text.heads, text.rows)
     show_text(f"{legend(summary)}\n{out / PAGE}")
+
+
+def _show_real(results: Path, json: bool) -> None:
+    """Print the tables of methods on a real log, which have no page."""
+    from cuolr.cli.experiment import show_real
+    from cuolr.experiments.real import read_summary
+
+    show_real(read_summary(results), json)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import (
@@ -15,13 +15,17 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
+
+from cuolr.progress import Stages
 
 # The console of the bar or table on display: messages are printed above it.
 _showing: list[Console] = []
@@ -109,6 +113,45 @@ def progress_bar(
     ):
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)
+
+
+class _TimeColumn(ProgressColumn):
+    """The remaining time of a stage or, where it cannot be told, the time that it has taken so far."""
+
+    left, taken = TimeRemainingColumn(compact=True), TimeElapsedColumn()
+
+    def render(self, task: Task) -> RenderableType:
+        return self.taken.render(task) if task.total is None else self.left.render(task)
+
+
+@contextmanager
+def stage_bars() -> Iterator[Stages]:
+    """A progress bar for one stage after the other, each with its remaining time."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn("{task.percentage:>3.0f}%", ""))
+    with (
+        _console() as console,
+        Progress(
+            *columns,
+            _TimeColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+            speed_estimate_period=float("inf"),  # one item may take minutes
+        ) as progress,
+    ):
+
+        def begin(name: str, total: int | None) -> Callable[[int], None]:
+            for earlier in progress.task_ids:
+                progress.remove_task(earlier)
+            task = progress.add_task(name, total=total)
+
+            def advance(amount: int) -> None:
+                if task in progress.task_ids:  # the stage may have been followed by another
+                    progress.advance(task, amount)
+
+            return advance
+
+        yield begin
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import tyro
 
 from cuolr.cli.cell_options import CellOptions, lines_display
-from cuolr.cli.options import DataOptions
+from cuolr.cli.options import AllFoldsOptions
 from cuolr.cli.terminal import say, show_json, show_table
 from cuolr.experiments.search import Search, TuningRuns
 
@@ -14,7 +14,7 @@ def tune(
     search: Search = Search(),
     runs: TuningRuns = TuningRuns(),
     json: bool = False,
-    data_options: DataOptions = DataOptions(),
+    data_options: AllFoldsOptions = AllFoldsOptions(),
 ) -> None:
     """Try settings of learners on simulated logs, and write the best of each to OUT/best.toml.
 

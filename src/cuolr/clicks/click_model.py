@@ -19,6 +19,8 @@ CLICK_MODELS: Registry[type["ClickModel"]] = Registry(
 
 Reals = TypeVar("Reals", Floats, Doubles)
 Probability: TypeAlias = Annotated[float, Range(0, 1)]
+# The table of a click model's TOML file that says how it was fitted to a log, see `fitting/users_file.py`.
+FIT_TABLE = "fit"
 # η, the severity of position bias: examination probabilities are raised to this power.
 Severity: TypeAlias = Annotated[float, Range(0)]
 
@@ -154,7 +156,7 @@ def click_model_table(model: ClickModel) -> dict[str, Any]:
 
 
 def read_click_model(path: Path) -> ClickModel:
-    """The click model that a TOML file describes."""
-    table = read_toml(path)
+    """The click model that a TOML file describes; of users fitted to a log, with their global parameters."""
+    table = {name: value for name, value in read_toml(path).items() if name != FIT_TABLE}
     with problems_in(path):
         return click_model_from(table)

@@ -6,11 +6,13 @@ Left of the wall: labels decide the clicks.
 import numpy as np
 
 from cuolr.clicks.click_model import ClickModel
-from cuolr.clicks.simulate import Progress, Simulation
+from cuolr.clicks.simulate import Simulation
+from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.clicks.top_down import TopDownModel
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.examination.randomised import estimate_propensities
 from cuolr.policies.random_policy import UniformLogger
+from cuolr.progress import Progress
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import RankingDataset
 
@@ -25,6 +27,8 @@ def randomise(
     k: int = 10,
     seed: int = DEFAULT_SEED,
     progress: Progress | None = None,
+    *,
+    contexts: tuple[SimulatedContext, ...] = (),
 ) -> Propensities:
     """Show each query's documents in random order, simulate clicks, and return only the estimates.
 
@@ -37,8 +41,10 @@ def randomise(
         k: Length of the lists.
         seed: 0 or more.
         progress: Called with the number of lists since the last call; each is simulated twice.
+        contexts: Contexts of the sessions; the estimates are those of all contexts together.
     """
-    simulation = Simulation(dataset, UniformLogger(), click_model, lists, k, seed + SEED_OFFSET)
+    logger = UniformLogger()
+    simulation = Simulation(dataset, logger, click_model, lists, k, seed + SEED_OFFSET, contexts=contexts)
     return estimate_propensities(lambda: simulation.blocks(progress=progress))
 
 

@@ -4,10 +4,11 @@ The random numbers of a session depend only on the seed and the session's number
 byte for byte, whatever the size of the blocks and the number of threads.
 """
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.clicks.click_model import ClickModel, click_model_table, relevance_of
+from cuolr.clicks.simulated_context import DrawnContexts, SimulatedContext, in_context
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
@@ -24,11 +26,9 @@ from cuolr.logs.log_folder import concatenate, one_each, write_click_log
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger, sample_uniformly
+from cuolr.progress import Progress
 from cuolr.random import DEFAULT_SEED
-from cuolr.types import Floats, IntegerArray, RankingDataset
-
-# Called with the number of sessions simulated since the last call.
-Progress: TypeAlias = Callable[[int], None]
+from cuolr.types import Bools, Floats, IntegerArray, RankingDataset
 
 # Random numbers per block: few enough for a core's cache, enough to amortise the calls.
 DRAWS_PER_BLOCK = 1 << 19
@@ -40,6 +40,7 @@ class Purpose(IntEnum):
     QUERY = 0
     RANKING = 1
     CLICKS = 2
+    CONTEXT = 3
 
 
 class Shown(NamedTuple):
@@ -67,6 +68,7 @@ class Simulation:
         k: Length of the lists.
         seed: 0 or more.
         keep_examination: Whether the log records examination, which real logs do not have.
+        contexts: Columns of context, on which the severity of position bias may depend.
     """
 
     dataset: RankingDataset
@@ -76,11 +78,16 @@ class Simulation:
     k: int = 10
     seed: int = DEFAULT_SEED
     keep_examination: bool = False
+    contexts: tuple[SimulatedContext, ...] = ()
 
     def __post_init__(self) -> None:
         check_arguments(sessions=(self.sessions, Range(1)), k=(self.k, Range(1)), seed=(self.seed, Range(0)))
         if not self.dataset.candidates.n_documents:
             raise InputError("data set: expected at least one document to show, found none")
+        if len({context.name for context in self.contexts}) < len(self.contexts):
+            raise InputError("context: expected each column once")
+        for severity in itertools.chain.from_iterable(context.severities for context in self.contexts):
+            in_context(self.click_model, severity)  # raises if the click model has no severity
 
     def blocks(
         self, sessions_per_block: int | None = None, threads: int = 2, progress: Progress | None = None
@@ -90,7 +97,7 @@ class Simulation:
         Args:
             sessions_per_block: None = a fast size; the log does not depend on it.
             threads: Number of blocks that are simulated at a time.
-            progress: Called after each block.
+            progress: Called with the number of sessions of each block.
         """
         size = sessions_per_block or max(1, DRAWS_PER_BLOCK // self._draws_per_session)
         ranges = (range(start, min(start + size, self.sessions)) for start in range(0, self.sessions, size))
@@ -104,6 +111,10 @@ class Simulation:
             while under_way:
                 yield _next_of(under_way, progress)
 
+    def log(self, progress: Progress | None = None) -> ClickLog:
+        """The log in memory."""
+        return concatenate(self.blocks(progress=progress), self.sessions)
+
     def _block(self, numbers: range, lists: Lists) -> ClickLog:
         """The sessions with these numbers."""
         candidates = self.dataset.candidates
@@ -111,7 +122,10 @@ class Simulation:
         query = (chance * candidates.n_queries).astype(np.int32)
         ranking, relevance, logging_propensity = lists(numbers, query)
         uniforms = self._uniforms(Purpose.CLICKS, numbers, 2 * self.k, np.float32).reshape(-1, self.k, 2)
-        clicks, examination = self.click_model.respond(relevance, ranking >= 0, uniforms)
+        drawn = DrawnContexts.of(
+            self.contexts, self._uniforms(Purpose.CONTEXT, numbers, len(self.contexts), np.float64)
+        )
+        clicks, examination = self._respond(drawn, relevance, ranking >= 0, uniforms)
         return ClickLog(
             candidates=candidates,
             query=query,
@@ -120,7 +134,19 @@ class Simulation:
             count=one_each(len(query)),
             logging_propensity=logging_propensity,
             examination=examination.view(np.uint8) if self.keep_examination else None,
+            context=drawn.columns,
         )
+
+    def _respond(self, drawn: DrawnContexts, relevance: Floats, where: Bools, uniforms: Floats) -> tuple[Bools, Bools]:
+        """Clicks and examination of the sessions, each by the click model of its context."""
+        if not self.contexts:
+            return self.click_model.respond(relevance, where, uniforms)
+        clicks, examination = np.zeros(where.shape, np.bool_), np.zeros(where.shape, np.bool_)
+        for severity in np.unique(drawn.severity).tolist():
+            rows = drawn.severity == severity
+            model = in_context(self.click_model, severity)
+            clicks[rows], examination[rows] = model.respond(relevance[rows], where[rows], uniforms[rows])
+        return clicks, examination
 
     @property
     def _draws_per_session(self) -> int:
@@ -201,7 +227,7 @@ def simulate(
     progress: Progress | None = None,
 ) -> ClickLog:
     """A simulated log in memory, section 5.1; the arguments are those of `Simulation`."""
-    return concatenate(Simulation(dataset, policy, click_model, sessions, k, seed).blocks(progress=progress), sessions)
+    return Simulation(dataset, policy, click_model, sessions, k, seed).log(progress)
 
 
 def simulate_to(
@@ -219,7 +245,7 @@ def simulate_to(
         simulation: What to simulate.
         source: Provenance to add to `meta.json`, such as the name of the data set.
         overwrite: Whether an existing log is replaced.
-        progress: Called after each block.
+        progress: Called with the number of sessions of each block.
         more: Writes other files to the folder before it is renamed to its final name.
     """
     described = {
@@ -228,6 +254,7 @@ def simulate_to(
         "seed": simulation.seed,
         "queries": simulation.dataset.candidates.n_queries,
         "documents": simulation.dataset.candidates.n_documents,
+        **({"context": [asdict(context) for context in simulation.contexts]} if simulation.contexts else {}),
     }
     blocks = simulation.blocks(progress=progress)
     write_click_log(folder, blocks, {**(source or {}), **described}, overwrite, more)

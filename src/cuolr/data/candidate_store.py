@@ -1,5 +1,6 @@
 """Candidates as memory-mapped arrays in a folder: features and ids, without labels."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.errors import InputError, unreadable
-from cuolr.types import Candidates, Strings
+from cuolr.types import Candidates, FeatureRecipe, Strings
 
 FEATURES, OFFSETS, QUERY_IDS, DOCUMENT_IDS = "features.npy", "offsets.npy", "query_ids.npy", "document_ids.npy"
 FEATURE_NAMES = "feature_names.npy"
+RECIPE = "feature_recipe.json"
 
 # Rows that are compared at a time, to bound memory.
 ROWS_AT_A_TIME = 65_536
@@ -30,6 +32,9 @@ def save_candidates(candidates: Candidates, folder: Path) -> None:
         np.save(folder / DOCUMENT_IDS, candidates.document_ids, allow_pickle=False)
     if candidates.feature_names is not None:
         np.save(folder / FEATURE_NAMES, candidates.feature_names, allow_pickle=False)
+    if candidates.recipe is not None:
+        recipe = json.dumps(candidates.recipe.to_dict(), indent=2)
+        (folder / RECIPE).write_text(recipe + "\n", encoding="utf-8")
 
 
 def load_candidates(folder: Path) -> Candidates:
@@ -43,7 +48,20 @@ def load_candidates(folder: Path) -> Candidates:
         raise InputError(f"{folder / OFFSETS}: damaged: expected offsets that rise from 0 to {len(features)}")
     document_ids = _load_texts(folder / DOCUMENT_IDS, len(features))
     feature_names = _load_texts(folder / FEATURE_NAMES, features.shape[1])
-    return Candidates(features, offsets, query_ids, document_ids, feature_names)
+    return Candidates(features, offsets, query_ids, document_ids, feature_names, load_recipe(folder))
+
+
+def load_recipe(folder: Path) -> FeatureRecipe | None:
+    """How the features were made; None if the source was no table with columns."""
+    file = folder / RECIPE
+    if not file.exists():
+        return None
+    try:
+        return FeatureRecipe.from_dict(json.loads(file.read_bytes()))
+    except OSError as error:
+        raise unreadable(file, error) from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(f"{file}: damaged: expected the recipe of the features ({error})") from None
 
 
 def _load_texts(file: Path, n_texts: int) -> Strings | None:
@@ -98,5 +116,7 @@ def _file_of(array: npt.NDArray[Any]) -> Path | None:
     if not alike or file.stat().st_size != whole.offset + whole.nbytes:
         return None
     starts = range(0, len(array), ROWS_AT_A_TIME)
-    same = (np.array_equal(array[i : i + ROWS_AT_A_TIME], whole[i : i + ROWS_AT_A_TIME]) for i in starts)
+    same = (
+        np.array_equal(array[i : i + ROWS_AT_A_TIME], whole[i : i + ROWS_AT_A_TIME], equal_nan=True) for i in starts
+    )
     return file if all(same) else None

@@ -1,53 +1,101 @@
-"""Documents and their features, from Parquet or a data frame.
+"""Documents and their features, from tables in files or data frames.
 
-The table has the columns query_id and doc_id, and either a column `features` of lists or a column per feature.
+A table has the columns query_id and doc_id, and either a column `features` of lists or a column per feature. What
+becomes of a column is decided by its kind, see `column_kinds`, or by the recipe of a model.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from cuolr.data.column_kinds import decide_recipe
+from cuolr.data.column_names import closest_column, other_separator
+from cuolr.data.encode_features import RowName, apply_recipe, check_columns
+from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
 from cuolr.data.frames import Table, is_path, to_polars
-from cuolr.data.tables import can_be_ids, read_errors
+from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError, problems_in
-from cuolr.files import require_file
-from cuolr.registry import did_you_mean
-from cuolr.types import Candidates, Floats, Strings
+from cuolr.types import Candidates, FeatureRecipe, Floats
 
 IDS = ("query_id", "doc_id")
-# Names of features that would leak labels to learners.
-LABEL_WORD = re.compile(r"(?<![a-z])(relevan[a-z]*|labels?|grades?|judg[a-z]*|ratings?|targets?)(?![a-z])")
-LABEL_NAME = re.compile(r"y|rel|qrels?|clicks?|clicked")
 
 
-def read_feature_table(table: Table) -> Candidates:
+def read_feature_table(
+    table: Table, options: FeatureOptions = FeatureOptions(), recipe: FeatureRecipe | None = None
+) -> Candidates:
     """The candidates of each query, queries in the order of their first row; rows need not be sorted by query.
 
     Args:
-        table: The path of a Parquet file, or a data frame.
+        table: The path of a table (see `scan_table`), or a data frame.
+        options: What is a feature, and what to leave out.
+        recipe: How columns become numbers, as a model keeps it; None = it is decided by the table.
     """
-    if not is_path(table):
-        rows = to_polars(table, "the features")
-        with problems_in("the features"):
-            return _candidates(rows)
-    path = Path(table)
-    require_file(path)
-    with read_errors(path):
-        rows = pl.read_parquet(path, glob=False)
-    with problems_in(path):
-        return _candidates(rows)
+    rows = read_raw_features(table, IDS, options)
+    with problems_in(place_of(table)):
+        if not len(rows):
+            raise InputError("expected a row for each document, found none")
+        if _has_lists(rows):
+            return as_candidates(rows, _numbers_of_lists(rows), None)
+        return encoded(rows, options, recipe)
 
 
-def _candidates(table: pl.DataFrame) -> Candidates:
-    if problems := list(_column_problems(table)) or list(_list_problems(table)):
-        raise InputError(problems)
-    table = table.with_columns(pl.col(IDS).cast(pl.String))
-    features = _features(table)
-    if problems := list(_value_problems(table, features)):
-        raise InputError(problems)
+def place_of(table: Table, name: str = "the features") -> str:
+    """What messages call a table."""
+    return str(table) if is_path(table) else name
+
+
+def read_raw_features(
+    table: Table, ids: Sequence[str], options: FeatureOptions, name: str = "the features"
+) -> pl.DataFrame:
+    """The columns of a table as they are, but for those to leave out, with its ids as text; each id or pair once.
+
+    Args:
+        table: The path of a table, or a data frame.
+        ids: The columns that say what a row describes.
+        options: How its ids are called, and what to leave out.
+        name: What messages call a data frame.
+    """
+    if is_path(table):
+        path = Path(table)
+        # All columns of CSV as text: polars would judge their types by the first rows.
+        own_names = [options.columns.get(column, column) for column in IDS]
+        scanned = scan_table(path, [*IDS, *own_names], all_text=True)
+        with read_errors(path):
+            unread = [name for name in options.drop_columns if name not in ids]
+            rows = scanned.drop(ROW, *unread, strict=False).collect()
+    else:
+        rows = to_polars(table, name)
+    with problems_in(place_of(table, name)):
+        return _with_ids(rows, ids, options)
+
+
+def encoded(
+    table: pl.DataFrame,
+    options: FeatureOptions,
+    recipe: FeatureRecipe | None,
+    ids: Sequence[str] = IDS,
+    row_name: RowName | None = None,
+) -> Candidates:
+    """Candidates from a table with a column per feature.
+
+    Args:
+        table: A row per document, with its ids as text.
+        options: What is a feature, and what to leave out.
+        recipe: The recipe of a model; None = it is decided by the table.
+        ids: Columns that are ids of queries and documents.
+        row_name: How messages call a row; None = by its number.
+    """
+    if recipe is None:
+        recipe = decide_recipe(table, ids, options)
+    else:
+        check_columns(recipe, [name for name in table.columns if name not in ids], options.drop_columns)
+    return as_candidates(table, apply_recipe(recipe, table, row_name), recipe)
+
+
+def as_candidates(table: pl.DataFrame, features: Floats, recipe: FeatureRecipe | None) -> Candidates:
+    """The documents of a query in consecutive rows, in their order in the table."""
     query_ids, document_ids = (table[name] for name in IDS)
     queries = query_ids.unique(maintain_order=True)
     query = query_ids.replace_strict(queries, pl.int_range(len(queries), eager=True)).to_numpy()
@@ -57,73 +105,41 @@ def _candidates(table: pl.DataFrame) -> Candidates:
         offsets=np.concatenate([[0], np.cumsum(np.bincount(query))]),
         query_ids=queries.to_numpy().astype(np.str_),
         document_ids=document_ids.to_numpy().astype(np.str_)[order],
-        feature_names=_feature_names(table),
+        feature_names=None if recipe is None else np.array(recipe.feature_names, np.str_),
+        recipe=recipe,
     )
 
 
-def _column_problems(table: pl.DataFrame) -> Iterator[str]:
-    schema = table.schema
-    for name in IDS:
-        if name not in schema:
-            guess = did_you_mean(name, schema)
-            yield f"column '{name}' is missing{guess}; rename your column; found: {', '.join(schema)}"
-    for name in IDS:
-        if name in schema and not can_be_ids(schema[name]):
-            yield f"column '{name}': expected text or whole numbers, found {schema[name]}"
-    others = [name for name in schema if name not in IDS]
-    if not others:
-        yield "expected a column 'features' with lists, or a column per feature, found none"
-    for name in others:
-        if looks_like_label(name):
-            yield f"column '{name}' looks like a relevance label, which a ranker must not see; remove or rename it"
-        elif isinstance(schema[name], pl.List | pl.Array):
-            if name != "features" or len(others) > 1 or not schema[name].inner.is_numeric():  # type: ignore[attr-defined]
-                yield f"column '{name}': expected one list of numbers, named 'features', found {schema[name]}"
-        elif not (schema[name].is_numeric() or schema[name] == pl.Boolean):
-            yield f"column '{name}': expected numbers, found {schema[name]}; remove it if it is not a feature"
-    if not len(table):
-        yield "expected a row for each document, found none"
+def _with_ids(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptions) -> pl.DataFrame:
+    """The table with our names of its ids, which are text."""
+    own_names = {own: name for name, own in options.columns.items() if name in ids and name not in table.columns}
+    table = table.rename({own: name for own, name in own_names.items() if own in table.columns})
+    if options.one_query and "query_id" in ids:
+        table = table.with_columns(query_id=pl.lit(ONE_QUERY))
+    if problems := list(_id_type_problems(table.schema, ids)):
+        raise InputError(problems)
+    table = table.drop([name for name in options.drop_columns if name not in ids], strict=False)
+    table = table.with_columns(pl.col(ids).cast(pl.String))
+    if problems := list(_id_problems(table, ids)):
+        raise InputError(problems)
+    return table
 
 
-def looks_like_label(name: str) -> bool:
-    """Whether the name contains a word for relevance, or is a short name for it."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    return LABEL_WORD.search(words) is not None or LABEL_NAME.fullmatch(words) is not None
-
-
-def _list_problems(table: pl.DataFrame) -> Iterator[str]:
-    """Problems with lists: nulls, or only empty lists."""
-    if not isinstance(table.schema.get("features"), pl.List | pl.Array):
+def _id_type_problems(schema: pl.Schema, ids: Sequence[str]) -> Iterator[str]:
+    if problem := other_separator(schema.names()):
+        yield problem
         return
-    missing = np.flatnonzero(table["features"].is_null())
-    if len(missing):
-        yield f"column 'features': expected a list, found {len(missing)} nulls, the first in row {missing[0] + 1}"
-    elif not table["features"].explode(empty_as_null=False).len():
-        yield "column 'features': expected at least one number in each list, found empty lists only"
+    for name in ids:
+        if name not in schema:
+            guess = closest_column(name, schema.names())
+            hint = f" (did you mean columns={{'{name}': '{guess}'}}?)" if guess else "; rename your column"
+            yield f"column '{name}' is missing{hint}; found: {', '.join(schema)}"
+        elif not can_be_ids(schema[name]):
+            yield f"column '{name}': expected text or whole numbers, found {schema[name]}"
 
 
-def _features(table: pl.DataFrame) -> Floats:
-    """[n_documents, F]; NaN where a value is missing, including at the end of lists that are too short."""
-    columns = table.drop(IDS)
-    if isinstance(columns.dtypes[0], pl.Array):
-        columns = columns.cast(pl.List(columns.dtypes[0].inner))
-    if isinstance(columns.dtypes[0], pl.List):
-        width = int(columns["features"].list.len().to_numpy().max())
-        columns = columns.select(pl.col("features").list.get(j, null_on_oob=True).alias(str(j)) for j in range(width))
-    features = np.empty(columns.shape, np.float32)
-    for j, column in enumerate(columns):
-        features[:, j] = column.cast(pl.Float32).to_numpy()
-    return features
-
-
-def _feature_names(table: pl.DataFrame) -> Strings | None:
-    """The names of the feature columns, in order; None for lists."""
-    names = [name for name in table.columns if name not in IDS]
-    return None if isinstance(table.schema[names[0]], pl.List | pl.Array) else np.array(names, np.str_)
-
-
-def _value_problems(table: pl.DataFrame, features: Floats) -> Iterator[str]:
-    for name in IDS:
+def _id_problems(table: pl.DataFrame, ids: Sequence[str]) -> Iterator[str]:
+    for name in ids:
         missing = np.flatnonzero(table[name].is_null())
         if len(missing):
             yield f"column '{name}': expected a value, found {len(missing)} nulls, the first in row {missing[0] + 1}"
@@ -131,11 +147,52 @@ def _value_problems(table: pl.DataFrame, features: Floats) -> Iterator[str]:
         with_nul = np.flatnonzero(table[name].str.contains("\0", literal=True).fill_null(False))
         if len(with_nul):
             yield f"column '{name}': expected no character NUL, found it in row {with_nul[0] + 1}"
-    repeated = table.select(IDS).drop_nulls().filter(pl.struct(IDS).is_duplicated())
+    repeated = table.select(ids).drop_nulls().filter(pl.struct(ids).is_duplicated())
     if len(repeated):
-        query_id, document_id = repeated.row(0)
-        yield f"expected each document of a query once, found '{document_id}' of query '{query_id}' again"
-    bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
-    if len(bad):
-        found = "a missing value, NaN, an infinite number or a list of another length"
-        yield f"features: expected finite numbers, found {found} in {len(bad)} rows, the first in row {bad[0] + 1}"
+        if len(ids) > 1:
+            query_id, document_id = repeated.row(0)
+            yield (
+                f"expected each document of a query once, found '{document_id}' of query '{query_id}' again; features "
+                "that change from impression to impression belong to the log"
+            )
+        else:
+            yield f"expected each {ids[0]} once, found '{repeated.item(0, 0)}' again"
+
+
+def _has_lists(table: pl.DataFrame) -> bool:
+    """Whether the only feature column has lists of numbers."""
+    others = [name for name in table.columns if name not in IDS]
+    dtype = table.schema.get("features")
+    return others == ["features"] and isinstance(dtype, pl.List | pl.Array) and dtype.inner.is_numeric()
+
+
+def _numbers_of_lists(table: pl.DataFrame) -> Floats:
+    """[n_documents, F] the lists, which have one length; NaN where a number is missing."""
+    lists = table["features"]
+    missing = np.flatnonzero(lists.is_null())
+    if len(missing):
+        raise InputError(
+            f"column 'features': expected a list, found {len(missing)} nulls, the first in row {missing[0] + 1}"
+        )
+    if isinstance(lists.dtype, pl.Array):
+        lists = lists.cast(pl.List(lists.dtype.inner))
+    lengths = lists.list.len().to_numpy()
+    width = int(lengths.max())
+    if not width:
+        raise InputError("column 'features': expected at least one number in each list, found empty lists only")
+    features = np.empty((len(table), width), np.float32)
+    for j in range(width):
+        features[:, j] = lists.list.get(j, null_on_oob=True).cast(pl.Float32).to_numpy()
+    problems = []
+    for found, bad in (
+        ("a list of another length", lengths < width),
+        ("an infinite number", np.isinf(features).any(axis=1)),
+    ):
+        if bad.any():
+            problems.append(
+                f"column 'features': expected {width} finite numbers, found {found} in {bad.sum()} rows, the first in "
+                f"row {bad.argmax() + 1}"
+            )
+    if problems:
+        raise InputError(problems)
+    return features

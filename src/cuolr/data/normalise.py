@@ -7,9 +7,10 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.data.missing_values import MissingValues
 from cuolr.errors import InputError
 from cuolr.registry import unknown_name
-from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, Strings
+from cuolr.types import Bools, Candidates, Doubles, FeatureRecipe, Floats, Ints, Strings
 
 Normalising = Literal["min-max", "log-min-max", "query-min-max", "none"]
 
@@ -28,7 +29,8 @@ class Normaliser:
     `query-min-max`: between the minimum and maximum among the query's candidates; nothing is fitted.
     `none`: features unchanged.
 
-    Values outside the fitted range are clipped. A constant feature becomes 0.
+    Values outside the fitted range are clipped. A constant feature becomes 0. NaN is a missing value: it becomes the
+    median, and indicators are added as further columns, see `MissingValues`.
 
     >>> train = Candidates(np.array([[0.0], [4.0]], np.float32), np.array([0, 2]), np.array(["q"]))
     >>> Normaliser.fit("min-max", train).transform(np.array([[1.0], [99.0]], np.float32)).ravel().tolist()
@@ -39,6 +41,8 @@ class Normaliser:
     low: Doubles  # [F], or [0] where nothing is fitted
     high: Doubles
     feature_names: Strings | None = None  # [F] of the training candidates, where they have names
+    missing: MissingValues | None = None  # None = missing values stay NaN
+    recipe: FeatureRecipe | None = None  # how the training features were made from the columns of a table
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Normalising):
@@ -49,9 +53,11 @@ class Normaliser:
         """Fit on training candidates."""
         nothing = cls(kind, np.empty(0), np.empty(0), candidates.feature_names)  # type: ignore[arg-type]
         low, high = (reduce(candidates.features, axis=0).astype(np.float64) for reduce in (np.min, np.max))
-        bad = np.flatnonzero(~np.isfinite(low + high))
-        if len(bad):
-            raise InputError(f"features: expected finite numbers, found NaN or infinity in feature {bad[0] + 1}")
+        if np.isnan(low).any():
+            low, high = (reduce.reduce(candidates.features, axis=0).astype(np.float64) for reduce in (np.fmin, np.fmax))
+        if problems := list(_range_problems(low, high, candidates.feature_names)):
+            raise InputError(problems)
+        nothing = replace(nothing, missing=MissingValues.fit(candidates.features), recipe=candidates.recipe)
         if kind in ("query-min-max", "none"):
             return nothing
         # The map is increasing, so the range of the mapped values is the mapped range.
@@ -60,24 +66,33 @@ class Normaliser:
         return replace(nothing, low=low, high=high)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The range of each feature, to be saved."""
-        return {"normaliser.low": self.low, "normaliser.high": self.high}
+        """The range of each feature, and the rule for missing values, to be saved."""
+        missing = {} if self.missing is None else self.missing.arrays()
+        return {"normaliser.low": self.low, "normaliser.high": self.high, **missing}
 
     def settings(self) -> dict[str, Any]:
-        """The kind, and the features' names, to be saved."""
+        """The kind, the features' names, and how they were made, to be saved."""
         names = None if self.feature_names is None else self.feature_names.tolist()
-        return {"normalising": self.kind, "feature_names": names}
+        recipe = None if self.recipe is None else self.recipe.to_dict()
+        return {"normalising": self.kind, "feature_names": names, "recipe": recipe}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The normaliser that `arrays` and `settings` were taken from."""
-        names = settings["feature_names"]
+        names, recipe = settings["feature_names"], settings.get("recipe")
         return cls(
             settings["normalising"],
             arrays["normaliser.low"],
             arrays["normaliser.high"],
             None if names is None else np.array(list(names), np.str_),
+            MissingValues.from_arrays(arrays),
+            None if recipe is None else FeatureRecipe.from_dict(recipe),
         )
+
+    @property
+    def n_indicators(self) -> int:
+        """M, the number of columns that mark missing values."""
+        return 0 if self.missing is None else self.missing.n_indicators
 
     def as_fitted(self, candidates: Candidates, n_features: int) -> Candidates:
         """The candidates with features in the order of the training data, matched by name if both have names.
@@ -86,6 +101,14 @@ class Normaliser:
             candidates: Candidates to rank.
             n_features: F, the number of features in training.
         """
+        if self.recipe is not None and candidates.recipe is not None:
+            problems = [
+                f"column '{name}' was encoded in another way than in training; read its table again with the recipe of "
+                "the model (import-log --features-as MODEL, in Python recipe=policy.recipe)"
+                for name in self.recipe.differing(candidates.recipe)
+            ]
+            if problems:
+                raise InputError(problems)
         known, found = self.feature_names, candidates.feature_names
         if known is not None and found is not None and not np.array_equal(known, found):
             problems = [f"feature '{name}' is missing" for name in known if name not in found]
@@ -108,12 +131,24 @@ class Normaliser:
             offsets: Where each query's rows begin, and n at the end; None = all rows belong to one query.
 
         Returns:
-            [n, F], a new array.
+            [n, F + M], a new array, with M indicators of missing values.
         """
+        if self.missing is None:
+            return self._scaled(features, features, offsets)
+        where = np.isnan(features)
+        filled = self.missing.filled(features, where) if where.any() else features
+        return self.missing.with_indicators(self._scaled(filled, features, offsets), where)
+
+    def natively(self, scaled: Floats) -> Floats:
+        """[n, F] scaled documents [n, F + M] for trees, which take missing values as NaN."""
+        return scaled if self.missing is None else self.missing.natively(scaled)
+
+    def _scaled(self, features: Floats, known: Floats, offsets: Ints | None) -> Floats:
+        """[n, F] a new array; `known` has NaN where a value is missing, so that queries are scaled by known values."""
         if self.kind == "none":
             return features.copy()
         if self.kind == "query-min-max":
-            return _scale_within_queries(features, np.array([0, len(features)]) if offsets is None else offsets)
+            return _scale_within_queries(features, known, np.array([0, len(features)]) if offsets is None else offsets)
         if features.shape[1] != len(self.low):
             raise InputError(f"expected documents with {len(self.low)} features, found {features.shape[1]}")
         scaled = np.empty(features.shape, np.float32)
@@ -139,11 +174,23 @@ class Normaliser:
     def apply(self, candidates: Candidates) -> Candidates:
         """The same candidates with their features scaled."""
         features = self.transform(candidates.features, candidates.offsets)
-        return replace(candidates, features=features)
+        names = candidates.feature_names
+        if names is not None and self.missing is not None and self.n_indicators:
+            names = np.concatenate([names, [f"{name} is missing" for name in names[self.missing.indicated]]])
+        return replace(candidates, features=features, feature_names=names)
 
 
 # Leaves features as they are.
 UNSCALED = Normaliser("none", np.empty(0), np.empty(0))
+
+
+def _range_problems(low: Doubles, high: Doubles, names: Strings | None) -> Iterator[str]:
+    for j in np.flatnonzero(~np.isfinite(low + high)):
+        feature = f"feature {j + 1}" if names is None else f"feature '{names[j]}'"
+        if np.isnan(low[j]):
+            yield f"{feature} has no value in any document; remove it"
+        else:
+            yield f"{feature}: expected finite numbers, found infinity"
 
 
 def _signed_log(values: Doubles) -> Doubles:
@@ -158,13 +205,16 @@ def _scale(values: Doubles, low: Doubles, high: Doubles) -> Doubles:
     return scaled
 
 
-def _scale_within_queries(features: Floats, offsets: Ints) -> Floats:
+def _scale_within_queries(features: Floats, known: Floats, offsets: Ints) -> Floats:
     filled = np.diff(offsets) > 0  # reduceat would take a neighbour's row for an empty query
     starts, sizes = offsets[:-1][filled], np.diff(offsets)[filled]
     scaled = np.empty(features.shape, np.float32)
     if not len(starts):
         return scaled
-    low, high = (reduce.reduceat(features, starts, axis=0).astype(np.float64) for reduce in (np.minimum, np.maximum))
+    low, high = (reduce.reduceat(known, starts, axis=0).astype(np.float64) for reduce in (np.minimum, np.maximum))
+    if np.isnan(low).any():  # of a query without any value, all are 0
+        bounds = (reduce.reduceat(known, starts, axis=0).astype(np.float64) for reduce in (np.fmin, np.fmax))
+        low, high = (np.nan_to_num(bound, nan=0.0) for bound in bounds)
     query = np.repeat(np.arange(len(starts)), sizes)
     for start in range(0, len(features), ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)

@@ -30,13 +30,14 @@ JSON_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".nd
 HEAD_BYTES = 1 << 20
 
 
-def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
+def scan_table(path: Path, text_columns: Iterable[str] = (), all_text: bool = False) -> pl.LazyFrame:
     """A lazy frame of a table, with the number of each row in the column `ROW`.
 
     Args:
         path: The suffix gives the format: `.parquet`, `.feather`, `.arrow` or `.ipc`; `.csv`, `.tsv`, `.jsonl` or
             `.ndjson`, compressed if `.gz` or `.zst` follows.
         text_columns: Columns of CSV and JSON to read as text; as a number, the id 007 would become 7.
+        all_text: Whether to read all columns of CSV as text.
     """
     require_file(path)
     as_text = {name: pl.String() for name in text_columns}
@@ -50,7 +51,8 @@ def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
             path,
             separator=_separator(path),
             schema_overrides=as_text,
-            try_parse_dates=True,
+            infer_schema=not all_text,
+            try_parse_dates=not all_text,
             glob=False,
             row_index_name=ROW,
             row_index_offset=1,
@@ -69,6 +71,11 @@ def scan_table(path: Path, text_columns: Iterable[str] = ()) -> pl.LazyFrame:
         f"{path}: expected a table whose name ends in .parquet, .csv, .tsv, .jsonl, .ndjson or .feather; text may be "
         "compressed (.gz, .zst)"
     )
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name of a file is that of a table that `scan_table` reads."""
+    return _is(path, PARQUET + FEATHER + COMMAS + TABS + JSON_LINES)
 
 
 def can_be_ids(dtype: pl.DataType) -> bool:

@@ -8,13 +8,15 @@ import numpy as np
 import polars as pl
 
 from cuolr.data.tables import write_errors
-from cuolr.errors import InputError
+from cuolr.errors import InputError, require_type
 from cuolr.evaluation.measures import GradedLists, Measure, WithoutRelevant, mean_over_queries
 from cuolr.files import atomic_file
 from cuolr.policies.policy import RankingPolicy, Ranks
 from cuolr.types import Doubles, Ints, RankingDataset, Strings
 
 PER_QUERY_SUFFIXES = (".csv", ".parquet", ".json")
+# Where labelled queries come from, for the error of an argument of another type.
+OF_LABELS = "read_letor and generate_splits return them"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def evaluate(
         measures: Such as `ndcg@10`.
         without_relevant: Value of queries without a relevant document; `skip` = they do not count.
     """
+    require_type("dataset", dataset, RankingDataset, OF_LABELS)
     if not measures:
         raise InputError("measures: expected at least one, such as ndcg@10, found none")
     parsed = [Measure.parse(measure) for measure in measures]

@@ -7,13 +7,15 @@ Further down, the share of users who continued without another click depends on 
 holds its mean over lists; likewise under CCM.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
+from cuolr.examination.by_context import ROUNDS, fit_by_context
 from cuolr.examination.conditional_likelihood import fit_effects
 from cuolr.examination.identifiability import (
     MAX_POSITIONS,
@@ -22,9 +24,12 @@ from cuolr.examination.identifiability import (
     share_at_several_positions,
 )
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.contexts import ContextCurves
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
+from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.random import FIXED_SEED
 from cuolr.types import Doubles, Ints
 
 # Maximum number of cells that the likelihood is computed from: 20,000 lists of 10.
@@ -45,24 +50,32 @@ class ExaminationModel:
         table: [K, K + 1] χ relative to position 1; the second axis is the position of the last click above, from 1,
             and 0 = no click above. NaN where not observed in the log.
         slope: β, the slope of log α on the standardised score of the logging policy.
+        by_context: The tables of the levels of context, if the log has several; `table` is that of all together.
     """
 
     table: Doubles
     slope: float = 0.0
+    by_context: ContextCurves | None = None
 
     @classmethod
-    def fit(cls, log: ClickLog | ClickCounts, *, cap_at_first_position: bool = True) -> Self:
+    def fit(
+        cls, log: ClickLog | ClickCounts, *, cap_at_first_position: bool = True, stages: Stages = unseen_stages
+    ) -> Self:
         """Estimate examination from a log.
 
         Args:
-            log: Raw sessions, or their counts. From an aggregated log, examination is estimated by position only.
+            log: Raw sessions, or their counts. From an aggregated log, examination is estimated by position only. If
+                the log has context, each level has a table of its own; see `by_context`.
             cap_at_first_position: See `from_counts`.
+            stages: Told of the progress.
         """
-        counts = log if isinstance(log, ClickCounts) else ClickCounts.of(log)
+        counts = log if isinstance(log, ClickCounts) else ClickCounts.of(log, stages)
         normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
         shown = ScaledDocuments.of(counts.lists, normaliser)
-        scores = LoggingPolicyModel.fit(counts.lists, normaliser, seed=0, folds=FOLDS).scores(shown.features)
-        return cls.from_counts(counts, scores[shown.documents], cap_at_first_position=cap_at_first_position)
+        logging_policy = LoggingPolicyModel.fit(counts.lists, normaliser, seed=FIXED_SEED, folds=FOLDS, stages=stages)
+        scores = logging_policy.scores(shown.features)
+        scores = scores[shown.documents]
+        return cls.from_counts(counts, scores, cap_at_first_position=cap_at_first_position, stages=stages)
 
     @classmethod
     def from_counts(
@@ -72,6 +85,7 @@ class ExaminationModel:
         lists: Ints | None = None,
         *,
         cap_at_first_position: bool = True,
+        stages: Stages = unseen_stages,
     ) -> Self:
         """Maximise the conditional likelihood of `conditional_likelihood`, in three concave steps.
 
@@ -87,6 +101,8 @@ class ExaminationModel:
         are equal. Users who stop after a click leave lists with a good first document out of the comparison of step 2,
         and the first position would seem worse than it is.
 
+        If the log has several levels of context, the table of each is estimated as well; see `by_context`.
+
         Deviation: UBM is usually fitted by EM, jointly with α. A network of the documents in place of l explains more
         clicks, but absorbs effects that belong to the table before the table has converged (docs/learners/factored.md).
 
@@ -95,46 +111,111 @@ class ExaminationModel:
             logging_scores: [L, K] l, or zeros.
             lists: The lists to estimate from; None = all.
             cap_at_first_position: Whether to scale down each row k with χ(k, no click above) > χ(1).
+            stages: Told of the positions whose effects were estimated so far; the last two count for steps 2 and 3.
         """
         top = counts.top(MAX_POSITIONS)
         k = top.lists.k
+        rounds = 1 if counts.level is None else 1 + ROUNDS
+        progress = stages("estimating examination", rounds * (k + 1))
         lists = np.arange(len(top.lists)) if lists is None else lists
         clicked = np.intersect1d(np.flatnonzero(top.by_position(top.clicks).sum(axis=1) > 0), lists)
-        sample = np.random.default_rng(0).permutation(clicked)[: max(1, MAX_CELLS // top.cells_per_list)]
-        after_click, level, slope = _effects_within_lists(top, logging_scores[:, :k], sample)
-        if share_at_several_positions(top, lists) >= MIN_SHARE_AT_SEVERAL_POSITIONS or identifiable(top, lists):
-            after_click, level = _effects_within_documents(top, lists, after_click, level)
-        level = level - level[0]
-        table = after_click * np.exp(np.minimum(level, 0.0) if cap_at_first_position else level)[:, None]
-        occurs = np.bincount(top.cells % top.cells_per_list, minlength=table.size).reshape(table.shape) > 0
-        return cls(_extended(np.where(occurs, table, np.nan), counts.lists.k), slope)
+        sample = np.random.default_rng(FIXED_SEED).permutation(clicked)[: max(1, MAX_CELLS // top.cells_per_list)]
+        several = share_at_several_positions(top, lists) >= MIN_SHARE_AT_SEVERAL_POSITIONS or identifiable(top, lists)
+
+        def effects(counts: ClickCounts) -> tuple[Doubles, Doubles, float]:
+            after_click, level, slope = _effects_within_lists(counts, logging_scores[:, :k], sample, progress)
+            if several:
+                after_click, level = _effects_within_documents(counts, lists, after_click, level)
+            progress(1)
+            return after_click, level - level[0], slope
+
+        def finished(after_click: Doubles, level: Doubles) -> Doubles:
+            table = after_click * np.exp(np.minimum(level, 0.0) if cap_at_first_position else level)[:, None]
+            return _extended(np.where(occurs, table, np.nan), counts.lists.k)
+
+        after_click, level, slope = effects(top)
+        occurs = np.bincount(top.cells % top.cells_per_list, minlength=after_click.size).reshape(after_click.shape) > 0
+        model = cls(finished(after_click, level), slope)
+        if counts.level is None:
+            return model
+
+        def common(weighted: ClickCounts) -> Doubles:
+            after_click, level, _ = effects(weighted)
+            return after_click * np.exp(level)[:, None]
+
+        curves = fit_by_context(top, lists, after_click * np.exp(level)[:, None], common)
+        tables = np.stack([finished(table / table[:, :1], np.log(table[:, 0])) for table in curves.tables])
+        return replace(model, by_context=replace(curves, tables=tables))
 
     @classmethod
     def full(cls, k: int) -> Self:
         """The model of users who examine all k positions."""
         return cls(np.ones((k, k + 1)))
 
-    def probabilities(self) -> Doubles:
-        """[K, K + 1] χ by position and last click above, relative to position 1; NaN where not estimated."""
-        return self.table
+    def probabilities(self, level: str | None = None) -> Doubles:
+        """[K, K + 1] χ by position and last click above, relative to position 1; NaN where not estimated.
 
-    def expected_examinations(self, counts: ClickCounts) -> Doubles:
-        """[L, K] Σ χ over the sessions of each list: the exposure of each shown document, in units of position 1."""
-        probabilities = np.nan_to_num(self.table).ravel()[counts.cells % counts.cells_per_list]
+        Args:
+            level: A level of context, such as "mobile"; None = all together.
+        """
+        if level is None:
+            return self.table
+        known = () if self.by_context is None else self.by_context.levels
+        if self.by_context is None or level not in known:
+            raise InputError(f"level: expected one of {', '.join(known) or 'no level'}, found '{level}'")
+        table: Doubles = self.by_context.tables[known.index(level)]
+        return table
+
+    def tables_of(self, levels: Sequence[str]) -> Doubles:
+        """[number of levels, K, K + 1] χ of these levels, relative to position 1 of all together; 0 where unknown."""
+        if self.by_context is None:
+            return np.broadcast_to(np.nan_to_num(self.table), (len(levels), *self.table.shape))
+        return np.nan_to_num(self.by_context.relative(levels, self.table))
+
+    def expected_examinations(self, counts: ClickCounts, power: int = 1) -> Doubles:
+        """[L, K] Σ χ over the sessions of each list: the exposure of each shown document, in units of position 1.
+
+        Args:
+            counts: The counts of the log; lists in a level of context have its χ.
+            power: Power of χ in the sum.
+        """
+        tables = self.tables_of(counts.levels).reshape(len(counts.levels), -1) ** power
+        level = counts.level_of_list[counts.cells // counts.cells_per_list]
+        probabilities = tables[level, counts.cells % counts.cells_per_list]
         return counts.by_position(counts.impressions * probabilities)
 
     def as_dict(self) -> dict[str, Any]:
         """The model as JSON values; None where not estimated."""
-        table = [[None if np.isnan(value) else float(value) for value in row] for row in self.table]
-        return {"examination": table, "logging_policy_slope": self.slope}
+        values = {"examination": as_lists(self.table), "logging_policy_slope": self.slope}
+        return values if self.by_context is None else {**values, "by_context": curves_as_dict(self.by_context)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The model that `as_dict` describes."""
-        return cls(np.array(values["examination"], np.float64), float(values["logging_policy_slope"]))
+        curves = None
+        if "by_context" in values:
+            levels = values["by_context"]
+            tables = np.array([level["examination"] for level in levels.values()], np.float64)
+            curves = ContextCurves(tuple(levels), tables, np.array([level["scale"] for level in levels.values()]))
+        return cls(np.array(values["examination"], np.float64), float(values["logging_policy_slope"]), curves)
 
 
-def _effects_within_lists(counts: ClickCounts, logging_scores: Doubles, lists: Ints) -> tuple[Doubles, Doubles, float]:
+def as_lists(table: Doubles) -> list[list[float | None]]:
+    """A table as JSON values; None where it is NaN."""
+    return [[None if np.isnan(value) else float(value) for value in row] for row in table]
+
+
+def curves_as_dict(curves: ContextCurves) -> dict[str, dict[str, Any]]:
+    """The table and the scale of each level of context, as JSON values."""
+    return {
+        level: {"examination": as_lists(table), "scale": float(scale)}
+        for level, table, scale in zip(curves.levels, curves.tables, curves.scale, strict=True)
+    }
+
+
+def _effects_within_lists(
+    counts: ClickCounts, logging_scores: Doubles, lists: Ints, progress: Progress
+) -> tuple[Doubles, Doubles, float]:
     """Steps 1 and 2.
 
     Returns:
@@ -149,8 +230,10 @@ def _effects_within_lists(counts: ClickCounts, logging_scores: Doubles, lists: I
         exposure = impressions[:, position]
         effects, _ = fit_effects(clicks[:, position], exposure, np.zeros(exposure.shape), PRIOR)
         after_click[position] = np.exp(effects - effects[0])
+        progress(1)
     exposure = (impressions * after_click).sum(axis=2)
     level, slope = fit_effects(clicks.sum(axis=2), exposure, logging_scores[lists], PRIOR)
+    progress(1)
     return after_click, level, slope
 
 
@@ -160,7 +243,9 @@ def _effects_within_documents(
     """Step 3, which also uses lists without clicks: corrects the result of `_effects_within_lists`."""
     in_lists, group, clicks_on = counts_by_document(counts, lists)
     items, item = np.unique(counts.cells[in_lists] % counts.cells_per_list, return_inverse=True)
-    clicked = np.random.default_rng(0).permutation(np.flatnonzero(clicks_on > 0))[: max(1, MAX_CELLS // len(items))]
+    clicked = np.random.default_rng(FIXED_SEED).permutation(np.flatnonzero(clicks_on > 0))[
+        : max(1, MAX_CELLS // len(items))
+    ]
     number = np.full(len(clicks_on), -1)
     number[clicked] = np.arange(len(clicked))
     kept = number[group] >= 0

@@ -7,6 +7,7 @@ import numpy as np
 
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.files import atomic_file
+from cuolr.logs.contexts import ContextCurves
 from cuolr.types import Doubles
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ STYLES = {
     "paper": {"label": "as in the paper", "color": "#D55E00", "marker": "s"},
     "given": {"label": "given", "color": "#009E73", "marker": "D"},
 }
+# Colours and markers of the levels of context; with more levels, combinations of both.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 # Plotted distances to the last click above, each with its colour and marker.
 DISTANCES = {1: ("#D55E00", "s"), 2: ("#009E73", "D"), 3: ("#CC79A7", "^")}
 
@@ -52,7 +56,7 @@ def plot_propensities(propensities: Propensities, path: Path, truth: Propensitie
             _draw(continuation, estimate, **STYLES.get(method, {"label": method, "color": "0.3", "marker": "^"}))
         _finish(continuation, "continuation λ, after a click", *propensities.continuation.values())
         continuation.set_ylim(0, 1)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_examination(table: Doubles, path: Path, truth: Doubles | None = None) -> None:
@@ -78,7 +82,25 @@ def plot_examination(table: Doubles, path: Path, truth: Doubles | None = None) -
             axes.plot(*_points(at_distance(truth, distance)), color=colour, alpha=0.25, linewidth=7)
         axes.plot(*_points(at_distance(table, distance)), label=label, color=colour, marker=marker, markersize=5)
     _finish(axes, "examination, relative to position 1", Estimate(tuple(table[:, 0].tolist())))
-    _save(figure, path)
+    save_figure(figure, path)
+
+
+def plot_by_context(curves: ContextCurves, path: Path) -> None:
+    """Plot examination by position with no click above, a curve for each level of context.
+
+    Args:
+        curves: As `ExaminationModel.by_context` has them.
+        path: The file to write; its suffix, one of `PLOT_SUFFIXES`, gives the format.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for number, (level, table) in enumerate(zip(curves.levels, curves.tables, strict=True)):
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        axes.plot(*_points(table[:, 0]), label=level, color=colour, marker=marker, markersize=5)
+    _finish(axes, "examination by context, relative to position 1", Estimate(tuple(curves.tables[0, :, 0].tolist())))
+    save_figure(figure, path)
 
 
 def at_distance(table: Doubles, distance: int) -> Doubles:
@@ -100,7 +122,7 @@ def _points(values: Doubles) -> tuple[Doubles, Doubles]:
     return (known + 1).astype(np.float64), values[known]
 
 
-def _save(figure: "Figure", path: Path) -> None:
+def save_figure(figure: "Figure", path: Path) -> None:
     """Write a figure without dates or random ids, so that the same estimates give the same file."""
     from matplotlib import rc_context
 
@@ -127,7 +149,11 @@ def _draw_truth(axes: "Axes", truth: Estimate | None) -> None:
 
 
 def _finish(axes: "Axes", title: str, *estimates: Estimate) -> None:
-    positions = max(len(estimate.values) for estimate in estimates)
+    finish_axes(axes, title, max(len(estimate.values) for estimate in estimates))
+
+
+def finish_axes(axes: "Axes", title: str, positions: int) -> None:
+    """Title, axes and legend of a plot by position."""
     axes.set_title(title, loc="left", fontsize=11)
     axes.set(xlabel="position", xlim=(0.5, positions + 0.5), ylim=(0, None))
     # Ticks at integer positions only, at most 20 of them.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, unreadable
 from cuolr.files import atomic_file
 from cuolr.types import Doubles
 
@@ -92,7 +92,7 @@ def read_propensities(path: Path) -> Propensities:
         content = json.loads(path.read_bytes())
     except OSError as error:
         expected = "expected a JSON file with examination or continuation by position"
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {expected}") from None
+        raise InputError(f"{unreadable(path, error)}; {expected}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(content, dict) or all(content.get(name, {}) == {} for name in ("examination", "continuation")):

@@ -15,6 +15,7 @@ import scipy
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import require_sessions
+from cuolr.logs.page_positions import at_page_positions, page_width
 from cuolr.types import Bools, Doubles, Ints
 
 # Returns the lists of a randomised log, block by block; called twice.
@@ -24,10 +25,22 @@ Blocks: TypeAlias = Callable[[], Iterable[ClickLog]]
 BINS = 4_096
 
 
+def in_random_order(log: ClickLog) -> ClickLog:
+    """The rows whose list was in random order; all rows if the log does not say."""
+    return log if log.randomised is None else log.select(np.flatnonzero(log.randomised))
+
+
+def random_lists(blocks: Blocks) -> Blocks:
+    """The lists in random order of each block, with each document at its position on the page."""
+    width = max(page_width(block) for block in blocks())
+    return lambda: (at_page_positions(in_random_order(block), width) for block in blocks())
+
+
 def estimate_propensities(blocks: Blocks) -> Propensities:
     """Estimate from lists in random order, table "Details for IPW and CM-IPW" of appendix A.
 
-    examination         θ_k = Σ C_k / Σ C_1.
+    examination         θ_k = Σ C_k / Σ C_1. If position 1 is never shown together with k, as where each list has one
+                        document, the ratio of their click rates.
     continuation/paper  λ_k = 1 − |{s ∈ S_k: no click after k}| / |S_k|, S_k the sessions with a click at k. Biased
                         downwards: users who continued without another click are counted as having stopped.
     continuation/mle    The maximum likelihood estimate in the dependent click model: λ_k maximises
@@ -60,6 +73,8 @@ class _Counts:
 
     Attributes:
         lists: Number of sessions.
+        shown: Sessions that show a document at k.
+        together: Sessions that show documents at position 1 and at k.
         clicks: Clicks at k.
         first: Clicks at position 1, in sessions that show a document at k.
         both: Sessions with clicks at position 1 and at k.
@@ -70,6 +85,8 @@ class _Counts:
     """
 
     lists: int
+    shown: Ints
+    together: Ints
     clicks: Ints
     first: Ints
     both: Ints
@@ -84,7 +101,7 @@ class _Counts:
         for log in blocks():
             require_sessions(log, "estimating propensities")
             if total is None:
-                by_position = (np.zeros(log.k, np.int64) for _ in range(5))
+                by_position = (np.zeros(log.k, np.int64) for _ in range(7))
                 total = cls(0, *by_position, *np.zeros((2, log.candidates.n_documents), np.int64))
             total._add(log)
         assert total is not None, "a log has at least one block"
@@ -93,10 +110,12 @@ class _Counts:
     def _add(self, log: ClickLog) -> None:
         clicks, where = log.clicks.astype(np.bool_), log.where
         self.lists += len(log)
+        self.shown += where.sum(axis=0)
+        self.together += (where[:, :1] & where).sum(axis=0)
         self.clicks += clicks.sum(axis=0)
         self.first += (clicks[:, :1] & where).sum(axis=0)
         self.both += (clicks[:, :1] & clicks).sum(axis=0)
-        followed = clicks[:, :-1] & where[:, 1:]
+        followed = clicks[:, :-1] & _any_below(where)
         self.followed[:-1] += followed.sum(axis=0)
         self.later[:-1] += (followed & _any_below(clicks)).sum(axis=0)
         up_to_first = where & (np.cumsum(clicks, axis=1, dtype=np.int16) <= clicks)
@@ -115,7 +134,12 @@ class _Counts:
         ratio = self.clicks / first
         # The delta method: the variance of Σ (C_k − θ C_1) over (Σ C_1)².
         error = np.sqrt(self.clicks + ratio**2 * self.first - 2 * ratio * self.both) / first
-        return _estimate(ratio, error, known)
+        apart = (self.together == 0) & (self.clicks > 0) & (self.clicks[0] > 0)
+        rate = self.clicks / np.maximum(self.shown, 1)
+        relative = rate / max(rate[0], 1e-300)
+        spread = (1 - rate) / np.maximum(self.clicks, 1)
+        apart_error = relative * np.sqrt(spread + spread[0])
+        return _estimate(np.where(apart, relative, ratio), np.where(apart, apart_error, error), known | apart)
 
     def paper_continuation(self) -> Estimate:
         share = self.later / np.maximum(self.followed, 1)
@@ -175,7 +199,7 @@ def _rows(log: ClickLog) -> Ints:
     return log.candidates.offsets[log.query, None] + np.maximum(log.ranking, 0)
 
 
-def _any_below(clicks: Bools) -> Bools:
-    """[M, K − 1] whether there is a click below each position but the last."""
-    below: Bools = np.logical_or.accumulate(clicks[:, :0:-1], axis=1)[:, ::-1]
+def _any_below(values: Bools) -> Bools:
+    """[M, K − 1] whether any value below each position but the last is true."""
+    below: Bools = np.logical_or.accumulate(values[:, :0:-1], axis=1)[:, ::-1]
     return below

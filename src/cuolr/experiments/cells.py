@@ -118,8 +118,8 @@ def _learn(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks) -
     candidates = splits["train"].candidates
     log = TrainingLog(
         clicks.log,
-        lambda: replace(clicks.log, candidates=candidates),
-        lambda: replace(clicks.aggregated, candidates=candidates),
+        lambda _: replace(clicks.log, candidates=candidates),
+        lambda _: replace(clicks.aggregated, candidates=candidates),
         lambda: clicks.propensities.get(method.propensities or cell.click_model),
     )
     result = fit(FitRequest(log, config, validation))

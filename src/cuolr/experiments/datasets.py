@@ -10,6 +10,7 @@ from cuolr.data.letor.catalog import find_folds, find_source
 from cuolr.data.synthetic import PRESETS, generate_splits
 from cuolr.errors import InputError
 from cuolr.files import content_hash
+from cuolr.random import DEFAULT_SEED
 from cuolr.types import RankingDataset
 
 Splits = Mapping[str, RankingDataset]
@@ -32,7 +33,7 @@ class ExperimentData:
     load: Callable[[int], Splits]
 
 
-def generated(preset: str, queries: int, seed: int = 1) -> ExperimentData:
+def generated(preset: str, queries: int, seed: int = DEFAULT_SEED) -> ExperimentData:
     """Generated data: `queries` training queries, a third as many validation queries and half as many test queries."""
 
     @cache

@@ -71,8 +71,6 @@ class ResultsFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         cells = [{**asdict(cell), "name": name} for cell, name in description.names.items()]
         _write(self.path / DESCRIPTION, {**description.as_dict(), "cells": cells})
-        for folder in ("cells", "failed"):
-            (self.path / folder).mkdir(exist_ok=True)
 
     def result(self, name: str) -> CellResult | None:
         """The result of that name, or None. A damaged one counts as missing, so that the cell is run again."""
@@ -140,6 +138,7 @@ def read_results(path: Path) -> Results:
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
+    path.parent.mkdir(exist_ok=True)
     with atomic_file(path) as unfinished:
         unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, click_model_from
 from cuolr.config import Range, from_dict
+from cuolr.random import DEFAULT_SEED
 from cuolr.registry import unknown_name
 from cuolr.supervised.oracle import LambdaMartSettings
 from cuolr.training.base_learner import LEARNERS
@@ -110,7 +111,7 @@ class Cell:
 
     method: str
     fold: int = 0
-    seed: int = 1
+    seed: int = DEFAULT_SEED
     logging: str = ""
     click_model: str = ""
     sessions_per_query: int = 0
@@ -170,7 +171,7 @@ class Experiment:
     validation: str = "ndcg@10"
     split: Literal["vali", "test"] = "test"
     seeds: Annotated[int, Range(1)] = 5
-    first_seed: Annotated[int, Range(0)] = 1
+    first_seed: Annotated[int, Range(0)] = DEFAULT_SEED
     k: Annotated[int, Range(1)] = 10
     randomised_lists: Annotated[int, Range(1)] = 1_000_000
     training: dict[str, Any] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from cuolr.training import distributed
 from cuolr.training.base_learner import FitTask, Learner
 from cuolr.training.batches import Batches, SessionBatch, WeightedLists
 from cuolr.training.steps import NonFiniteLossError, Steps
+from cuolr.training.warm_start import WarmStart, load_networks
 
 
 class GradientLearner(Learner, Steps):
@@ -34,7 +35,10 @@ class GradientLearner(Learner, Steps):
     def fit(self, task: FitTask) -> RankingPolicy:
         """Build the networks, divide the log into batches, and run the training loop."""
         lists = self.weighted_lists(task)
-        self.build(lists.candidates.n_features, lists.ranking.shape[1], task.config.seed, task.normaliser)
+        n_features = lists.candidates.n_features + task.normaliser.n_indicators
+        self.build(n_features, lists.ranking.shape[1], task.config.seed, task.normaliser)
+        if task.start is not None:
+            self.start_from(task.start)
         self.learn_from(*task.batches(lists, self.max_unshown))
         return task.loop.run(self)
 
@@ -47,7 +51,7 @@ class GradientLearner(Learner, Steps):
         """Create the networks.
 
         Args:
-            n_features: F, the number of features of a document.
+            n_features: F, the number of scaled features of a document, with the indicators of missing values.
             k: K, the number of positions of the longest list.
             seed: Seed of the initial weights; the global random state does not change.
             normaliser: The normaliser that scales the features of the batches, kept in the policy.
@@ -64,6 +68,22 @@ class GradientLearner(Learner, Steps):
     @abstractmethod
     def held_out_scores(self, batch: SessionBatch) -> Tensor:
         """[B] how well the model explains the clicks on each held-out list, higher = better."""
+
+    def start_from(self, start: WarmStart) -> None:
+        """Take over the networks of a trained model; for learners without a `cold_start`."""
+        raise NotImplementedError
+
+    def take_over(self, start: WarmStart, policy_networks: Mapping[str, nn.Module]) -> None:
+        """Set the networks to those of a trained model: of its policy, and the others of its checkpoint.
+
+        Args:
+            start: The model.
+            policy_networks: The networks of this learner that make up its policy, by their names there.
+        """
+        if start.networks is not None:
+            load_networks(self.networks, start.networks, start)
+        for name, network in policy_networks.items():
+            load_networks(network, start.weights(name), start)
 
     def learn_from(self, batches: Batches, held_out: Batches | None = None) -> None:
         """Set the training batches, and the held-out batches that `held_out_score` uses."""

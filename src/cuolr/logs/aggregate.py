@@ -12,44 +12,56 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
+from cuolr.logs.time_window import ALL_TIME, TimeWindow
+from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles
 
 # Columns that distinguish lists, by the first part of their name.
-KEYS = ("query", "ranking", "logging_propensity", "page_position", "context")
+KEYS = ("query", "ranking", "logging_propensity", "page_position", "randomised", "context")
 
 # Weights [m, K] for the clicks [m, K] of m sessions.
 Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]]]
 
 
-def aggregate(log: ClickLog, click_weights: Weighting | None = None) -> ClickLog:
+def aggregate(log: ClickLog, click_weights: Weighting | None = None, progress: Progress = unseen) -> ClickLog:
     """One row for each query and ranking, with the number of its sessions and their mean clicks and rewards.
 
-    Sessions of one list that differ in logging propensities (the logging policy changed), page positions or context
-    are not merged. Timestamps are dropped.
+    Sessions of one list that differ in logging propensities (the logging policy changed), page positions, context or
+    in whether their order was random are not merged. Timestamps and ids are dropped.
 
     Args:
         log: Raw or aggregated.
-        click_weights: Each click is multiplied by its weight before averaging, for weights that depend on the other
-            clicks of the session. Rewards are not weighted.
+        click_weights: Each click and its reward are multiplied by its weight before averaging, for weights that depend
+            on the other clicks of the session.
+        progress: Called with the number of rows of each chunk.
 
     Returns:
         Rows sorted by query and ranking, whatever the order of the sessions.
     """
     slices = (slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(log), 1), ROWS_AT_A_TIME))
-    return _aggregate((log.select(rows) for rows in slices), click_weights)
+    return aggregate_chunks((log.select(rows) for rows in slices), click_weights, progress)
 
 
-def aggregate_folder(folder: Path) -> ClickLog:
+def aggregate_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> ClickLog:
     """Aggregate a saved log as `aggregate` does, in chunks, for logs that are larger than memory.
 
     Memory grows with the number of distinct lists only: about 1 kB each at the peak, for lists of ten.
+
+    Args:
+        folder: Folder of the log.
+        window: The sessions to read.
+        stages: Told of the rows that were read so far.
     """
-    return _aggregate(read_click_log(folder))
+    return aggregate_chunks(read_click_log(folder, window=window, ids=False, stages=stages))
 
 
-def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -> ClickLog:
+def aggregate_chunks(
+    chunks: Iterable[ClickLog], weighting: Weighting | None = None, progress: Progress = unseen
+) -> ClickLog:
+    """Aggregate a log that is given in chunks; see `aggregate`."""
     sums: list[pl.DataFrame] = []
     rows_after_merge = 0
     for chunk in chunks:
@@ -58,18 +70,47 @@ def _aggregate(chunks: Iterable[ClickLog], weighting: Weighting | None = None) -
         if sum(map(len, sums)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
             sums = [_merge(sums)]
             rows_after_merge = len(sums[0])
+        progress(len(chunk))
     return _means(_merge(sums), chunk)
+
+
+def subtract(lists: ClickLog, sessions: ClickLog) -> ClickLog:
+    """An aggregated log without some of the sessions that it was made of.
+
+    Args:
+        lists: Aggregated, without weights on its clicks.
+        sessions: The sessions to take out, over the same candidates.
+
+    Raises:
+        InputError: If they are not all in it, or if nothing else is.
+    """
+    total, part = _sums_by_list(lists, None), _sums_by_list(sessions, None)
+    keys, gone = _keys(total), " gone"
+    if set(total.columns) != set(part.columns):
+        raise InputError("expected an aggregated log with the columns and the length of lists of the sessions")
+    joined = total.join(part, on=keys, how="left", suffix=gone, maintain_order="left")
+    found = joined["count" + gone].fill_null(0)
+    if found.sum() != part["count"].sum() or (joined["count"] < found).any():
+        raise InputError("does not hold all of the sessions to subtract")
+    left = joined.select(
+        *keys, *(pl.col(name) - pl.col(name + gone).fill_null(0) for name in total.columns if name not in keys)
+    ).filter(pl.col("count") > 0)
+    if not len(left):
+        raise InputError("no session would be left")
+    # Sums of 0 and 1 are whole numbers, which means times counts are not exactly.
+    whole = [name for name in left.columns if name.partition(".")[0] in ("clicks", "examination")]
+    return _means(left.with_columns(pl.col(whole).round()), lists)
 
 
 def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
     """A row for each list: its key (see `KEYS`), the number of its sessions, and sums over them by position."""
     count = log.count[:, None].astype(np.float64)
-    clicks: Doubles = log.clicks * count
+    weight: Doubles | npt.NDArray[np.floating[Any]] = count
     if weighting is not None:
         require_sessions(log, "weighting clicks")
-        clicks *= weighting(log.clicks)
+        weight = count * weighting(log.clicks)
     columns = {"query": log.query, "count": log.count}
-    columns |= _by_position("ranking", log.ranking) | _by_position("clicks", clicks)
+    columns |= _by_position("ranking", log.ranking) | _by_position("clicks", log.clicks * weight)
     if log.logging_propensity is not None:
         columns |= _by_position("logging_propensity", log.logging_propensity)
     if log.page_position is not None:
@@ -77,7 +118,9 @@ def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
     if log.examination is not None:
         columns |= _by_position("examination", log.examination * count)
     if log.reward is not None:
-        columns |= _by_position("reward", log.reward * count)
+        columns |= _by_position("reward", log.reward * weight)
+    if log.randomised is not None:
+        columns["randomised"] = log.randomised
     columns |= {f"{CONTEXT}{name}": values for name, values in log.context.items()}
     return _merge([pl.DataFrame(columns)])
 
@@ -115,6 +158,7 @@ def _means(sums: pl.DataFrame, log: ClickLog) -> ClickLog:
         examination=None if log.examination is None else column("examination") / count[:, None],
         reward=None if log.reward is None else column("reward") / count[:, None],
         page_position=None if log.page_position is None else column("page_position"),
+        randomised=None if log.randomised is None else sums["randomised"].to_numpy(),
         context={name: of_context(name, values) for name, values in log.context.items()},
         aggregated=True,
     )

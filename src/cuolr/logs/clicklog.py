@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from cuolr.types import Bools, Candidates, Floats, IntegerArray, Ints
+from cuolr.types import Bools, Candidates, Floats, IntegerArray, Ints, Strings
 
+# What a log counts, and learners maximise.
+Outcome = Literal["clicks", "reward"]
 # Prefix of context columns, where columns of all kinds are together.
 CONTEXT = "context."
 
@@ -18,8 +20,8 @@ CONTEXT = "context."
 class ClickLog:
     """What was shown and clicked: all that a learner may learn from. It has no field for labels.
 
-    Columns that a source does not have are None and take no memory. Position bias goes by `page_position`. The learners
-    of this version use neither `reward` nor `context`: the click is the reward.
+    Columns that a source does not have are None and take no memory. Position bias goes by `page_position`. Learners
+    maximise `rewards`; examination is estimated from clicks.
 
     Attributes:
         candidates: The documents of each query.
@@ -31,10 +33,13 @@ class ClickLog:
         logging_propensity: [M, K] the logging policy's probability of each shown document given those above it.
         examination: [M, K] whether the user examined the document; once aggregated, the mean.
         timestamp: [M] as in the source: a number, or a date and time.
-        reward: [M, K] in float32, such as purchases or dwell time; once aggregated, the mean in float64. None = the
-            click is the reward.
+        reward: [M, K] in float32, such as purchases or dwell time, 0 or more, and above 0 only where there is a click;
+            once aggregated, the mean in float64. None = the click is the reward.
         page_position: [M, K] the position on the page as the user saw it, from 0, with gaps and later pages; −1 =
             nothing shown. None = the index in the list.
+        randomised: [M] whether the list was shown in uniformly random order; None = not known.
+        session_id: [M] as in the source, as text; "" = unknown. For merging and deleting, never for learning.
+        user_id: [M] the same for the user.
         context: [M] each: columns that describe the session, such as device or layout, as texts or numbers.
         aggregated: Whether rows stand for several sessions that were shown the same list.
     """
@@ -49,6 +54,9 @@ class ClickLog:
     timestamp: npt.NDArray[Any] | None = None
     reward: npt.NDArray[np.float32 | np.float64] | None = None
     page_position: npt.NDArray[np.int32] | None = None
+    randomised: Bools | None = None
+    session_id: Strings | None = None
+    user_id: Strings | None = None
     context: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     aggregated: bool = False
 
@@ -60,7 +68,8 @@ class ClickLog:
         assert self.clicks.dtype == (np.float64 if self.aggregated else np.uint8), self.clicks.dtype
         for by_position in (self.logging_propensity, self.examination, self.reward, self.page_position):
             assert by_position is None or by_position.shape == (rows, k), (by_position.shape, rows, k)
-        assert self.timestamp is None or self.timestamp.shape == (rows,)
+        for by_session in (self.timestamp, self.randomised, self.session_id, self.user_id):
+            assert by_session is None or by_session.shape == (rows,), (by_session.shape, rows)
         assert all(values.shape == (rows,) for values in self.context.values())
 
     def __len__(self) -> int:
@@ -81,6 +90,16 @@ class ClickLog:
     def where(self) -> Bools:
         """[M, K] true = a document was shown."""
         return self.ranking >= 0
+
+    @property
+    def rewards(self) -> npt.NDArray[Any]:
+        """[M, K] what is to be maximised: the reward, or the click where the log has none."""
+        return self.clicks if self.reward is None else self.reward
+
+    @property
+    def outcome(self) -> Outcome:
+        """What `rewards` are, for messages."""
+        return "clicks" if self.reward is None else "reward"
 
     @property
     def documents(self) -> Ints:
@@ -111,21 +130,22 @@ class ClickLog:
 
         Args:
             table: A row per shown document: query_id, session_id, position (from 1), doc_id, click (0 or 1) and, where
-                known, logging_propensity, examination, timestamp and reward.
-            features: A row per document: query_id, doc_id and a column per feature.
+                known, logging_propensity, examination, timestamp, reward and randomised.
+            features: A row per document: query_id, doc_id and a column per feature; or `FeatureTables`.
             k: Length of the lists; longer ones are truncated. None = the longest.
             strict: Whether every problem is an error.
         """
-        from cuolr.data.features import read_feature_table
+        from cuolr.data.feature_tables import FeatureTables
         from cuolr.logs.importing.import_options import ImportOptions
         from cuolr.logs.importing.table import read_log_table
 
-        log, report = read_log_table(table, read_feature_table(features), ImportOptions(k=k, strict=strict))
+        tables = features if isinstance(features, FeatureTables) else FeatureTables(features)
+        log, report = read_log_table(table, tables, ImportOptions(k=k, strict=strict))
         report.warn()
         return log
 
     def to_frame(self) -> pl.DataFrame:
-        """A row per shown document, as `from_frame` takes it, with row numbers as session_id.
+        """A row per shown document, as `from_frame` takes it, with row numbers as session_id where the log has no ids.
 
         It has all columns of the log, with positions from 1. Documents without ids have their number within the query,
         from 1.

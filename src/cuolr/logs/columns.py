@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from cuolr.data.features import looks_like_label
+from cuolr.data.column_kinds import looks_like_label
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
-from cuolr.types import Bools, Candidates
+from cuolr.types import Bools, Candidates, Strings
 
 REQUIRED = ("query", "ranking", "clicks")
-OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position")
+# Ids of a session, which no learner needs.
+IDS = ("session_id", "user_id")
+OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position", "randomised", *IDS)
 
 
 def index_dtype(candidates: Candidates) -> np.dtype[np.int16] | np.dtype[np.int32]:
@@ -42,6 +44,9 @@ def expected_types(
         "timestamp": stored.get("timestamp", pl.Int64()),
         "reward": pl.Array(pl.Float64() if aggregated else pl.Float32(), k),
         "page_position": pl.Array(pl.Int32(), k),
+        "randomised": pl.Boolean(),
+        "session_id": pl.String(),
+        "user_id": pl.String(),
         **{name: found for name, found in stored.items() if _is_context(name, found)},
     }
     required = (*REQUIRED, "count") if aggregated else REQUIRED
@@ -83,8 +88,20 @@ def to_numpy(file: Path, column: pl.Series) -> npt.NDArray[Any]:
     nulls = (column.explode() if isinstance(column.dtype, pl.Array) else column).null_count()
     if nulls:
         raise InputError(f"{file}: column '{column.name}': expected a value in every row, found {nulls} nulls")
-    values = column.to_numpy()
-    return values.astype(np.str_) if column.dtype == pl.String else values
+    if column.name in IDS:
+        return id_array(column)
+    return text_array(column) if column.dtype == pl.String else column.to_numpy()
+
+
+def text_array(column: pl.Series) -> Strings:
+    """A column of texts or whole numbers as an array of texts."""
+    values: Strings = column.cast(pl.String).to_numpy().astype(np.str_)
+    return values
+
+
+def id_array(column: pl.Series) -> Strings:
+    """A column of ids, of which nearly all differ: NumPy's strings of any length take a third of the memory."""
+    return column.cast(pl.String).to_numpy().astype(np.dtypes.StringDType())
 
 
 def check_rows(file: Path, log: ClickLog, first_row: int) -> None:
@@ -124,8 +141,8 @@ def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
         possible = (log.examination >= 0) & (log.examination <= 1)
         yield ~possible, "examination: expected numbers between 0 and 1"
     if log.reward is not None:
-        yield ~np.isfinite(log.reward), "reward: expected finite numbers"
-        yield (log.reward != 0) & ~where, "reward: expected 0 where nothing was shown"
+        yield ~(np.isfinite(log.reward) & (log.reward >= 0)), "reward: expected finite numbers from 0 up"
+        yield (log.reward > 0) & (log.clicks == 0), "reward: expected 0 where there is no click"
     if log.page_position is not None:
         yield (log.page_position < 0) & where, "page_position: expected 0 or more where a document was shown"
         yield (log.page_position != -1) & ~where, "page_position: expected −1 where nothing was shown"

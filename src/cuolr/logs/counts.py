@@ -10,7 +10,10 @@ import polars as pl
 
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.contexts import context_levels
 from cuolr.logs.page_positions import at_page_positions
+from cuolr.logs.reward_scale import information
+from cuolr.progress import Progress, Stages, unseen_stages
 from cuolr.random import U64, mixed
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
@@ -18,11 +21,15 @@ from cuolr.types import Doubles, Floats, IntegerArray, Ints
 SESSIONS_AT_A_TIME = 1 << 18
 # Maximum number of distinct lists, which bounds memory to about 3 GB.
 MAX_LISTS = 2_000_000
+# The name of the context that numbers the levels.
+LEVEL = "level"
 # Cells that are held in memory before they are merged.
 CELLS_BEFORE_MERGE = 1 << 22
+# Name of the stage.
+COUNTING = "counting clicks"
 
-# Cells with their impressions and clicks.
-Counts: TypeAlias = tuple[Ints, Doubles, Doubles]
+# Cells with their impressions, clicks and rewards, if there are any.
+Counts: TypeAlias = tuple[Ints, Doubles, Doubles, Doubles | None]
 
 
 @dataclass(frozen=True)
@@ -34,32 +41,66 @@ class ClickCounts:
 
     Attributes:
         lists: The L distinct lists of the log, aggregated, up to the last position filled in any of them. Columns are
-            positions on the page.
+            positions on the page. A list that was shown in several levels of context is one list for each.
         cells: [n] the numbers of the cells that occur, ascending.
         impressions: [n] number of sessions.
         clicks: [n] number of these sessions with a click at k.
+        reward: [n] their reward at k; None = the click is the reward.
+        information: How many clicks say as much as one reward; see `reward_scale.information`.
+        levels: The names of the levels of context; one, called "", if the log has no context.
+        level: [L] the level of each list; None = there is one.
     """
 
     lists: ClickLog
     cells: Ints
     impressions: Doubles
     clicks: Doubles
+    reward: Doubles | None = None
+    information: float = 1.0
+    levels: tuple[str, ...] = ("",)
+    level: Ints | None = None
 
     @classmethod
-    def of(cls, log: ClickLog) -> Self:
+    def of(cls, log: ClickLog, stages: Stages = unseen_stages) -> Self:
         """Count the sessions of a log. In an aggregated log the last click is unknown: all cells have j = 0.
 
         If a log has more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
+
+        Args:
+            log: Raw or aggregated.
+            stages: Told of the rows that were counted so far.
         """
-        # The same list under two logging policies, or in two contexts, is one list.
-        log = replace(at_page_positions(log), logging_propensity=None, context={})
+        stages(COUNTING, None)
+        levels, level = context_levels(log)
+        # The same list under two logging policies is one list.
+        context = {LEVEL: level} if log.context else {}
+        log = replace(at_page_positions(log), logging_propensity=None, randomised=None, context=context)
         log = _sample_of_lists(_top(log, _last_position(log)))
-        lists = aggregate(log)
+        progress = stages(COUNTING, len(log) if log.aggregated else 2 * len(log))
+        lists, known = aggregate(log, progress=progress), information(log)
+        of_lists = lists.context.get(LEVEL)
+        lists = replace(lists, context={})
         if log.aggregated:
             cells = _cells(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]
             impressions = (lists.where * lists.count[:, None])[lists.where].astype(np.float64)
-            return cls(lists, cells, impressions, lists.clicks[lists.where] * impressions)
-        return cls(lists, *_count_sessions(log, lists))
+            reward = None if lists.reward is None else lists.reward[lists.where] * impressions
+            clicks = lists.clicks[lists.where] * impressions
+            return cls(lists, cells, impressions, clicks, reward, known, levels, of_lists)
+        return cls(lists, *_count_sessions(log, lists, of_lists, progress), known, levels, of_lists)
+
+    @property
+    def level_of_list(self) -> Ints:
+        """[L] the level of context of each list; 0 if there is one."""
+        return np.zeros(len(self.lists), np.int64) if self.level is None else self.level
+
+    def pooled(self) -> "ClickCounts":
+        """The same cells without their context; a list of several levels remains several."""
+        return replace(self, levels=("",), level=None)
+
+    @property
+    def rewards(self) -> Doubles:
+        """[n] the reward of each cell, or its clicks where the log has no reward."""
+        return self.clicks if self.reward is None else self.reward
 
     @property
     def cells_per_list(self) -> int:
@@ -99,7 +140,9 @@ class ClickCounts:
         row, position, last = self.coordinates()
         kept = position < k
         cells = (row[kept] * k + position[kept]) * (k + 1) + last[kept]
-        return ClickCounts(_top(self.lists, k), cells, self.impressions[kept], self.clicks[kept])
+        reward = None if self.reward is None else self.reward[kept]
+        sums = self.impressions[kept], self.clicks[kept], reward
+        return ClickCounts(_top(self.lists, k), cells, *sums, self.information, self.levels, self.level)
 
     def dense(self, rows: IntegerArray) -> tuple[Floats, Floats]:
         """[R, K, K + 1] impressions and clicks of these lists; 0 in cells that do not occur."""
@@ -126,21 +169,23 @@ def last_click_above(clicks: npt.NDArray[Any]) -> Ints:
     return np.concatenate([np.zeros((len(clicks), 1), np.int64), latest[:, :-1]], axis=1)
 
 
-def _count_sessions(log: ClickLog, lists: ClickLog) -> Counts:
-    """The counts of raw sessions, each of which shows one of `lists`."""
-    numbered = _as_table(lists).with_row_index("row")
+def _count_sessions(log: ClickLog, lists: ClickLog, level: Ints | None, progress: Progress) -> Counts:
+    """The counts of raw sessions, each of which shows one of `lists`, in its level of context."""
+    numbered = _as_table(lists, level).with_row_index("row")
     counts: list[Counts] = []
     cells_after_merge = 0
     for start in range(0, len(log), SESSIONS_AT_A_TIME):
         part = log.select(slice(start, start + SESSIONS_AT_A_TIME))
-        shown = _as_table(part)
+        shown = _as_table(part, part.context.get(LEVEL))
         row = shown.join(numbered, on=shown.columns, how="left", maintain_order="left")["row"].to_numpy()
         cells = _cells(row, last_click_above(part.clicks))[part.where]
-        counts.append(_sums(cells, np.ones(len(cells)), part.clicks[part.where]))
+        reward = None if part.reward is None else part.reward[part.where]
+        counts.append(_sums(cells, np.ones(len(cells)), part.clicks[part.where], reward))
         # Merging only after the number of cells has doubled keeps the total cost linear.
-        if sum(len(cells) for cells, _, _ in counts) > 2 * cells_after_merge + CELLS_BEFORE_MERGE:
+        if sum(len(cells) for cells, *_ in counts) > 2 * cells_after_merge + CELLS_BEFORE_MERGE:
             counts = [_merged(counts)]
             cells_after_merge = len(counts[0][0])
+        progress(len(part))
     return _merged(counts)
 
 
@@ -163,7 +208,8 @@ def _sample_of_lists(log: ClickLog) -> ClickLog:
     if len(log) <= MAX_LISTS:
         return log
     hashes = _hashes(log)
-    number = len(np.unique(hashes))
+    level = log.context.get(LEVEL)
+    number = len(np.unique(hashes if level is None else mixed(hashes + level.astype(U64))))
     if number <= MAX_LISTS:
         return log
     return log.select(np.flatnonzero(hashes < U64(2**64 * MAX_LISTS // number)))
@@ -185,20 +231,22 @@ def _cells(row: IntegerArray, last: Ints) -> Ints:
 
 
 def _merged(counts: Sequence[Counts]) -> Counts:
-    cells, impressions, clicks = (np.concatenate(values) for values in zip(*counts, strict=True))
-    return _sums(cells, impressions, clicks)
+    cells, impressions, clicks, rewards = zip(*counts, strict=True)
+    reward = None if rewards[0] is None else np.concatenate(rewards)
+    return _sums(np.concatenate(cells), np.concatenate(impressions), np.concatenate(clicks), reward)
 
 
-def _sums(cells: Ints, impressions: Doubles, clicks: npt.NDArray[Any]) -> Counts:
+def _sums(cells: Ints, impressions: Doubles, clicks: npt.NDArray[Any], reward: npt.NDArray[Any] | None) -> Counts:
     """The distinct cells with their sums."""
     distinct, place = np.unique(cells, return_inverse=True)
 
     def total(values: npt.NDArray[Any]) -> Doubles:
         return np.bincount(place, weights=values, minlength=len(distinct)).astype(np.float64)
 
-    return distinct, total(impressions), total(clicks)
+    return distinct, total(impressions), total(clicks), None if reward is None else total(reward)
 
 
-def _as_table(log: ClickLog) -> pl.DataFrame:
+def _as_table(log: ClickLog, level: Ints | None) -> pl.DataFrame:
     columns = {f"position {k}": log.ranking[:, k].astype(np.int64) for k in range(log.k)}
-    return pl.DataFrame({"query": log.query.astype(np.int64), **columns})
+    in_context = {} if level is None else {LEVEL: level}
+    return pl.DataFrame({"query": log.query.astype(np.int64), **columns, **in_context})

@@ -1,6 +1,7 @@
 """Statistics of a click log, and whether position bias is identifiable."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ import scipy
 
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import read_click_log
+from cuolr.logs.time_window import ALL_TIME, TimeWindow
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Bools, Candidates
 
 
@@ -26,6 +29,10 @@ class LogInfo:
         clicks_per_session: Mean number of clicks.
         click_rate: By position, over the sessions that showed a document there; None if none did.
         share_without_clicks: Share of sessions without a click; None for an aggregated log.
+        reward_per_session: Mean reward; None = the click is the reward.
+        share_of_clicks_rewarded: Share of the clicks with a reward above 0; None for an aggregated log.
+        sessions_in_random_order: Number of sessions whose list is marked as in random order; None = no marks.
+        context: The number of sessions of each value of each context column.
         documents_seen: Number of documents that were shown.
         share_at_several_positions: Share of the shown documents that were shown at more than one position.
         groups_of_positions: Number of connected components of the positions; two positions are connected if a document
@@ -40,6 +47,10 @@ class LogInfo:
     clicks_per_session: float
     click_rate: tuple[float | None, ...]
     share_without_clicks: float | None
+    reward_per_session: float | None
+    share_of_clicks_rewarded: float | None
+    sessions_in_random_order: int | None
+    context: dict[str, dict[str, int]]
     documents_seen: int
     share_at_several_positions: float
     groups_of_positions: int
@@ -51,9 +62,15 @@ class LogInfo:
         return self.share_at_several_positions > 0 and self.groups_of_positions == 1
 
 
-def describe_folder(folder: Path) -> LogInfo:
-    """The statistics of a saved log, read in chunks, for logs that are larger than memory."""
-    return diagnose(read_click_log(folder))
+def describe_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> LogInfo:
+    """The statistics of a saved log, read in chunks, for logs that are larger than memory.
+
+    Args:
+        folder: Folder of the log.
+        window: The sessions to read.
+        stages: Told of the rows that were read so far.
+    """
+    return diagnose(read_click_log(folder, window=window, ids=False, stages=stages))
 
 
 def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
@@ -63,11 +80,22 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
     clicks, shown = np.zeros(first.k), np.zeros(first.k)
     seen = np.zeros((first.candidates.n_documents, first.k), np.bool_)
     lists: list[pl.Series] = []
-    sessions = without_clicks = 0
+    sessions = without_clicks = rewarded = randomised = 0
+    reward = 0.0
+    context: dict[str, Counter[str]] = {name: Counter() for name in first.context}
     for chunk in itertools.chain([first], chunks):
         sessions += chunk.sessions
         without_clicks += int((~chunk.clicks.any(axis=1)).sum())
         clicks += chunk.count @ chunk.clicks
+        if chunk.reward is not None:
+            reward += float(chunk.count @ chunk.reward.sum(axis=1, dtype=np.float64))
+            rewarded += int((chunk.reward > 0).sum())
+        if chunk.randomised is not None:
+            randomised += int(chunk.count[chunk.randomised].sum())
+        for name, values in chunk.context.items():
+            distinct, place = np.unique(values, return_inverse=True)
+            numbers = np.bincount(place, weights=chunk.count).astype(np.int64)
+            context[name].update(dict(zip(map(str, distinct.tolist()), numbers.tolist(), strict=True)))
         shown += chunk.count @ chunk.where
         keys = _list_keys(chunk)
         _mark_documents(seen, chunk.select(keys.arg_unique().to_numpy()))
@@ -83,6 +111,12 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
         clicks_per_session=float(clicks.sum() / sessions),
         click_rate=tuple(float(c / n) if n else None for c, n in zip(clicks, shown, strict=True)),
         share_without_clicks=None if first.aggregated else without_clicks / sessions,
+        reward_per_session=None if first.reward is None else reward / sessions,
+        share_of_clicks_rewarded=None
+        if first.aggregated or first.reward is None
+        else rewarded / max(float(clicks.sum()), 1.0),
+        sessions_in_random_order=None if first.randomised is None else randomised,
+        context={name: dict(sorted(values.items())) for name, values in context.items()},
         documents_seen=documents,
         share_at_several_positions=share,
         groups_of_positions=groups,

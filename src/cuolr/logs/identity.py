@@ -7,9 +7,12 @@ from cuolr.logs.clicklog import ClickLog
 
 
 def fingerprint(log: ClickLog) -> str:
-    """A hash of everything a learner uses: lists, clicks, counts and features."""
+    """A hash of everything a learner uses: lists, clicks, rewards, context, counts and features."""
     candidates = log.candidates
-    return content_hash(log.query, log.ranking, log.clicks, log.count, candidates.offsets, candidates.features)
+    optional = [*([] if log.reward is None else [log.reward]), *log.context.values()]
+    return content_hash(
+        log.query, log.ranking, log.clicks, log.count, candidates.offsets, candidates.features, *optional
+    )
 
 
 def digest_of_clicks(log: ClickLog) -> str:

@@ -1,7 +1,8 @@
 """A click log as a self-contained folder, all that training needs.
 
     sessions.parquet   a row per session (aggregated: per list): query, ranking, clicks; where known: count,
-                       logging_propensity, examination, timestamp, reward, page_position, context.<name>
+                       logging_propensity, examination, timestamp, reward, page_position, randomised, session_id,
+                       user_id, context.<name>
     features.npy …     the candidates, see `candidate_store`
     meta.json          where the log comes from: for people, never for learners
 
@@ -21,10 +22,12 @@ from polars.io.plugins import register_io_source
 
 from cuolr.data.candidate_store import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
 from cuolr.data.tables import read_errors, write_errors
-from cuolr.errors import InputError, unreadable
-from cuolr.files import atomic_folder, versions
+from cuolr.errors import InputError, problems_in, unreadable
+from cuolr.files import atomic_folder, content_hash, versions
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import check_rows, expected_types, to_numpy
+from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
+from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Ints
 
 SESSIONS_FILE, META_FILE = "sessions.parquet", "meta.json"
@@ -74,6 +77,7 @@ def write_click_log(
             "k": first.k,
             "rows": rows,
             "sessions": sessions,
+            "sessions_sha256": content_hash(unfinished / SESSIONS_FILE),
             "versions": versions(),
             "source": dict(source or {}),
         }
@@ -82,27 +86,68 @@ def write_click_log(
         (unfinished / META_FILE).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 
-def load_click_log(folder: Path | str) -> ClickLog:
-    """Read a whole log; features are memory-mapped. Raises if the folder is damaged or not a log."""
+def load_click_log(
+    folder: Path | str, window: TimeWindow = ALL_TIME, ids: bool = True, stages: Stages = unseen_stages
+) -> ClickLog:
+    """Read a whole log; features are memory-mapped. Raises if the folder is damaged or not a log.
+
+    Args:
+        folder: The folder.
+        window: The sessions to read.
+        ids: Whether to read the ids of sessions and users, which no learner needs.
+        stages: Told of the rows that were read so far.
+    """
     folder = Path(folder)
-    return concatenate(read_click_log(folder), _count_rows(folder))
+    rows = _count_rows(folder) if not window else _count_within(folder, window)
+    return concatenate(read_click_log(folder, window=window, ids=ids, stages=stages), rows)
 
 
-def read_click_log(folder: Path, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterator[ClickLog]:
-    """Read a log chunk by chunk, for logs that are larger than memory."""
+def read_click_log(
+    folder: Path,
+    rows_at_a_time: int = ROWS_AT_A_TIME,
+    window: TimeWindow = ALL_TIME,
+    ids: bool = True,
+    stages: Stages = unseen_stages,
+) -> Iterator[ClickLog]:
+    """Read a log chunk by chunk, for logs that are larger than memory; see `load_click_log`."""
     rows = _count_rows(folder)
     file, meta, candidates = folder / SESSIONS_FILE, read_meta(folder), load_candidates(folder)
     aggregated: bool = meta["aggregated"]
     with read_errors(file):
         sessions = pl.scan_parquet(file, glob=False)
         types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated)
+    types = {name: dtype for name, dtype in types.items() if ids or name not in IDS}
+    bounds = _bounds(folder, window)
+    progress = stages(f"reading {folder.name}", rows)
     for start in range(0, rows, rows_at_a_time):
         with read_errors(file):
-            frame = sessions.slice(start, rows_at_a_time).cast(types).collect()  # type: ignore[arg-type]
+            part = sessions.select(types.keys()).slice(start, rows_at_a_time)
+            frame = part.cast(types).collect()  # type: ignore[arg-type]
         columns = {"count": one_each(len(frame))} | {c.name: to_numpy(file, c) for c in frame}
         chunk = ClickLog.from_columns(candidates, columns, aggregated)
         check_rows(file, chunk, start)
-        yield chunk
+        if bounds is not None:
+            assert chunk.timestamp is not None
+            chunk = chunk.select(np.flatnonzero(within(chunk.timestamp, bounds)))
+        if len(chunk):
+            yield chunk
+        progress(len(frame))
+
+
+def read_timestamps(folder: Path) -> Timestamps | None:
+    """[M] the timestamps of a log; None if it has none."""
+    return read_column(folder, "timestamp")
+
+
+def read_column(folder: Path, name: str) -> npt.NDArray[Any] | None:
+    """[M] one column of a log, without checks; None if the log does not have it."""
+    _count_rows(folder)
+    file = folder / SESSIONS_FILE
+    with read_errors(file):
+        sessions = pl.scan_parquet(file, glob=False)
+        if name not in sessions.collect_schema():
+            return None
+        return to_numpy(file, sessions.select(name).collect()[name])
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -189,6 +234,27 @@ def _write_sessions(file: Path, first: ClickLog, chunks: Iterator[ClickLog]) -> 
         file, compression="zstd", compression_level=1, row_group_size=ROWS_PER_GROUP, statistics=False
     )
     return rows, sessions
+
+
+def _bounds(folder: Path, window: TimeWindow) -> tuple[Time, Time] | None:
+    """The window in the unit of the log's timestamps; None = everything. Raises if no session is in it."""
+    if not window:
+        return None
+    timestamp = read_timestamps(folder)
+    with problems_in(folder):
+        if timestamp is None:
+            raise no_timestamps(read_meta(folder)["aggregated"])
+        bounds = window.bounds(timestamp.max())
+        if not within(timestamp, bounds).any():
+            raise no_session_in(window, timestamp.min(), timestamp.max())
+    return bounds
+
+
+def _count_within(folder: Path, window: TimeWindow) -> int:
+    bounds, timestamp = _bounds(folder, window), read_timestamps(folder)
+    assert bounds is not None
+    assert timestamp is not None
+    return int(within(timestamp, bounds).sum())
 
 
 def _count_rows(folder: Path) -> int:

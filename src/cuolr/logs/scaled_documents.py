@@ -8,7 +8,7 @@ import numpy as np
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.types import Floats, Ints
+from cuolr.types import Bools, Candidates, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class ScaledDocuments:
 
     Attributes:
         rows: [n] their rows among the candidates, ascending.
-        features: [n + 1, F] scaled; the last row, for padding, is 0.
+        features: [n + 1, F + M] scaled, with M indicators of missing values; the last row, for padding, is 0.
         documents: [M, K] the row in `features` at each position of each row of the log; n where nothing was shown.
         normaliser: The normaliser that scaled the features.
     """
@@ -40,11 +40,23 @@ class ScaledDocuments:
         used[documents[where]] = True
         if not used.any():
             raise InputError("the log shows no documents in any session")
-        features = np.zeros((int(used.sum()) + 1, candidates.n_features), np.float32)
-        end = 0
-        for rows, part in normaliser.in_parts(candidates, used):
-            scaled = part[used[rows]]
-            features[end : end + len(scaled)] = scaled
-            end += len(scaled)
-        index = np.where(where, (np.cumsum(used) - 1)[documents], end)
+        features = scaled_features(candidates, normaliser, used)
+        index = np.where(where, (np.cumsum(used) - 1)[documents], len(features) - 1)
         return cls(np.flatnonzero(used), features, index, normaliser)
+
+
+def scaled_features(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Floats:
+    """[number used + 1, F + M] the scaled features of the used documents, then a row of zeros.
+
+    Args:
+        candidates: All documents.
+        normaliser: A fitted normaliser.
+        used: [n_documents] the documents to scale.
+    """
+    features = np.zeros((int(used.sum()) + 1, candidates.n_features + normaliser.n_indicators), np.float32)
+    end = 0
+    for rows, part in normaliser.in_parts(candidates, used):
+        scaled = part[used[rows]]
+        features[end : end + len(scaled)] = scaled
+        end += len(scaled)
+    return features

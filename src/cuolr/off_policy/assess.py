@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cuolr.errors import InputError
-from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.errors import InputError, require_type
+from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
 from cuolr.examination.identifiability import identifiable
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
@@ -16,12 +16,15 @@ from cuolr.logs.session_groups import in_groups
 from cuolr.off_policy.intervals import ratio_interval
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
-from cuolr.off_policy.reordering import clicks_by_query
+from cuolr.off_policy.reordering import rewards_by_query
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, held_out_sessions
 from cuolr.types import Ints
 
+# Where an argument comes from, for the error of another type.
+OF_LOGS = "load_click_log, import_log and simulate return one"
 # Default length of the compared rankings; shorter if the lists of the log are.
 DEFAULT_K = 10
 # Number of queries used to measure the share of the logging policy in the score.
@@ -64,8 +67,9 @@ def assess(
     log: ClickLog,
     k: int | None = None,
     provenance: Mapping[str, Any] | None = None,
+    stages: Stages = unseen_stages,
 ) -> OffPolicyEvaluation:
-    """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks from re-ordering them.
+    """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks or reward from re-ordering them.
 
     On the log that the model was trained on, only the queries, or the sessions, that training held out are used. If
     training validated on labels, nothing was held out: all are used, and `trained_on_these_queries` is set. Training
@@ -77,17 +81,23 @@ def assess(
         k: Length of the rankings that are compared with the log; None = 10, or the length of its lists if shorter.
         provenance: Provenance of the model; None = as it was trained or loaded with. If it names no log, `log` is new
             to the model.
+        stages: Told of the progress.
     """
+    require_type("log", log, ClickLog, OF_LOGS)
     policy = policy if isinstance(policy, RankingPolicy) else policy.policy_
     known = policy.provenance if provenance is None else provenance
-    return evaluate_off_policy(policy, *_new_to(policy, log, known), k)
+    return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages)
 
 
 def evaluate_off_policy(
-    policy: RankingPolicy, log: ClickLog, on: EvaluatedQueries = ALL_QUERIES, k: int | None = None
+    policy: RankingPolicy,
+    log: ClickLog,
+    on: EvaluatedQueries = ALL_QUERIES,
+    k: int | None = None,
+    stages: Stages = unseen_stages,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
-    counts = ClickCounts.of(log)
+    counts = ClickCounts.of(log, stages)
     lists = counts.lists
     k = min(DEFAULT_K, lists.k) if k is None else min(k, int(log.candidates.sizes.max()))
     queries = np.unique(lists.query[lists.where.any(axis=1)]).astype(np.int64)
@@ -98,12 +108,13 @@ def evaluate_off_policy(
         queries = queries[np.isin(queries, on.queries)]
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
-    examination = on.examination or ExaminationModel.fit(counts)
+    examination = on.examination or ExaminationModel.fit(counts, stages=stages)
     groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
     units, rows = (counts, queries) if groups == 0 else _session_groups(log, queries, groups)
-    logged, reordered = clicks_by_query(policy, units, examination.expected_examinations(units), rows)
+    logged, reordered = rewards_by_query(policy, units, examination.expected_examinations(units), rows, stages)
+    curves = examination.by_context
     gain, interval = ratio_interval(reordered - logged, logged)
-    never_shown, overlap = overlap_with_log(policy, lists, queries, k)
+    never_shown, overlap = overlap_with_log(policy, lists, queries, k, stages)
     member = logging_policy_member(policy)
     return OffPolicyEvaluation(
         queries=len(queries),
@@ -114,11 +125,13 @@ def evaluate_off_policy(
         gain=gain,
         interval=interval,
         logging_policy_share=logging_policy_share(policy, log.candidates.select(queries[:SHARE_QUERIES])),
-        logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k)[1],
+        logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k, stages)[1],
         identifiable=identifiable(counts),
         held_out=on.held_out,
+        outcome=log.outcome,
         session_groups=groups,
-        examination=tuple(tuple(row) for row in examination.as_dict()["examination"]),
+        examination=tuple(tuple(row) for row in as_lists(examination.table)),
+        examination_by_context={} if curves is None else curves_as_dict(curves),
     )
 
 
@@ -141,12 +154,14 @@ def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any])
     settings = provenance["settings"]
     examination = None
     if isinstance(policy, EnsemblePolicy) and policy.examination is not None and not log.aggregated:
-        examination = ExaminationModel(policy.examination)
+        examination = ExaminationModel(policy.examination, by_context=policy.by_context)
     validated_by, training = settings["validated_by"], settings["training"]
+    # A model that it started from may have been trained on what is held out now.
+    seen = bool(provenance.get("warm_start", {}).get("overlaps", False))
     if "held_out_queries" in validated_by:
         queries = held_out_queries(log, training["held_out"], training["seed"])
-        return log, EvaluatedQueries(queries, held_out=True, examination=examination)
+        return log, EvaluatedQueries(queries, seen, held_out=True, examination=examination)
     if "held_out_sessions" in validated_by and not log.aggregated:
         rows = held_out_sessions(log, training["held_out"], training["seed"])
-        return log.select(rows), EvaluatedQueries(held_out=True, examination=examination)
+        return log.select(rows), EvaluatedQueries(trained_on=seen, held_out=True, examination=examination)
     return log, EvaluatedQueries(trained_on=True, examination=examination)

@@ -1,4 +1,4 @@
-"""Judgments: examination-corrected click rates of documents, as ratings for the evaluation of a search engine.
+"""Judgments: examination-corrected click or reward rates of documents, as ratings for evaluating a search engine.
 
 They are made of clicks and measure by clicks: no learner takes them.
 """
@@ -14,10 +14,11 @@ from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.examination.identifiability import identifiable
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import ClickLog, Outcome
 from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.intervals import CONFIDENCE
-from cuolr.types import Doubles
+from cuolr.progress import Stages, unseen_stages
+from cuolr.types import Doubles, Ints
 
 Scale = Literal["0-1", "0-3", "0-4"]
 HIGHEST_GRADE: dict[Scale, int] = {"0-3": 3, "0-4": 4}
@@ -35,16 +36,18 @@ class Judgments:
 
     Attributes:
         table: A row per judged document: query_id, doc_id, impressions, clicks, examinations (expected, in units of
-            position 1), rate, low, high, rating.
+            position 1), rate, low, high, rating; and reward, if the log has rewards.
         left_out: Shown documents with too few expected examinations.
         identifiable: Whether documents shown at several positions separate position bias from relevance.
         top_rate: The rate from which a document has the highest rating; 0 = no clicks.
+        outcome: What the rates are rates of: clicks or reward.
     """
 
     table: pl.DataFrame
     left_out: int
     identifiable: bool
     top_rate: float
+    outcome: Outcome = "clicks"
 
 
 def judgments(
@@ -58,7 +61,7 @@ def judgments(
 
     Returns:
         A row per judged document, the best of each query first: query_id, doc_id, impressions, clicks, examinations,
-        rate, low, high (95 % interval of the rate), rating.
+        rate, low, high (95 % interval of the rate), rating; and reward, if the log has rewards.
     """
     return judge(log, min_examinations=min_examinations, scale=scale, examination=examination).table
 
@@ -69,30 +72,33 @@ def judge(
     min_examinations: float = MIN_EXAMINATIONS,
     scale: Scale = "0-1",
     examination: ExaminationModel | None = None,
+    stages: Stages = unseen_stages,
 ) -> Judgments:
     """Rate the documents of a click log by clicks / expected examinations.
 
     The rate estimates α(d)·χ(1): how often users click the document where they examine as at position 1. The rating is
     r = min(1, rate / top_rate) on the scale 0-1, and the grade min(G, ⌊(G + 1)·r⌋) on a scale 0-G. `top_rate` is the
     0.9 quantile of the rates of judged documents with a click. Ratings never fall as the rate grows, over all queries.
+    If the log has rewards, the rate is reward / expected examinations.
 
     Args:
         log: Raw or aggregated.
         min_examinations: Documents with fewer expected examinations are left out.
         scale: Of the ratings.
         examination: As known from elsewhere; None = estimated from the log.
+        stages: Told of the progress.
     """
     check_arguments(min_examinations=(min_examinations, Range(0)))
     if scale != "0-1" and scale not in HIGHEST_GRADE:
         raise InputError(f"scale: expected 0-1, {', '.join(HIGHEST_GRADE)}, found '{scale}'")
-    counts = ClickCounts.of(log)
-    model = ExaminationModel.fit(counts) if examination is None else examination
+    counts = ClickCounts.of(log, stages)
+    model = ExaminationModel.fit(counts, stages=stages) if examination is None else examination
     table = _rates(counts, model).filter(pl.col("examinations") >= min_examinations)
     shown = int(np.count_nonzero(counts.by_document(counts.by_position(counts.impressions))))
-    top = table.filter(pl.col("clicks") > 0)["rate"].quantile(TOP_QUANTILE, "linear") or 0.0
+    top = table.filter(pl.col("rate") > 0)["rate"].quantile(TOP_QUANTILE, "linear") or 0.0
     rated = table.with_columns(rating=pl.Series(ratings(table["rate"].to_numpy(), top, scale)))
     rated = rated.sort("query", "rate", "doc_id", descending=[False, True, False]).drop("query")
-    return Judgments(rated, shown - len(table), identifiable(counts), top)
+    return Judgments(rated, shown - len(table), identifiable(counts), top, log.outcome)
 
 
 def ratings(rate: Doubles, top_rate: float, scale: Scale) -> Doubles:
@@ -131,16 +137,37 @@ def score_interval(clicks: Doubles, examinations: Doubles, squares: Doubles) -> 
     return np.maximum((b - root) / (2 * a), 0.0), (b + root) / (2 * a)
 
 
+def _with_intervals(
+    counts: ClickCounts, rows: Ints, examinations: Doubles, squares: Doubles
+) -> tuple[Doubles, Doubles, Doubles]:
+    """The rates of these documents with both ends of their intervals, [n] each.
+
+    Rewards R in units of the mean reward of a click have mean α·E and variance α·E / i − α²·Q, i their `information`:
+    quasi-likelihood with one dispersion for all documents. So i·R has the variance of a count with examinations i·E and
+    squares i²·Q. Where the rate is so high that this is not positive, α²·Q is left out.
+    """
+    rewards = counts.by_document(counts.by_position(counts.rewards))[rows]
+    total = float(counts.rewards.sum())
+    unit = total / float(counts.clicks.sum()) if counts.reward is not None and total > 0 else 1.0
+    known = counts.information
+    counted, examined, squared = rewards / unit * known, examinations * known, squares * known**2
+    if counts.reward is not None:
+        squared = np.where(counted * squared < examined**2, squared, 0.0)
+    low, high = score_interval(counted, examined, squared)
+    return rewards / examinations, low * unit, high * unit
+
+
 def _rates(counts: ClickCounts, model: ExaminationModel) -> pl.DataFrame:
     """A row per examined document, with the columns of `Judgments.table` but the rating, and `query`, its number."""
     candidates = counts.lists.candidates
     impressions, clicks = (counts.by_document(counts.by_position(c)) for c in (counts.impressions, counts.clicks))
     examinations = counts.by_document(model.expected_examinations(counts))
-    squares = counts.by_document(ExaminationModel(model.table**2).expected_examinations(counts))
+    squares = counts.by_document(model.expected_examinations(counts, power=2))
     # A document that was shown only where examination is not known has no rate.
     rows = np.flatnonzero(examinations > NO_EXAMINATIONS)
-    low, high = score_interval(clicks[rows], examinations[rows], squares[rows])
+    rate, low, high = _with_intervals(counts, rows, examinations[rows], squares[rows])
     query = candidates.query_of_document[rows]
+    reward = {} if counts.reward is None else {"reward": counts.by_document(counts.by_position(counts.reward))[rows]}
     return pl.DataFrame(
         {
             "query": query,
@@ -148,8 +175,9 @@ def _rates(counts: ClickCounts, model: ExaminationModel) -> pl.DataFrame:
             "doc_id": candidates.document_names[rows],
             "impressions": np.rint(impressions[rows]).astype(np.int64),
             "clicks": clicks[rows],
+            **reward,
             "examinations": examinations[rows],
-            "rate": clicks[rows] / examinations[rows],
+            "rate": rate,
             "low": low,
             "high": high,
         }

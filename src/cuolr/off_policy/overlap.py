@@ -5,10 +5,14 @@ import numpy as np
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.ranking_in_parts import RankingInParts
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Candidates, Ints
 
 
-def overlap_with_log(policy: RankingPolicy, lists: ClickLog, queries: Ints, k: int) -> tuple[float, float]:
+def overlap_with_log(
+    policy: RankingPolicy, lists: ClickLog, queries: Ints, k: int, stages: Stages = unseen_stages
+) -> tuple[float, float]:
     """How much of a policy's top k the log shows.
 
     Args:
@@ -16,6 +20,7 @@ def overlap_with_log(policy: RankingPolicy, lists: ClickLog, queries: Ints, k: i
         lists: The log, raw or aggregated.
         queries: The queries to rank, each with sessions in the log.
         k: Length of the rankings.
+        stages: Told of the queries that were ranked so far.
 
     Returns:
         never_shown: Share of the ranked documents that the log never shows for their query.
@@ -26,7 +31,7 @@ def overlap_with_log(policy: RankingPolicy, lists: ClickLog, queries: Ints, k: i
     documents = lists.documents[lists.where]
     impressions = np.bincount(documents, weights=lists.count[row], minlength=candidates.n_documents)
     sessions = np.bincount(lists.query, weights=lists.count, minlength=candidates.n_queries)
-    ranking = policy.rank(candidates.select(queries), k)
+    ranking = RankingInParts(policy, stages("ranking", len(queries))).rank(candidates.select(queries), k)
     where = ranking >= 0
     shown = impressions[np.where(where, candidates.offsets[queries, None] + ranking, 0)]
     share = shown / sessions[queries, None]

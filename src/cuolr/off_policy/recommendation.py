@@ -1,10 +1,13 @@
 """The result of an off-policy evaluation, with its recommendation: ship, test or keep."""
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+
+from cuolr.logs.clicklog import Outcome
 
 Recommendation = Literal["ship", "test", "keep"]
 
@@ -27,7 +30,8 @@ class OffPolicyEvaluation:
             overestimated.
         never_shown: Share of the model's top k that the log never shows for their query.
         overlap: Share of the model's top k that a session of the log shows, on average.
-        gain: Relative change in clicks when the model re-orders the logged lists: 0.05 = 5 % more clicks.
+        gain: Relative change in clicks, or in the reward of a log with rewards, when the model re-orders the logged
+            lists: 0.05 = 5 % more.
         interval: 95 % confidence interval of the gain; infinite if it cannot be estimated.
         logging_policy_share: Share of the model's score that comes from a model of the logging policy; None = the model
             has no such member.
@@ -35,10 +39,12 @@ class OffPolicyEvaluation:
         identifiable: Whether enough clicks are on documents shown at several positions to separate position bias from
             relevance. Otherwise the gain relies on the logging policy's score.
         held_out: Whether the queries, or the sessions, are those that training held out.
+        outcome: What the gain is a gain in: clicks or reward.
         session_groups: Number of groups of sessions that the interval is over, for a log of few queries: it then holds
             for these queries. 0 = it is over queries.
         examination: [K][K + 1] the examination used to estimate the gain, by position and last click above, relative to
             position 1; None where not observed in the log.
+        examination_by_context: The same for each level of context, with its scale; empty if the log has one level.
     """
 
     queries: int
@@ -52,8 +58,10 @@ class OffPolicyEvaluation:
     logging_policy_overlap: float | None
     identifiable: bool
     held_out: bool = False
+    outcome: Outcome = "clicks"
     session_groups: int = 0
     examination: tuple[tuple[float | None, ...], ...] = ()
+    examination_by_context: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def recommendation(self) -> Recommendation:
@@ -69,7 +77,7 @@ class OffPolicyEvaluation:
             return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
         these = "this query" if self.queries == 1 else f"these {self.queries:,} queries"
         where = f" of {these}" if self.session_groups else ""
-        gain = f"{self.gain:+.1%} clicks on shown documents{where} (95 % interval {self.interval_text})"
+        gain = f"{self.gain:+.1%} {self.outcome} on shown documents{where} (95 % interval {self.interval_text})"
         if self._units < MIN_UNITS:
             units = "sessions" if self.session_groups else "queries"
             return f"{gain}, but from only {self._units:,} {units}; at least {MIN_UNITS} are needed"

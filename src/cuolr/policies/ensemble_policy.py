@@ -6,10 +6,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.logs.contexts import ContextCurves
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.types import Doubles, Floats
 
 EXAMINATION = "examination"
+EXAMINATION_BY_CONTEXT, EXAMINATION_SCALE = "examination_by_context", "examination_scale"
 
 
 @POLICIES.register("ensemble")
@@ -22,6 +24,7 @@ class EnsemblePolicy(ScaledScoringPolicy):
         logging_policy_members: The indices of the members that model the logging policy of the training log.
         examination: [K, K + 1] the examination estimated from the training log, by position and last click above (see
             `examination.from_clicks`); None = not estimated. It does not affect scores.
+        by_context: The same by level of context, if the training log had several.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class EnsemblePolicy(ScaledScoringPolicy):
         weights: Sequence[float],
         logging_policy_members: Sequence[int] = (),
         examination: Doubles | None = None,
+        by_context: ContextCurves | None = None,
     ) -> None:
         if not members or len(members) != len(weights):
             raise ValueError(
@@ -39,6 +43,7 @@ class EnsemblePolicy(ScaledScoringPolicy):
         self.weights = tuple(float(weight) for weight in weights)
         self.logging_policy_members = tuple(int(number) for number in logging_policy_members)
         self.examination = examination
+        self.by_context = by_context
         self.normaliser = self.members[0].normaliser
 
     @property
@@ -57,7 +62,11 @@ class EnsemblePolicy(ScaledScoringPolicy):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays of each member, prefixed with its index; and the examination, if it was estimated."""
         arrays = {f"{i}.{name}": array for i, m in enumerate(self.members) for name, array in m.arrays().items()}
-        return arrays if self.examination is None else {**arrays, EXAMINATION: self.examination}
+        if self.examination is not None:
+            arrays[EXAMINATION] = self.examination
+        if self.by_context is not None:
+            arrays |= {EXAMINATION_BY_CONTEXT: self.by_context.tables, EXAMINATION_SCALE: self.by_context.scale}
+        return arrays
 
     def settings(self) -> dict[str, Any]:
         """The weights, and the kind and settings of each member."""
@@ -66,6 +75,7 @@ class EnsemblePolicy(ScaledScoringPolicy):
             "weights": list(self.weights),
             "members": members,
             "logging_policy_members": list(self.logging_policy_members),
+            **({} if self.by_context is None else {"context_levels": list(self.by_context.levels)}),
         }
 
     @classmethod
@@ -78,4 +88,9 @@ class EnsemblePolicy(ScaledScoringPolicy):
             if not isinstance(member, ScaledScoringPolicy):
                 raise ValueError(f"member {i + 1}: expected a policy that scores documents, found {saved['policy']}")
             members.append(member)
-        return cls(members, settings["weights"], settings["logging_policy_members"], arrays.get(EXAMINATION))
+        by_context = None
+        if "context_levels" in settings:
+            tables, scale = arrays[EXAMINATION_BY_CONTEXT], arrays[EXAMINATION_SCALE]
+            by_context = ContextCurves(tuple(settings["context_levels"]), tables, scale)
+        of_log = settings["logging_policy_members"]
+        return cls(members, settings["weights"], of_log, arrays.get(EXAMINATION), by_context)

@@ -8,7 +8,9 @@ import numpy.typing as npt
 
 from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.errors import InputError
-from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
+from cuolr.policies.policy import POLICIES
+from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.progress import Progress, unseen
 from cuolr.types import Floats, Ints
 
 # LightGBM's limit on the number of documents of a query.
@@ -29,7 +31,12 @@ def load_lightgbm() -> Any:
 
 
 def grow_ranking_trees(
-    features: Floats, grades: npt.NDArray[Any], sizes: Ints, parameters: Mapping[str, Any], trees: int
+    features: Floats,
+    grades: npt.NDArray[Any],
+    sizes: Ints,
+    parameters: Mapping[str, Any],
+    trees: int,
+    progress: Progress = unseen,
 ) -> str:
     """LambdaMART with linear gain, in LightGBM's text format; very long lists are cut to the highest grades.
 
@@ -39,6 +46,7 @@ def grow_ranking_trees(
         sizes: The number of documents in each list.
         parameters: LightGBM's parameters.
         trees: The number of trees.
+        progress: Called with 1 after each tree.
     """
     lgb = load_lightgbm()
     if sizes.max(initial=0) > MAX_DOCUMENTS:
@@ -48,11 +56,11 @@ def grow_ranking_trees(
         features, grades, sizes = features[kept], grades[kept], np.minimum(sizes, MAX_DOCUMENTS)
     parameters = {**RANKING_TREES, "label_gain": list(range(int(grades.max(initial=0)) + 1)), **parameters}
     dataset = lgb.Dataset(features, grades, group=sizes[sizes > 0], params=parameters)
-    return str(lgb.train(parameters, dataset, trees).model_to_string())
+    return str(lgb.train(parameters, dataset, trees, callbacks=[lambda _: progress(1)]).model_to_string())
 
 
 @POLICIES.register("lambdamart")
-class LambdaMartPolicy(ScaledScoringPolicy):
+class LambdaMartPolicy(TreesPolicy):
     """Scores a document by the sum of its leaf values.
 
     Attributes:
@@ -79,20 +87,16 @@ class LambdaMartPolicy(ScaledScoringPolicy):
 
     def score_scaled(self, features: Floats) -> Floats:
         """[n] the sum of the trees' outputs."""
-        scores: Floats = self._booster.predict(features, num_threads=self.threads).astype(np.float32)
+        scores: Floats = self._booster.predict(self.normaliser.natively(features), num_threads=self.threads).astype(
+            np.float32
+        )
         return scores
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The model's text as bytes, and the range of each feature."""
-        model = np.frombuffer(bytearray(self.model.encode()), np.uint8)
-        return {"model": model, **self.normaliser.arrays()}
-
-    def settings(self) -> dict[str, Any]:
-        """The number of threads, and how features are normalised."""
-        return {"threads": self.threads, **self.normaliser.settings()}
+    def as_bytes(self) -> bytes:
+        """The model's text, encoded."""
+        return self.model.encode()
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+    def of_bytes(cls, model: bytes, threads: int, normaliser: Normaliser) -> Self:
         """The policy with these trees."""
-        normaliser = Normaliser.from_parts(arrays, settings)
-        return cls(arrays["model"].tobytes().decode(), int(settings["threads"]), normaliser)
+        return cls(model.decode(), threads, normaliser)

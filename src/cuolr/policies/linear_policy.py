@@ -21,7 +21,7 @@ class LinearPolicy(ScaledScoringPolicy):
     """Scores a document by w · x, where x is its normalised features.
 
     Attributes:
-        weights: [F] the weights w.
+        weights: [F + M] the weights w, those of indicators of missing values last.
         normaliser: Fitted on the training candidates.
     """
 
@@ -30,8 +30,8 @@ class LinearPolicy(ScaledScoringPolicy):
 
     @property
     def n_features(self) -> int:
-        """The number of weights."""
-        return len(self.weights)
+        """The number of weights, without those of indicators of missing values."""
+        return len(self.weights) - self.normaliser.n_indicators
 
     def score_scaled(self, features: Floats) -> Floats:
         """[n] w · x."""

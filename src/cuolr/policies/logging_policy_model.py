@@ -11,6 +11,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.lambdamart_policy import LambdaMartPolicy, grow_ranking_trees
 from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_pairs
 from cuolr.policies.policy import rank_by_score
+from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Number of documents scored at a time.
@@ -29,6 +30,9 @@ LAMBDAMART = {"num_threads": 1, "num_leaves": 15, "learning_rate": 0.1, "min_dat
 NUMBER_OF_TREES = 200
 # Maximum number of training documents of each LambdaMART model, which takes about 15 seconds.
 MAX_LAMBDAMART_DOCUMENTS = 50_000
+
+# Name of the stage.
+CLONING = "fitting the logging policy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,9 @@ class LoggingPolicyModel:
     fold: Ints | None = None
 
     @classmethod
-    def fit(cls, lists: ClickLog, normaliser: Normaliser, seed: int, folds: int) -> Self:
+    def fit(
+        cls, lists: ClickLog, normaliser: Normaliser, seed: int, folds: int, stages: Stages = unseen_stages
+    ) -> Self:
         """Behaviour cloning: a ranking SVM on the shown order, or LambdaMART if it agrees better with the log.
 
         LambdaMART is tried if the agreement of the linear model with the log is below `MIN_LINEAR_AGREEMENT`, and kept
@@ -79,7 +85,9 @@ class LoggingPolicyModel:
             normaliser: A fitted normaliser.
             seed: Seed of the folds, the samples and LightGBM.
             folds: Number of folds.
+            stages: Told of the progress.
         """
+        stages(CLONING, None)
         linear = clone_linear(lists, normaliser, seed)
         if linear is None:
             return cls()
@@ -89,8 +97,9 @@ class LoggingPolicyModel:
             return one_for_all
         fold = np.zeros(lists.candidates.n_queries, np.int64)
         fold[queries] = np.arange(len(queries)) % folds
+        progress = stages(CLONING, folds * NUMBER_OF_TREES)
         cross_fitted = [
-            clone_lambdamart(lists, queries[fold[queries] != i], normaliser, seed + i) for i in range(folds)
+            clone_lambdamart(lists, queries[fold[queries] != i], normaliser, seed + i, progress) for i in range(folds)
         ]
         unseen = [queries[fold[queries] == i][: MAX_AGREEMENT_QUERIES // folds] for i in range(folds)]
         of_lambdamart = np.mean([agreement(r, lists, new) for r, new in zip(cross_fitted, unseen, strict=True)])
@@ -122,14 +131,17 @@ def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries:
     return float((dcg(ranker.rank(candidates, lists.k)) / np.maximum(ideal, 1e-9)).mean())
 
 
-def clone_lambdamart(lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int) -> LambdaMartPolicy:
+def clone_lambdamart(
+    lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int, progress: Progress = unseen
+) -> LambdaMartPolicy:
     """LambdaMART trained on the shown order of these queries, with documents that were never shown last."""
     candidates = lists.candidates
     affordable = int((np.cumsum(candidates.sizes[queries]) <= MAX_LAMBDAMART_DOCUMENTS).sum())
     queries = np.sort(queries[: max(1, affordable)])
     chosen = normaliser.apply(candidates.select(queries))
     grades = _grades(lists)[candidates.rows_of(queries)]
-    model = grow_ranking_trees(chosen.features, grades, chosen.sizes, {**LAMBDAMART, "seed": seed}, NUMBER_OF_TREES)
+    features, parameters = normaliser.natively(chosen.features), {**LAMBDAMART, "seed": seed}
+    model = grow_ranking_trees(features, grades, chosen.sizes, parameters, NUMBER_OF_TREES, progress)
     return LambdaMartPolicy(model, 1, normaliser)
 
 
@@ -149,7 +161,7 @@ def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPoli
     rng = np.random.default_rng(seed)
     candidates = log.candidates
     queries = np.unique(log.query)
-    affordable = max(1, MAX_PAIR_VALUES // (PAIRS_PER_QUERY * candidates.n_features))
+    affordable = max(1, MAX_PAIR_VALUES // (PAIRS_PER_QUERY * (candidates.n_features + normaliser.n_indicators)))
     if len(queries) > affordable:
         queries = np.sort(rng.choice(queries, affordable, replace=False))
     chosen = candidates.select(queries)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 from torch.nn.functional import pad
 
 from cuolr.data.normalise import Normaliser
@@ -38,8 +39,8 @@ class NetworkPolicy(ScaledScoringPolicy):
 
     @property
     def n_features(self) -> int:
-        """The number of features of the network."""
-        return self.network.n_features
+        """The number of features of the network, without indicators of missing values."""
+        return self.network.n_features - self.normaliser.n_indicators
 
     @torch.inference_mode()
     def score_scaled(self, features: Floats) -> Floats:
@@ -52,13 +53,17 @@ class NetworkPolicy(ScaledScoringPolicy):
             scores[start : start + len(documents)] = scored[: len(documents)].numpy()
         return scores
 
+    def networks(self) -> dict[str, nn.Module]:
+        """The network, by name."""
+        return {"network": self.network}
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The weights of the network, and the range of each feature."""
         return arrays_of("network", self.network) | self.normaliser.arrays()
 
     def settings(self) -> dict[str, Any]:
         """The sizes of the network, and how features are normalised."""
-        sizes = {"n_features": self.n_features, "hidden": list(self.network.hidden)}
+        sizes = {"n_features": self.network.n_features, "hidden": list(self.network.hidden)}
         return sizes | self.normaliser.settings()
 
     @classmethod

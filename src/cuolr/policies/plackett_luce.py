@@ -8,7 +8,7 @@ import scipy
 
 from cuolr.config import Range, check_arguments
 from cuolr.policies.policy import ScoringPolicy
-from cuolr.types import Bools, Doubles, Ints
+from cuolr.types import Bools, Doubles, IntegerArray, Ints
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,23 @@ def sample_plackett_luce(
         chosen = np.take_along_axis(known, drawn, axis=1)
         propensity[:, :length] = np.where(shown, np.exp(chosen - _log_sum_left(known, drawn, chosen)), 1.0)
     return ranking, propensity
+
+
+def plackett_luce_probability(scores: npt.NDArray[np.floating], where: Bools, ranking: IntegerArray) -> Doubles:
+    """[B, K] the probability of each document given those above it, as `sample_plackett_luce` draws rankings.
+
+    Args:
+        scores: [B, N] the scores, already divided by the temperature.
+        where: [B, N] true = a document.
+        ranking: [B, K] candidate indices, −1 = nothing shown, which has probability 1.
+    """
+    known = np.where(where, scores, -np.inf).astype(np.float64)
+    shown = ranking >= 0
+    rest = np.concatenate([known, np.full((len(known), 1), -np.inf)], axis=1)
+    drawn = np.where(shown, ranking, known.shape[1]).astype(np.int64)
+    chosen = np.take_along_axis(rest, drawn, axis=1)
+    probability: Doubles = np.where(shown, np.exp(chosen - _log_sum_left(rest, drawn, chosen)), 1.0)
+    return probability
 
 
 def _log_sum_left(known: Doubles, drawn: Ints, chosen: Doubles) -> Doubles:

@@ -12,7 +12,7 @@ from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.registry import Registry
-from cuolr.types import Candidates, Floats, Ints
+from cuolr.types import Candidates, FeatureRecipe, Floats, Ints
 
 POLICIES: Registry[type["RankingPolicy"]] = Registry(
     "policy", package="cuolr.policies", entry_points="cuolr.policies", base="RankingPolicy"
@@ -38,6 +38,11 @@ class RankingPolicy(ABC):
     @property
     def n_features(self) -> int | None:
         """F, the number of features that documents must have; None = any number."""
+        return None
+
+    @property
+    def recipe(self) -> FeatureRecipe | None:
+        """How columns of a table become the features of documents, as in training; None = not known."""
         return None
 
     @abstractmethod
@@ -94,9 +99,14 @@ class ScaledScoringPolicy(ScoringPolicy):
     def n_features(self) -> int:
         """F, the number of features that documents must have."""
 
+    @property
+    def recipe(self) -> FeatureRecipe | None:
+        """How columns of a table become the features of documents, as in training; None = not known."""
+        return self.normaliser.recipe
+
     @abstractmethod
     def score_scaled(self, features: Floats) -> Floats:
-        """[n] the scores of one or more scaled documents [n, F]; each bit-identical whatever the others are."""
+        """[n] the scores of one or more scaled documents [n, F + M]; each bit-identical whatever the others are."""
 
     def score(self, candidates: Candidates) -> Floats:
         """[n_documents] the scores, higher = better; computed in parts, to avoid a scaled copy of all documents."""

@@ -14,7 +14,7 @@ from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.networks.encoder import ENCODERS, StateEncoder, build_encoder
 from cuolr.networks.layers import PairNetwork, arrays_of, load_arrays, seeded
 from cuolr.policies.policy import POLICIES, RankingPolicy
-from cuolr.types import Candidates, Ints
+from cuolr.types import Candidates, FeatureRecipe, Ints
 
 # Number of documents scored at a time: enough for efficient products, few enough to stay in the cache.
 DOCUMENTS_AT_A_TIME = 8_192
@@ -58,8 +58,13 @@ class SequentialPolicy(RankingPolicy):
 
     @property
     def n_features(self) -> int:
-        """The number of features of the encoder."""
-        return self.encoder.n_features
+        """The number of features of the encoder, without indicators of missing values."""
+        return self.encoder.n_features - self.normaliser.n_indicators
+
+    @property
+    def recipe(self) -> FeatureRecipe | None:
+        """How columns of a table become the features of documents, as in training; None = not known."""
+        return self.normaliser.recipe
 
     def snapshot(self) -> Self:
         """A deep copy, which further training does not change."""
@@ -115,7 +120,7 @@ class SequentialPolicy(RankingPolicy):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The weights of each network, and the range of each feature."""
         arrays = self.normaliser.arrays()
-        for name, network in self._networks().items():
+        for name, network in self.networks().items():
             arrays |= arrays_of(name, network)
         return arrays
 
@@ -124,7 +129,7 @@ class SequentialPolicy(RankingPolicy):
         return {
             "encoder": ENCODERS.name_of(type(self.encoder)),
             "encoder_settings": to_dict(self.encoder.config),
-            "n_features": self.n_features,
+            "n_features": self.encoder.n_features,
             "k": self.encoder.k,
             "hidden": [self.scorer.second.in_features, self.scorer.second.out_features],
             "behaviour": self.behaviour is not None,
@@ -143,11 +148,12 @@ class SequentialPolicy(RankingPolicy):
             behaviour = PairNetwork(encoder.n_states, n_features, hidden) if settings["behaviour"] else None
         normaliser = Normaliser.from_parts(arrays, settings)
         policy = cls(encoder, scorer, normaliser, behaviour, settings["threshold"], settings["seed"])
-        for name, network in policy._networks().items():
+        for name, network in policy.networks().items():
             load_arrays(name, network, arrays)
         return policy
 
-    def _networks(self) -> dict[str, nn.Module]:
+    def networks(self) -> dict[str, nn.Module]:
+        """The networks, by name."""
         networks = {"encoder": self.encoder, "scorer": self.scorer, "behaviour": self.behaviour}
         return {name: network for name, network in networks.items() if network is not None}
 

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 import cuolr
-from cuolr.errors import InputError, problems_in
+from cuolr.errors import InputError, problems_in, unreadable
 from cuolr.files import atomic_file, atomic_folder, content_hash
 from cuolr.policies.policy import POLICIES, RankingPolicy
 
@@ -96,7 +96,7 @@ def _read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); expected a saved model") from None
+        raise InputError(f"{unreadable(file, error)}; expected a saved model") from None
 
 
 def _read_description(file: Path) -> dict[str, Any]:

@@ -1,14 +1,11 @@
 """Regression trees grown by XGBoost; needs the extra `cuolr[xgboost]`."""
 
-from collections.abc import Mapping
 from typing import Any, Self
-
-import numpy as np
-import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
+from cuolr.policies.policy import POLICIES
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Floats
 
 
@@ -22,7 +19,7 @@ def load_xgboost() -> Any:
 
 
 @POLICIES.register("xgboost")
-class XGBoostPolicy(ScaledScoringPolicy):
+class XGBoostPolicy(TreesPolicy):
     """Scores a document by the sum of its leaf values.
 
     Attributes:
@@ -48,20 +45,15 @@ class XGBoostPolicy(ScaledScoringPolicy):
 
     def score_scaled(self, features: Floats) -> Floats:
         """[n] the sum of the trees' outputs."""
-        scores: Floats = self._booster.predict(self._xgboost.DMatrix(features, nthread=self.threads))
+        documents = self._xgboost.DMatrix(self.normaliser.natively(features), nthread=self.threads)
+        scores: Floats = self._booster.predict(documents)
         return scores
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The model's bytes, and the range of each feature."""
-        model = np.frombuffer(bytearray(self.model), np.uint8)
-        return {"model": model, **self.normaliser.arrays()}
-
-    def settings(self) -> dict[str, Any]:
-        """The number of threads, and how features are normalised."""
-        return {"threads": self.threads, **self.normaliser.settings()}
+    def as_bytes(self) -> bytes:
+        """The model."""
+        return self.model
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+    def of_bytes(cls, model: bytes, threads: int, normaliser: Normaliser) -> Self:
         """The policy with these trees."""
-        normaliser = Normaliser.from_parts(arrays, settings)
-        return cls(arrays["model"].tobytes(), int(settings["threads"]), normaliser)
+        return cls(model, threads, normaliser)

@@ -110,8 +110,9 @@ def fit_network(
     """
     normaliser = Normaliser.fit(training.normalising, train.candidates)
     batches = Batches(_gain_targets(train), normaliser, training.batch_size, training.seed)
+    n_features = train.candidates.n_features + normaliser.n_indicators
     with seeded(training.seed):
-        ranker = NetworkRanker(train.candidates.n_features, config, normaliser, batches_of_targets(batches))
+        ranker = NetworkRanker(n_features, config, normaliser, batches_of_targets(batches))
     loop = Loop(training, validate=score_on(validation))
     policy = loop.run(RankerSteps(ranker, held_out=None))
     if loop.result is None or loop.result.outcome == "interrupted":

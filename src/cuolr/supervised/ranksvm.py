@@ -42,7 +42,7 @@ def fit_ranksvm(
     queries = _draw_queries(dataset, fraction, rng)
     normaliser = Normaliser.fit(normalising, dataset.candidates)
     sample = dataset.select(queries)
-    affordable = MAX_PAIR_VALUES // (len(queries) * sample.candidates.n_features)
+    affordable = MAX_PAIR_VALUES // (len(queries) * (sample.candidates.n_features + normaliser.n_indicators))
     better, worse = draw_pairs(
         sample.relevance, sample.candidates.offsets, max(1, min(pairs_per_query, affordable)), rng
     )

@@ -24,5 +24,6 @@ def only_shown(dataset: RankingDataset, ranking: Ints) -> RankingDataset:
         candidates.query_ids,
         None if candidates.document_ids is None else candidates.document_ids[rows],
         candidates.feature_names,
+        candidates.recipe,
     )
     return RankingDataset(shown, dataset.relevance[rows], dataset.max_grade)

@@ -9,11 +9,13 @@ from cuolr.data.normalise import Normaliser
 from cuolr.examination.propensities import Propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.registry import Registry
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import sample_rows, split_by_query
 from cuolr.training.loop import Loop
 from cuolr.training.training_config import TrainingConfig
+from cuolr.training.warm_start import WarmStart
 from cuolr.types import Ints
 
 LEARNERS: Registry[type["Learner"]] = Registry(
@@ -33,13 +35,16 @@ class FitTask:
     """The input of a learner. It has no field for labels.
 
     Attributes:
-        log: The log, in the form that the learner asks for.
+        log: The log, in the form that the learner asks for. Rewards, if it has any, are in units of the mean reward of
+            a click; `ClickLog.rewards` is what to maximise.
         normaliser: Fitted on the log's candidates.
         held_out: Queries held out for validation, whose clicks must not be used in training; empty if training
             validates on labels.
         config: Number of steps, batch size, seed and other settings of training.
         loop: The training loop, with validation, checkpoints and resuming.
         propensities: Examination by position, for learners that take propensities.
+        start: The model to start from; None = start anew. The normaliser is that of the model.
+        stages: Told of the progress of what comes before the first step.
     """
 
     log: ClickLog
@@ -48,6 +53,8 @@ class FitTask:
     config: TrainingConfig
     loop: Loop
     propensities: Propensities | None = None
+    start: WarmStart | None = None
+    stages: Stages = unseen_stages
 
     def batches(self, lists: WeightedLists, max_unshown: int = 0) -> tuple[Batches, Batches | None]:
         """The training batches, and those of the held-out queries; None if no queries are held out.
@@ -79,6 +86,7 @@ class Learner(ABC):
         takes_propensities: Whether it uses propensities, the examination of positions.
         data_parallel: Whether several processes can share its batches.
         search_space: The values that tuning tries for each setting.
+        cold_start: Why it cannot start from a trained model; "" = it can.
     """
 
     Config: ClassVar[type[Any]]
@@ -87,6 +95,7 @@ class Learner(ABC):
     takes_propensities: ClassVar[bool] = False
     data_parallel: ClassVar[bool] = False
     search_space: ClassVar[SearchSpace] = {}
+    cold_start: ClassVar[str] = "it always starts anew"
 
     def __init__(self, config: Any) -> None:
         self.config = config

@@ -12,6 +12,7 @@ from torch import Tensor
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.scaled_documents import scaled_features
 from cuolr.random import shuffled
 from cuolr.types import Bools, Candidates, Doubles, IntegerArray, Ints
 
@@ -22,11 +23,12 @@ WHOLE = slice(None)
 
 @dataclass(frozen=True)
 class SessionBatch:
-    """Shown lists with their clicks. It has no field for labels.
+    """Shown lists with their rewards. It has no field for labels.
 
     Attributes:
         features: [B, K, F] the shown documents, normalised; 0 where nothing was shown.
-        clicks: [B, K] 0 or 1, or the mean clicks of the sessions of an aggregated row; 0 where nothing was shown.
+        rewards: [B, K] the clicks, 0 or 1, or the rewards of the log, corrected for bias or not; the mean over the
+            sessions of an aggregated row; 0 where nothing was shown.
         where: [B, K] true = a document was shown; real documents come first.
         weight: [B] the number of sessions of a row, relative to the log's mean.
         unshown: [B, M, F] unshown candidates of the query, if the learner asks for them.
@@ -34,7 +36,7 @@ class SessionBatch:
     """
 
     features: Tensor
-    clicks: Tensor
+    rewards: Tensor
     where: Tensor
     weight: Tensor
     unshown: Tensor | None = None
@@ -43,7 +45,7 @@ class SessionBatch:
 
 @dataclass(frozen=True)
 class WeightedLists:
-    """M lists of documents with a target for each document, such as clicks or weighted clicks.
+    """M lists of documents with a target for each document, such as clicks or weighted rewards.
 
     Attributes:
         candidates: The documents of each query.
@@ -61,8 +63,8 @@ class WeightedLists:
 
     @classmethod
     def of(cls, log: ClickLog, targets: Doubles | None = None) -> Self:
-        """The lists of a log, with their clicks as targets unless others are given."""
-        return cls(log.candidates, log.query, log.ranking, log.clicks if targets is None else targets, log.count)
+        """The lists of a log, with their rewards as targets unless others are given."""
+        return cls(log.candidates, log.query, log.ranking, log.rewards if targets is None else targets, log.count)
 
     def __len__(self) -> int:
         """M, the number of lists."""
@@ -117,7 +119,7 @@ class Batches:
         self._mean_count = sum(float(lists.count[chunk].sum()) for chunk in self._chunks_of_rows()) / self._n_rows
         used = self._used_documents()
         self._place = np.cumsum(used) - 1
-        self._features = scaled_documents(lists.candidates, normaliser, used)
+        self._features = torch.from_numpy(scaled_features(lists.candidates, normaliser, used))
 
     def __len__(self) -> int:
         """The number of rows in an epoch."""
@@ -164,14 +166,14 @@ class Batches:
         weight = lists.count[rows] / self._mean_count
         batch = SessionBatch(
             features=self._features_of(lists.candidates.offsets[query, None] + ranking, where),
-            clicks=torch.from_numpy(np.where(where, lists.targets[rows], 0).astype(np.float32)),
+            rewards=torch.from_numpy(np.where(where, lists.targets[rows], 0).astype(np.float32)),
             where=torch.from_numpy(where),
             weight=torch.from_numpy(weight.astype(np.float32)),
         )
         if not self._unshown:
             return batch
         unshown = self._features_of(documents, real)
-        return SessionBatch(batch.features, batch.clicks, batch.where, batch.weight, unshown, torch.from_numpy(real))
+        return SessionBatch(batch.features, batch.rewards, batch.where, batch.weight, unshown, torch.from_numpy(real))
 
     def _features_of(self, documents: IntegerArray, where: Bools) -> Tensor:
         """[B, …, F] the scaled features of these documents, 0 where there is none."""
@@ -215,14 +217,3 @@ class Batches:
         if self._rows is None:
             return np.arange(start, min(end, self._n_rows))
         return self._rows[start:end]
-
-
-def scaled_documents(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Tensor:
-    """[number used + 1, F] the scaled features of the used documents, then a row of zeros."""
-    scaled = np.zeros((int(used.sum()) + 1, candidates.n_features), np.float32)
-    end = 0
-    for rows, part in normaliser.in_parts(candidates, used):
-        features = part[used[rows]]
-        scaled[end : end + len(features)] = features
-        end += len(features)
-    return torch.from_numpy(scaled)

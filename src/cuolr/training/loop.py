@@ -70,6 +70,7 @@ class Loop:
         resume: Whether to continue from the folder's checkpoint.
         progress: Called after each step.
         provenance: Where the policy comes from, saved with the model.
+        validate_start: Whether the policy before the first step is a candidate, too, as after a warm start.
         result: The result of the run, once it has ended.
     """
 
@@ -79,6 +80,7 @@ class Loop:
     resume: bool = False
     progress: Progress | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    validate_start: bool = False
     result: TrainingResult | None = None
 
     def run(self, steps: Steps) -> RankingPolicy:
@@ -120,6 +122,8 @@ class _Run:
 
     def train(self, interrupted: threading.Event) -> Outcome:
         config = self.loop.config
+        if self.loop.validate_start and self.step == 0:
+            self._validate()
         while not (outcome := self._outcome(interrupted)):
             values = self._step()
             scheduled = self.step % config.validate_every == 0

@@ -104,9 +104,15 @@ def test_every_colour_can_be_seen_on_a_light_and_on_a_dark_page(page: str) -> No
     assert {name: look.colour for name, look in styles.items() if contrast(look.colour, page) < 3} == {}
 
 
-def test_a_method_has_the_same_colour_in_every_experiment() -> None:
-    alone = method_styles(table1_like(), ["CUOLR(CQL)"])
-    among = method_styles(table1_like(), ["naive", "my own", "CUOLR(CQL)", "IPW"])
-    assert alone["CUOLR(CQL)"].colour == among["CUOLR(CQL)"].colour
-    assert len({look.colour for look in among.values()}) == 4
-    assert len({look.marker for look in among.values()}) == 4
+def test_the_same_methods_have_the_same_colours_whatever_their_order() -> None:
+    names = ["naive", "my own", "CUOLR(CQL)", "IPW"]
+    once, again = method_styles(table1_like(), names), method_styles(sweep_like(), names[::-1])
+    assert {name: once[name].colour for name in names} == {name: again[name].colour for name in names}
+    assert len({look.colour for look in once.values()}) == 4
+    assert len({look.marker for look in once.values()}) == 4
+
+
+def test_ten_methods_have_ten_colours_and_more_have_one_each() -> None:
+    names = [f"method {number}" for number in range(23)]
+    assert len({look.colour for look in method_styles(table1_like(), names[:10]).values()}) == 10
+    assert method_styles(table1_like(), names).keys() == set(names)

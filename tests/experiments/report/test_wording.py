@@ -2,10 +2,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cuolr.experiments.report.summary import summarise
+from cuolr.experiments.report.summary import equal_methods, summarise
 from cuolr.experiments.report.table_files import markdown
 from cuolr.experiments.report.wording import (
-    CASCADE_NOTE,
     ORACLE_NOTE,
     caption,
     findings,
@@ -15,6 +14,8 @@ from cuolr.experiments.report.wording import (
     rival,
     what_was_run,
 )
+from cuolr.experiments.spec import Cell
+from cuolr.types import Doubles
 from tests.experiments.made_up import DATA, PerQuery, sessions_like, table1_like, write_made_up
 
 
@@ -50,7 +51,7 @@ def test_the_caption_explains_what_the_table_has(tmp_path: Path) -> None:
     text = caption(summary, summary.tables[0])
     assert text.startswith("Mean ± standard deviation over 2 folds; the best learner in bold; * p < 0.05")
     untested = summarise(write_made_up(tmp_path / "other", table1_like(report={"baselines": []}), (1,), queries=20))
-    assert caption(untested, untested.tables[0]) == f"One fold; the best learner in bold. {CASCADE_NOTE}"
+    assert caption(untested, untested.tables[0]) == "One fold; the best learner in bold."
 
 
 def test_a_baseline_that_has_no_other_beside_it_is_named(tmp_path: Path) -> None:
@@ -61,11 +62,31 @@ def test_a_baseline_that_has_no_other_beside_it_is_named(tmp_path: Path) -> None
     assert "better than DLA under the same click model" in meaning_of_stars(alone)
 
 
-def test_that_cm_ipw_is_naive_under_cascade_is_said_only_where_both_are_compared_there(tmp_path: Path) -> None:
-    cascade = summarise(write_made_up(tmp_path, table1_like(), (1,), queries=20))
-    other = summarise(write_made_up(tmp_path / "other", sessions_like(), (), queries=20))
-    assert CASCADE_NOTE in caption(cascade, cascade.tables[0])
-    assert CASCADE_NOTE not in caption(other, other.tables[0])
+def test_methods_with_the_same_value_on_every_query_are_named_with_where(tmp_path: Path) -> None:
+    methods = ["LOGGING", "ORACLE", "naive", "CM-IPW", "DLA", "IPW"]
+
+    def values(cell: Cell, measure: str) -> Doubles:
+        # Three are the same under CASCADE and DCM; under PBM, but for one query; elsewhere, none are.
+        alike = cell.method in ("naive", "CM-IPW", "IPW") and cell.click_model != "ubm"
+        number = methods.index(cell.method)
+        drawn = np.random.default_rng([0 if alike else number, cell.fold]).random(20)
+        drawn[0] = number / 10 if cell.click_model == "pbm" else drawn[0]
+        return drawn
+
+    experiment = table1_like(grid=[{"method": methods, "click_model": ["pbm", "cascade", "dcm", "ubm"]}])
+    summary = summarise(write_made_up(tmp_path, experiment, (1, 2), per_query=values))
+    table = summary.tables[0]
+    expected = " The same value on every query: naive, CM-IPW and IPW under CASCADE and DCM."
+    assert caption(summary, table).endswith(expected)
+    other = write_made_up(
+        tmp_path / "other",
+        experiment,
+        (1, 2),
+        per_query=values,
+        skip=lambda cell: cell.method == "naive" and cell.fold == 2,
+    )
+    # Other runs are not comparable.
+    assert equal_methods(summarise(other), table, table.columns.settings[1]) == [("CM-IPW", "IPW")]
 
 
 def test_notes_on_the_paper_are_given_only_where_its_numbers_are_shown(tmp_path: Path) -> None:

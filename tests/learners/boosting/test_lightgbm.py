@@ -23,6 +23,7 @@ from cuolr.policies.lambdamart_policy import LambdaMartPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy, save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.training.base_learner import FitTask
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import held_out_queries, split_by_query
 from cuolr.training.presets.configure import configure
@@ -40,7 +41,7 @@ def grown(
     learner, log = LightGBM(LightGBM.Config(**{**SMALL, **settings})), log or small_log(300)
     task = task_of(log, normaliser=normaliser or no_scaling(), batch_size=32, seed=0)
     documents = ShownDocuments.of(sample(task.batches(WeightedLists.of(log))[0], learner.config.max_documents))
-    steps = RankerSteps(learner.ranker(documents, 0, task.normaliser), None)
+    steps = RankerSteps(learner.ranker(documents, task), None)
     for _ in range(trees):
         steps.step()
     return steps
@@ -65,8 +66,7 @@ def test_each_session_is_a_query_and_its_clicks_are_the_grades() -> None:
     assert documents.sizes.tolist() == [3, 2, 3, 2]
     assert documents.position.tolist() == [0, 1, 2, 0, 1] * 2
     np.testing.assert_array_equal(documents.features, torch.cat([batch.features[batch.where]] * 2))
-    np.testing.assert_array_equal(documents.clicks, torch.cat([batch.clicks[batch.where]] * 2))
-    assert documents.clicks.dtype == np.int8
+    np.testing.assert_array_equal(documents.rewards, torch.cat([batch.rewards[batch.where]] * 2))
 
 
 def rows_of(parts: list[torch.Tensor]) -> set[tuple[float, ...]]:
@@ -138,16 +138,16 @@ def test_held_out_clicks_are_scored_as_by_the_other_learners() -> None:
         for position in range(int(batch.where[row].sum())):
             scores[row, position] = float(learner.ranker.score(batch.features[row, position][None].numpy())[0])
     torch.testing.assert_close(
-        learner.held_out_scores(batch), -softmax_loss(scores, batch.clicks, batch.where), rtol=1e-4, atol=1e-5
+        learner.held_out_scores(batch), -softmax_loss(scores, batch.rewards, batch.where), rtol=1e-4, atol=1e-5
     )
 
 
 def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     log, taken = small_log(300, queries=12), []
 
-    def ranker(learner: LightGBM, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> LambdaMartRanker:
+    def ranker(learner: LightGBM, documents: ShownDocuments, task: FitTask) -> LambdaMartRanker:
         taken.append(len(documents.sizes))
-        return original(learner, documents, seed, normaliser)
+        return original(learner, documents, task)
 
     original = LightGBM.ranker
     monkeypatch.setattr(LightGBM, "ranker", ranker)
@@ -185,4 +185,4 @@ def test_correcting_for_positions_helps_where_positions_are_biased() -> None:
 
 def test_a_session_without_a_click_stays_in_the_sample() -> None:
     batch = random_batch(lengths=(2, 2))
-    assert len(ShownDocuments.of([replace(batch, clicks=torch.zeros_like(batch.clicks))]).sizes) == 2
+    assert len(ShownDocuments.of([replace(batch, rewards=torch.zeros_like(batch.rewards))]).sizes) == 2

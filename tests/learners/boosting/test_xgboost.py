@@ -27,9 +27,10 @@ def test_without_xgboost_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPat
 def test_it_learns_saves_and_resumes(tmp_path: Path, position_bias: bool) -> None:
     log = small_log(300)
     xgboost = XGBoost(XGBoost.Config(threads=1, position_bias=position_bias))
-    batches, _ = task_of(log, normaliser=no_scaling(), batch_size=32, seed=0).batches(WeightedLists.of(log))
+    task = task_of(log, normaliser=no_scaling(), batch_size=32, seed=0)
+    batches, _ = task.batches(WeightedLists.of(log))
     documents = ShownDocuments.of(sample(batches, 10_000))
-    learner, resumed = (RankerSteps(xgboost.ranker(documents, 0, no_scaling()), None) for _ in range(2))
+    learner, resumed = (RankerSteps(xgboost.ranker(documents, task), None) for _ in range(2))
     for _ in range(6):
         learner.step()
     with pytest.raises(AssertionError, match="trees cannot be removed"):

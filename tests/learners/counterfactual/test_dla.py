@@ -29,9 +29,9 @@ def test_each_loss_is_weighted_by_the_other_network() -> None:
     set_examination(learner, examination)
     scores = learner.ranker(batch.features).detach()
     losses = learner.losses(batch)
-    by_examination = batch.clicks * torch.tensor([0.8 / value for value in examination])
+    by_examination = batch.rewards * torch.tensor([0.8 / value for value in examination])
     torch.testing.assert_close(losses["ranking_loss"], softmax_loss(scores, by_examination, batch.where))
-    by_relevance = batch.clicks * torch.tensor([[math.exp(row[0] - s) for s in row] for row in scores.tolist()])
+    by_relevance = batch.rewards * torch.tensor([[math.exp(row[0] - s) for s in row] for row in scores.tolist()])
     logits = torch.tensor(examination).log().expand(len(scores), K)
     torch.testing.assert_close(losses["examination_loss"], softmax_loss(logits, by_relevance, batch.where))
 
@@ -63,7 +63,7 @@ def test_the_bound_holds_for_the_weights_of_examination_too() -> None:
         learner = built(max_weight=1.0)
         learner.ranker.output.weight.data *= scale
         learner.ranker.output.bias.data *= scale
-        return learner.losses(replace(batch, clicks=torch.ones_like(batch.clicks)))["examination_loss"]
+        return learner.losses(replace(batch, rewards=torch.ones_like(batch.rewards)))["examination_loss"]
 
     # With a bound of 1 only documents that are better than the first have a weight below it.
     scores = built().ranker(batch.features).detach()
@@ -77,7 +77,7 @@ def clicks_of_a_position_based_model(sessions: int = 400) -> SessionBatch:
     batch = random_batch(lengths=(K,) * sessions)
     attractiveness = (2 * batch.features[:, :, 0]).sigmoid()
     examination = torch.tensor(EYE_TRACKING[:K])
-    return replace(batch, clicks=attractiveness * examination, weight=torch.ones(sessions))
+    return replace(batch, rewards=attractiveness * examination, weight=torch.ones(sessions))
 
 
 @pytest.mark.parametrize("model", ["free", "network"])

@@ -50,6 +50,27 @@ def test_a_click_is_weighted_by_how_seldom_its_position_is_looked_at(propensitie
     assert_same_log(replace(as_log(prepared, expected), clicks=expected.clicks), expected)
 
 
+def test_weighted_rewards_are_those_of_examined_documents(propensities: Propensities) -> None:
+    """Under PBM a click has probability θ_k·α, and its mean reward is v: the mean target is α·v at every position."""
+    log = aggregate(random_log(candidates_of(4, 2, 7), sessions=60, k=4))
+    rate = np.random.default_rng(0).random((2, log.candidates.n_documents))[:, log.documents] * log.where
+    examination = 1 / np.array([1, 2, 4, 8])
+    expected = replace(log, clicks=examination * rate[0], reward=examination * rate[0] * rate[1])
+    np.testing.assert_allclose(prepare(expected, propensities).targets, rate[0] * rate[1])
+
+
+def test_examination_in_the_log_is_averaged_by_context() -> None:
+    log = log_of(candidates_of(2), [0, 0, 0, 0], [[0, 1]] * 4, [[1, 1]] * 4)
+    log = replace(
+        log,
+        examination=np.array([[1, 1], [1, 1], [1, 1], [1, 0]], np.uint8),
+        context={"device": np.array(["desktop", "desktop", "mobile", "mobile"])},
+    )
+    prepared = prepare(log)
+    assert prepared.targets.tolist() == [[1, 1], [1, 1 / (1 / 2)]]  # desktop, mobile
+    assert prepare(replace(log, context={})).targets.tolist() == [[1, 1 / (3 / 4)]]
+
+
 def test_an_aggregated_log_does_as_well(propensities: Propensities) -> None:
     log = random_log(candidates_of(4, 2, 7), sessions=60, k=4)
     lists = aggregate(log)

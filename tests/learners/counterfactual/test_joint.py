@@ -82,7 +82,7 @@ def test_a_document_that_is_clicked_more_is_ranked_higher(name: str) -> None:
     batch = random_batch(lengths=(2, 2), k=2, n_features=2)
     documents = torch.eye(2)
     batch.features[:] = torch.stack([documents, documents.flip(0)])
-    batch.clicks[:] = torch.tensor([[0.8, 0.1], [0.3, 0.4]])
+    batch.rewards[:] = torch.tensor([[0.8, 0.1], [0.3, 0.4]])
     for _ in range(100):
         learner.update(batch)
     assert isinstance(learner, JointLearner)

@@ -23,7 +23,7 @@ def test_the_loss_is_the_cross_entropy_of_the_sum_of_both_logits() -> None:
         1 / (1 + math.exp(-score - position))
         for score, position in zip(learner.ranker(batch.features)[0, :3].tolist(), [0.5, -1.0, 0.25], strict=True)
     ]
-    clicks = batch.clicks[0, :3].tolist()
+    clicks = batch.rewards[0, :3].tolist()
     expected = -sum(math.log(p if click else 1 - p) for p, click in zip(chances, clicks, strict=True))
     assert learner.losses(batch)["click_loss"].tolist() == pytest.approx([expected])
 
@@ -34,7 +34,7 @@ def test_positions_and_documents_are_told_apart() -> None:
     positions = torch.tensor([0.0, -0.5, -1.5, -2.0])
     batch = random_batch(lengths=(K,) * 400)
     documents = 2 * batch.features[:, :, 0]
-    batch = replace(batch, clicks=(documents + positions).sigmoid(), weight=torch.ones(400))
+    batch = replace(batch, rewards=(documents + positions).sigmoid(), weight=torch.ones(400))
     for _ in range(400):
         learner.update(batch)
     found = learner.position["logits"] - learner.position["logits"][0]

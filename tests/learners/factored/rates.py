@@ -27,7 +27,7 @@ def random_rates(queries: int, seed: int = 0) -> ClickRates:
         query=np.arange(queries),
         sessions=np.ones(queries, np.int64),
         documents=np.arange(queries * DOCUMENTS).reshape(shape),
-        clicks=np.zeros(shape),
+        rewards=np.zeros(shape),
         expected_examinations=np.full(shape, 1_000.0),
         rate=np.zeros(shape),
     )

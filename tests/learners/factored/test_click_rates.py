@@ -41,7 +41,7 @@ def test_clicks_and_examinations_of_a_document_are_pooled_over_the_lists_of_its_
         prior_of = prior[np.searchsorted(SHOWN.rows, documents)]
         expected = (clicks[documents] + 4 * prior_of) / (examined[documents] + 4)
         np.testing.assert_allclose(rates.rate[row][rates.where[row]], np.minimum(expected, 1))
-        np.testing.assert_allclose(rates.clicks[row][rates.where[row]], clicks[documents])
+        np.testing.assert_allclose(rates.rewards[row][rates.where[row]], clicks[documents])
         exposure_of_row = rates.expected_examinations[row][rates.where[row]]
         np.testing.assert_allclose(exposure_of_row, examined[documents])
         assert (np.diff(exposure_of_row) <= 0).all()

@@ -18,7 +18,7 @@ FOLD = np.arange(QUERIES) % 2
 
 def clicked_by_the_first_feature() -> ClickRates:
     rates = random_rates(QUERIES)
-    return replace(rates, clicks=100 * np.exp(2 * rates.features[rates.documents][:, :, 0].astype(np.float64)))
+    return replace(rates, rewards=100 * np.exp(2 * rates.features[rates.documents][:, :, 0].astype(np.float64)))
 
 
 @pytest.mark.parametrize("min_weight", [0.5, 3.0])
@@ -41,7 +41,7 @@ def test_a_logging_policy_that_explains_the_clicks_keeps_its_higher_weight() -> 
 def rates_with(clicks: tuple[float, ...]) -> ClickRates:
     """A query for each number of clicks."""
     rates = random_rates(len(clicks))
-    return replace(rates, clicks=np.repeat(np.array(clicks)[:, None] / 4, 4, axis=1))
+    return replace(rates, rewards=np.repeat(np.array(clicks)[:, None] / 4, 4, axis=1))
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ def clicked_by(*features: int) -> ClickRates:
     """Queries of the first fold are clicked by the first of these features, those of the second by the second."""
     rates = random_rates(QUERIES)
     values = rates.features[rates.documents].astype(np.float64)
-    clicks = np.zeros(rates.clicks.shape)
+    clicks = np.zeros(rates.rewards.shape)
     for fold, feature in enumerate(features):
         clicks[fold == FOLD] = 100 * np.exp(2 * values[fold == FOLD][:, :, feature])
-    return replace(rates, clicks=clicks)
+    return replace(rates, rewards=clicks)
 
 
 def weights_of(*kinds: list[ClonedRanker], rates: ClickRates) -> list[float]:

@@ -21,7 +21,7 @@ def test_the_held_out_score_is_the_softmax_loss_turned_round() -> None:
     batches = Batches(WeightedLists.of(counted_log()), no_scaling(), 8, seed=1)
     ranker = network_on(batches)
     batch = random_batch(lengths=(4, 0, 2), n_features=4)
-    expected = -softmax_loss(ranker.network(batch.features), batch.clicks, batch.where)
+    expected = -softmax_loss(ranker.network(batch.features), batch.rewards, batch.where)
     torch.testing.assert_close(RankerSteps(ranker, None).held_out_scores(batch), expected.detach())
     steps = RankerSteps(ranker, batches)
     assert steps.held_out_score() == batches.mean(steps.held_out_scores)

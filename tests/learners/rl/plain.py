@@ -36,7 +36,7 @@ def squared_error(learner: SAC, batch: SessionBatch, t: int) -> Tensor:
     """[B] ½ (Q(s, a) − r − γ V(s′))², summed over the critics."""
     state = state_before(learner, batch, t)
     documents, _ = what_is_left(learner, batch, t)
-    target = batch.clicks[:, t] + learner.config.discount * next_value(learner, batch, t)
+    target = batch.rewards[:, t] + learner.config.discount * next_value(learner, batch, t)
     q_1, q_2 = (score(critic, state, documents)[:, 0] for critic in learner.critics)
     return 0.5 * (q_1 - target) ** 2 + 0.5 * (q_2 - target) ** 2
 

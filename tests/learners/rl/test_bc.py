@@ -36,4 +36,4 @@ def test_it_learns_the_order_of_the_log() -> None:
 
 def test_clicks_do_not_matter_to_it() -> None:
     batch = random_batch()
-    assert build("bc").update(batch) == build("bc").update(replace(batch, clicks=1 - batch.clicks))
+    assert build("bc").update(batch) == build("bc").update(replace(batch, rewards=1 - batch.rewards))

@@ -29,7 +29,7 @@ def test_the_critic_chooses_and_the_target_values() -> None:
                 left = batch.features[row, t + 1 : length]
                 state = states[t + 1].expand(len(left), -1)
                 following = target(state, left)[critic(state, left).argmax()].item()
-            error = critic(states[t], batch.features[row, t]).item() - batch.clicks[row, t].item() - 0.5 * following
+            error = critic(states[t], batch.features[row, t]).item() - batch.rewards[row, t].item() - 0.5 * following
             total += batch.weight[row].item() * error**2 / 2
     losses = learner.losses(Episodes.of(batch, with_unshown=False)).minimised
     assert losses.keys() == {"critic_loss"}

@@ -40,7 +40,7 @@ def test_losses_are_those_of_the_paper() -> None:
             signs.add(advantage > 0)
             value_loss += weight * (0.7 if advantage > 0 else 0.3) * advantage**2
             for critic in learner.critics:
-                error = float(critic(states[t], documents[t])) - batch.clicks[row, t].item() - 0.5 * value(t + 1)
+                error = float(critic(states[t], documents[t])) - batch.rewards[row, t].item() - 0.5 * value(t + 1)
                 critic_loss += weight * error**2 / 2
             left = learner.actor(states[t].expand(length - t, -1), documents[t:])
             actor_loss -= weight * min(exp(3 * advantage), 100) * left.log_softmax(dim=0)[0].item()

@@ -7,7 +7,7 @@ from cuolr.training.batches import SessionBatch
 # A list of three documents and one of two, padded; the first query has one unshown document, the second two.
 BATCH = SessionBatch(
     features=torch.tensor([[[1.0], [2.0], [4.0]], [[5.0], [6.0], [0.0]]]),
-    clicks=torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
+    rewards=torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
     where=torch.tensor([[True, True, True], [True, True, False]]),
     weight=torch.tensor([1.0, 3.0]),
     unshown=torch.tensor([[[8.0], [0.0]], [[9.0], [10.0]]]),

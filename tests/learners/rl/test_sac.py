@@ -125,7 +125,7 @@ def test_the_held_out_score_is_the_likelihood_of_clicks_under_the_reward_implied
         q = torch.stack([critic(state, batch.features[:, 0]) for critic in learner.critics]).mean(dim=0)
         for critic in learner.critics:
             critic.output.bias.add_(0.5 - q[0])  # in the first list it becomes 0.5
-    clicked = replace(batch, clicks=torch.tensor([[1.0, 0, 0, 0], [1.0, 0, 0, 0]]))
+    clicked = replace(batch, rewards=torch.tensor([[1.0, 0, 0, 0], [1.0, 0, 0, 0]]))
     second = 0.5 + float(q[1] - q[0])
     assert learner.held_out_scores(clicked).tolist() == pytest.approx([log(0.5), log(second)], rel=1e-4)
 
@@ -137,8 +137,8 @@ def test_an_impossible_click_costs_no_more_than_the_clip() -> None:
         for critic in learner.critics:
             critic.output.bias.add_(100)
     none, both = torch.zeros(1, 4), torch.tensor([[1.0, 1.0, 0.0, 0.0]])
-    assert learner.held_out_scores(replace(batch, clicks=none)).item() == pytest.approx(log(0.001), rel=1e-3)
-    assert learner.held_out_scores(replace(batch, clicks=both)).item() == pytest.approx(log(0.999), rel=1e-3)
+    assert learner.held_out_scores(replace(batch, rewards=none)).item() == pytest.approx(log(0.001), rel=1e-3)
+    assert learner.held_out_scores(replace(batch, rewards=both)).item() == pytest.approx(log(0.999), rel=1e-3)
 
 
 @pytest.mark.parametrize(

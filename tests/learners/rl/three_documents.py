@@ -50,7 +50,7 @@ def all_six_orders() -> SessionBatch:
             not_clicked_above *= 1 - ATTRACTIVENESS[document]
     return SessionBatch(
         features=torch.tensor([[FEATURES[document] for document in order] for order in orders]),
-        clicks=torch.tensor(clicks).view(6, 3),
+        rewards=torch.tensor(clicks).view(6, 3),
         where=torch.ones(6, 3, dtype=torch.bool),
         weight=torch.ones(6),
     )

@@ -106,6 +106,12 @@ def number(value: Any) -> float | None:
         return None
 
 
+def click(value: Any) -> float | None:
+    """A cell as a click: a count is one."""
+    clicks = number(value)
+    return 1 if clicks is not None and 1 <= clicks < np.inf and clicks == int(clicks) else clicks
+
+
 def known_documents(rows: list[Row], log: ClickLog) -> Counter[frozenset[tuple[str, float | None, str, float | None]]]:
     """The list of each session of the table, documents without features left out."""
     candidates, lists = log.candidates, defaultdict(set)
@@ -113,7 +119,7 @@ def known_documents(rows: list[Row], log: ClickLog) -> Counter[frozenset[tuple[s
     known = set(zip(candidates.query_ids[candidates.query_of_document], candidates.document_ids, strict=True))
     for row in rows:
         if (row["query_id"], row["doc_id"]) in known:
-            cells = (row["query_id"], number(row["position"]), row["doc_id"], number(row["click"]))
+            cells = (row["query_id"], number(row["position"]), row["doc_id"], click(row["click"]))
             lists[as_text(row["session_id"])].add(cells)
     return Counter(map(frozenset, lists.values()))
 
@@ -132,7 +138,7 @@ def imported_lists(log: ClickLog, first: int) -> Counter[frozenset[tuple[str, fl
 def check_counts(rows: list[Row], log: ClickLog, report: ImportReport) -> None:
     check_rows(Path("log"), log, 0)
     assert report.read.impressions == len(rows)
-    assert report.read.clicks == sum(number(row["click"]) == 1 for row in rows)
+    assert report.read.clicks == sum(click(row["click"]) == 1 for row in rows)
     assert report.kept.sessions == len(log)
     assert report.kept.impressions == log.where.sum()
     assert report.kept.clicks == log.clicks.sum()

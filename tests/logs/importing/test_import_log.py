@@ -159,3 +159,31 @@ def test_options_of_an_import_are_given_by_name() -> None:
     with pytest.warns(InputWarning, match="kept 2 of 2 sessions; positions start at 0 in the table"):
         log = cuolr.import_log(table, FEATURES, columns={"doc_id": "sku"}, k=1, max_dropped=0)
     assert_same_log(log, cuolr.import_log(TABLE, FEATURES, k=1, first_position=1))
+
+
+def test_a_log_without_queries_is_one_query(tmp_path: Path) -> None:
+    shown = pl.DataFrame(
+        {
+            "session_id": ["s", "s", "t", "t"],
+            "position": [1, 2, 1, 2],
+            "item": ["a", "b", "b", "c"],
+            "click": [0, 1, 1, 0],
+        }
+    )
+    items = pl.DataFrame({"item": ["a", "b", "c", "never shown"], "price": [1.0, 2.0, 3.0, 4.0]})
+    named = {"doc_id": "item"}
+    log = cuolr.import_log(shown, items, columns=named, one_query=True)
+    assert log.candidates.query_ids.tolist() == ["all"]
+    assert log.candidates.document_names[log.documents].tolist() == [["a", "b"], ["b", "c"]]
+    assert log.candidates.n_documents == 4
+    of_shown = cuolr.import_log(shown, cuolr.FeatureTables(document=items), columns=named, one_query=True)
+    assert of_shown.candidates.n_documents == 3
+    searched = shown.with_columns(query_id=pl.Series(["x", "x", "y", "y"]))
+    assert_same_log(cuolr.import_log(searched, items, columns=named, one_query=True), log)
+    with pytest.raises(InputError, match="column 'query_id' is missing"):
+        cuolr.import_log(shown, items, columns=named)
+
+
+def test_an_unknown_option_is_named() -> None:
+    with pytest.raises(InputError, match=r"unknown option 'max_droped' .did you mean 'max_dropped'"):
+        cuolr.import_log(pl.DataFrame(), pl.DataFrame(), max_droped=1)

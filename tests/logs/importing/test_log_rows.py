@@ -54,14 +54,14 @@ def test_a_session_may_be_in_several_files(tmp_path: Path) -> None:
 
 def test_rows_are_numbered_by_file(tmp_path: Path) -> None:
     ROWS.write_csv(tmp_path / "day-1.csv")
-    ROWS.with_columns(session_id=pl.col("session_id") + "2", click=pl.Series([0, 5, 0])).write_csv(
+    ROWS.with_columns(session_id=pl.col("session_id") + "2", click=pl.Series([0, -5, 0])).write_csv(
         tmp_path / "day-2.csv"
     )
     _, report = read_log_table(tmp_path / "day-*.csv", CANDIDATES, ImportOptions(max_dropped=1))
-    assert report.dropped[0].examples == (f"{tmp_path}/day-2.csv: row 2: click: expected 0 or 1, found '5'",)
+    assert report.dropped[0].examples == (f"{tmp_path}/day-2.csv: row 2: click: expected 0 or 1, found '-5'",)
     with pytest.raises(InputError) as raised:
         read_log_table(tmp_path / "day-*.csv", CANDIDATES, ImportOptions(strict=True))
-    assert raised.value.problems == [f"{tmp_path}/day-2.csv: row 2: click: expected 0 or 1, found '5'"]
+    assert raised.value.problems == [f"{tmp_path}/day-2.csv: row 2: click: expected 0 or 1, found '-5'"]
 
 
 def test_a_problem_of_a_session_over_several_files_is_told_of_all(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_path_that_exists_is_no_pattern(tmp_path: Path) -> None:
     [
         (["*.csv"], r"\*.csv: no file matches"),
         (["a.txt", "a.*"], "a.txt: given twice; give each table once"),
-        ([], "expected a table, found none"),
+        ([], "expected files to import, found none"),
         ([3], "expected paths of tables, found an object of type int"),
     ],
 )

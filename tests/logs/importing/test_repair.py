@@ -84,7 +84,7 @@ def test_a_session_without_a_document_that_is_left_is_dropped() -> None:
         (("a", "q1", 2, "d3", 0), "several queries", "row 1: session 'a': several queries"),
         (("a", "q7", 2, "d1", 0), "unknown query", "row 2: query_id: "),
         (("a", None, 2, "d1", 0), "unknown query", "row 2: query_id: "),
-        (("a", "q0", 2, "d1", 5), "click that is not 0 or 1", "row 2: click: expected 0 or 1, found '5'"),
+        (("a", "q0", 2, "d1", -5), "click that is not 0 or 1", "row 2: click: expected 0 or 1, found '-5'"),
         (("a", "q0", 2, "d1", None), "click that is not 0 or 1", "row 2: click: expected 0 or 1, found null"),
         (("a", "q0", None, "d1", 0), "no position or no doc_id", "row 2: expected a position and a doc_id, found null"),
         (("a", "q0", 2, None, 0), "no position or no doc_id", "row 2: expected a position and a doc_id, found '2'"),
@@ -101,7 +101,7 @@ def test_a_session_that_cannot_be_repaired_is_dropped_as_a_whole(row: Any, reaso
 
 
 def test_rows_without_a_session_are_dropped_one_by_one() -> None:
-    rows = ((None, "q0", 1, "d0", 1), (None, "q7", 1, "d0", 7), *OTHER)
+    rows = ((None, "q0", 1, "d0", 1), (None, "q7", 1, "d0", -7), *OTHER)
     log, report = read_log_table(table_of(*rows), CANDIDATES, ANY)
     assert len(log) == 1
     assert lost(report) == {"no session_id": (0, 2, 1)}
@@ -124,7 +124,7 @@ def test_a_session_with_a_bad_value_of_an_optional_column_is_dropped(column: str
 
 
 def test_a_session_is_counted_under_one_reason_only() -> None:
-    rows = (("a", "q7", 1, "d0", 5), ("a", "q0", 1, "d0", 1), *OTHER)
+    rows = (("a", "q7", 1, "d0", -5), ("a", "q0", 1, "d0", 1), *OTHER)
     assert lost(read_log_table(table_of(*rows), CANDIDATES, ANY)[1]) == {"unknown query": (1, 2, 1)}
 
 
@@ -136,10 +136,10 @@ def test_the_time_of_a_session_is_its_earliest_also_of_a_removed_document() -> N
 
 
 def test_at_most_three_examples_are_given_a_session_each() -> None:
-    rows = [(session, "q0", position, f"d{position - 1}", 9) for session in range(5) for position in (1, 2)]
+    rows = [(session, "q0", position, f"d{position - 1}", -9) for session in range(5) for position in (1, 2)]
     _, report = read_log_table(table_of(*rows, (9, "q1", 1, "d3", 0)), CANDIDATES, ANY)
     assert report.dropped[0].examples == tuple(
-        f"the table: row {row}: click: expected 0 or 1, found '9'" for row in (1, 3, 5)
+        f"the table: row {row}: click: expected 0 or 1, found '-9'" for row in (1, 3, 5)
     )
 
 
@@ -187,7 +187,7 @@ def test_strict_takes_positions_from_0_only_if_told() -> None:
 
 
 def sessions(good: int, bad: int) -> pl.DataFrame:
-    return table_of(*((f"s{i}", "q0", 1, "d0", 1 if i < good else 5) for i in range(good + bad)))
+    return table_of(*((f"s{i}", "q0", 1, "d0", 1 if i < good else -5) for i in range(good + bad)))
 
 
 def test_too_much_that_is_dropped_stops_with_the_report() -> None:
@@ -197,7 +197,7 @@ def test_too_much_that_is_dropped_stops_with_the_report() -> None:
     assert raised.value.problems == [
         "the table: 6.0% of the sessions cannot be used, more than max_dropped = 0.05 allows",
         "dropped: click that is not 0 or 1: 6 sessions, 6 impressions",
-        *(f"the table: row {row}: click: expected 0 or 1, found '5'" for row in (95, 96, 97)),
+        *(f"the table: row {row}: click: expected 0 or 1, found '-5'" for row in (95, 96, 97)),
     ]
     assert len(read_log_table(sessions(94, 6), CANDIDATES, ImportOptions(max_dropped=0.06))[0]) == 94
 
@@ -243,11 +243,11 @@ def test_options_that_cannot_be_are_refused(given: dict[str, Any], problem: str)
 
 
 def test_the_report_is_one_for_programs_and_without_examples_has_no_ids() -> None:
-    _, report = read_log_table(table_of(("secret", "q0", 1, "d0", 5), *OTHER), CANDIDATES, ANY)
+    _, report = read_log_table(table_of(("secret", "q0", 1, "d0", -5), *OTHER), CANDIDATES, ANY)
     assert report.to_dict()["dropped"] == [
         {
             "reason": "click that is not 0 or 1",
-            "examples": ["the table: row 1: click: expected 0 or 1, found '5'"],
+            "examples": ["the table: row 1: click: expected 0 or 1, found '-5'"],
             "sessions": 1,
             "impressions": 1,
             "clicks": 0,

@@ -91,20 +91,20 @@ def test_a_row_keeps_its_file_and_its_number(tmp_path: Path) -> None:
     good = random_log(candidates_of(4, 3, 5), sessions=20, k=4)
     table = good.to_frame()
     table[:9].write_csv(tmp_path / "day-1.csv")
-    table[9:].with_columns(click=pl.when(pl.int_range(pl.len()) == 4).then(7).otherwise("click")).write_csv(
+    table[9:].with_columns(click=pl.when(pl.int_range(pl.len()) == 4).then(-7).otherwise("click")).write_csv(
         tmp_path / "day-2.csv"
     )
     with blocks_of(5):
         _, report = read_log_table(str(tmp_path / "day-*.csv"), good.candidates, ImportOptions(max_dropped=1))
-        with pytest.raises(InputError, match=r"day-2\.csv: row 5: click: expected 0 or 1, found '7'") as error:
+        with pytest.raises(InputError, match=r"day-2\.csv: row 5: click: expected 0 or 1, found '-7'") as error:
             read_log_table(str(tmp_path / "day-*.csv"), good.candidates, ImportOptions(strict=True))
-    assert "day-2.csv: row 5: click: expected 0 or 1, found '7'" in report.dropped[0].examples[0]
+    assert "day-2.csv: row 5: click: expected 0 or 1, found '-7'" in report.dropped[0].examples[0]
     assert len(error.value.problems) == 1
 
 
 def test_strict_counts_the_problems_of_all_blocks() -> None:
     good = random_log(candidates_of(4, 3, 5), sessions=60, k=4)
-    bad = good.to_frame().with_columns(click=pl.lit(7))
+    bad = good.to_frame().with_columns(click=pl.lit(-7))
     with blocks_of(12), pytest.raises(InputError) as error:
         read_log_table(bad, good.candidates, ImportOptions(strict=True))
     *lines, rest = error.value.problems
@@ -118,5 +118,5 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
     with blocks_of(5):
         read_log_table(good.to_frame(), good.candidates)
         with pytest.raises(InputError):
-            read_log_table(good.to_frame().with_columns(click=pl.lit(7)), good.candidates)
+            read_log_table(good.to_frame().with_columns(click=pl.lit(-7)), good.candidates)
     assert list(tmp_path.iterdir()) == []

@@ -22,15 +22,17 @@ from tests.data.small_data import assert_same_log, candidates_of, full_log, log_
 CANDIDATES = candidates_of(3, 2)  # d0, d1, d2 of q0; d3, d4 of q1
 
 
-def read_log_table(table: Path, candidates: Candidates, k: int | None = None) -> ClickLog:
+def read_log_table(table: Path, candidates: Candidates, k: int | None = None, session_ids: bool = False) -> ClickLog:
     """The log of a table of which every problem is an error."""
-    log, report = read_with_report(table, candidates, ImportOptions(k=k, strict=True))
+    log, report = read_with_report(table, candidates, ImportOptions(k=k, strict=True, session_ids=session_ids))
     assert report.read.sessions == report.kept.sessions == len(log)
     return log
 
 
 def rows_of(log: ClickLog) -> pl.DataFrame:
     """The long table of a log, with sessions named by their row; ids that are texts keep their order, too."""
+    if log.session_id is not None:
+        return log.to_frame()
     return log.to_frame().with_columns(session_id=pl.format("s{}", pl.col("session_id").cast(pl.String).str.zfill(6)))
 
 
@@ -67,7 +69,7 @@ def test_a_log_comes_back_from_its_table_whatever_the_order_of_the_rows(
 def test_all_columns_come_back(name: str, tmp_path: Path) -> None:
     log = full_log()
     WRITERS[name](rows_of(log), tmp_path / name)
-    assert_same_log(read_log_table(tmp_path / name, log.candidates), importable(log))
+    assert_same_log(read_log_table(tmp_path / name, log.candidates, session_ids=True), importable(log))
 
 
 @pytest.mark.parametrize("name", ["log.parquet", "log.csv"])
@@ -80,6 +82,14 @@ def test_dates_come_back_in_utc(name: str, tmp_path: Path) -> None:
     assert imported.timestamp is not None
     # A session's time is that of its first event.
     assert imported.timestamp.tolist() == [datetime.datetime(2024, 7, 1, 10, minute) for minute in (5, 8)]
+
+
+def test_a_list_was_in_random_order_if_all_of_its_rows_say_so(tmp_path: Path) -> None:
+    log = log_of(CANDIDATES, [0, 1, 0], [[2, 0], [1, 0], [0, 1]], [[0, 1], [1, 0], [0, 0]])
+    rows_of(log).with_columns(randomised=pl.Series([1, 1, 0, 0, 0, 1])).write_csv(tmp_path / "log.csv")
+    imported = read_log_table(tmp_path / "log.csv", CANDIDATES)
+    assert imported.randomised is not None
+    assert imported.randomised.tolist() == [True, False, False]
 
 
 def test_sessions_without_a_click_are_kept(tmp_path: Path) -> None:
@@ -174,7 +184,7 @@ def problems_of(folder: Path, changes: dict[int, dict[str, Any]], name: str = "l
         ({1: {"position": -1}}, "row 1: position: expected a whole number, counted from 1, found '-1'"),
         ({5: {"doc_id": "d9"}}, "row 5: doc_id: 'd9' is not among the documents of query 'q1' in the features"),
         ({5: {"doc_id": "d0"}}, "row 5: doc_id: 'd0' is not among the documents of query 'q1' in the features"),
-        ({2: {"click": 2}}, "row 2: click: expected 0 or 1, found '2'"),
+        ({2: {"click": -2}}, "row 2: click: expected 0 or 1, found '-2'"),
         ({2: {"click": None}}, "row 2: click: expected 0 or 1, found null"),
         ({5: {"session_id": None}}, "row 5: session_id: expected a value, found null"),
         ({2: {"position": None}},
@@ -265,10 +275,10 @@ def test_an_id_with_a_nul_is_told(column: str, value: str, found: str, name: str
 
 
 def test_all_kinds_of_problems_are_told_at_once(tmp_path: Path) -> None:
-    changes: dict[int, dict[str, Any]] = {1: {"click": 7}, 3: {"position": 5}, 4: {"doc_id": "d9"}, 5: {"position": 1}}
+    changes: dict[int, dict[str, Any]] = {1: {"click": -7}, 3: {"position": 5}, 4: {"doc_id": "d9"}, 5: {"position": 1}}
     assert problems_of(tmp_path, changes) == [
         "row 4: doc_id: 'd9' is not among the documents of query 'q1' in the features",
-        "row 1: click: expected 0 or 1, found '7'",
+        "row 1: click: expected 0 or 1, found '-7'",
         "session 'b': position 1 occurs twice",
         f"session 'a': a gap between positions 2 and 5; {EVERY_DOCUMENT}",
     ]
@@ -276,13 +286,13 @@ def test_all_kinds_of_problems_are_told_at_once(tmp_path: Path) -> None:
 
 def test_the_first_twenty_of_a_kind_are_told_and_the_rest_counted(tmp_path: Path) -> None:
     log = log_of(CANDIDATES, [0] * 30, [[2, 0]] * 30, [[0, 0]] * 30)
-    table = rows_of(log).with_columns(click=pl.lit(2), position=pl.col("position") * 2 - 1)
+    table = rows_of(log).with_columns(click=pl.lit(-2), position=pl.col("position") * 2 - 1)
     table.write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InputError) as raised:
         read_log_table(tmp_path / "log.parquet", CANDIDATES)
     problems = [problem.removeprefix(f"{tmp_path / 'log.parquet'}: ") for problem in raised.value.problems]
     assert problems == [
-        *(f"row {row}: click: expected 0 or 1, found '2'" for row in range(1, 21)),
+        *(f"row {row}: click: expected 0 or 1, found '-2'" for row in range(1, 21)),
         "… and 40 more of this kind",
         *(f"session 's{session:06d}': a gap between positions 1 and 3; {EVERY_DOCUMENT}" for session in range(20)),
         "… and 10 more of this kind",
@@ -306,7 +316,7 @@ def test_missing_columns_are_told_with_a_guess(tmp_path: Path) -> None:
     [
         ("doc_id", [1.5] * 5, "column 'doc_id': expected text or whole numbers, found Float64"),
         ("position", [[1]] * 5, "column 'position': expected numbers, found List"),
-        ("timestamp", ["noon"] * 5, "column 'timestamp': expected numbers or dates and times, found String"),
+        ("timestamp", [[1]] * 5, "column 'timestamp': expected numbers or dates and times, found List"),
     ],
 )
 def test_a_column_of_the_wrong_type_is_told(column: str, values: list[Any], problem: str, tmp_path: Path) -> None:

@@ -2,13 +2,11 @@
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from cuolr.errors import InputError, unreadable
-
-# Called with the number of bytes of the file that were read since the last call.
-Progress = Callable[[int], None]
+from cuolr.progress import Progress
 
 
 def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
@@ -17,7 +15,7 @@ def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> 
     Args:
         path: The file.
         block_bytes: Approximate size of a block.
-        progress: Called after each block.
+        progress: Called with the number of bytes of the file that were read since the last call.
 
     Raises:
         InputError: If the file cannot be read, or, after all lines before the damage, if it is damaged.

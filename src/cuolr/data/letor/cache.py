@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.data.letor.blocks import Progress
 from cuolr.data.letor.grouping import group_file
 from cuolr.data.letor.reader import READER_VERSION, LetorFile, LetorOptions, read_file
 from cuolr.errors import InputWarning, unreadable
 from cuolr.files import atomic_file, atomic_folder, content_hash
+from cuolr.progress import Progress
 from cuolr.types import Candidates
 
 _ARRAYS = ("features", "offsets", "query_ids", "document_ids", "relevance")

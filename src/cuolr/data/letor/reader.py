@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from cuolr.data.letor.blocks import Progress, blocks_of_lines
+from cuolr.data.letor.blocks import blocks_of_lines
 from cuolr.data.letor.fast_rows import parse_block
 from cuolr.data.letor.grouping import document_ids_of, group, group_file, read_groups
 from cuolr.data.letor.rows import MAX_PROBLEMS, Block, RowLayout, fits_memory
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file
+from cuolr.progress import Progress
 from cuolr.types import Candidates, Floats, RankingDataset
 
 BLOCK_BYTES = 4 << 20

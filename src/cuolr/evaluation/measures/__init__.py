@@ -11,5 +11,4 @@ from cuolr.evaluation.measures.measure import RankingMeasure as RankingMeasure
 from cuolr.evaluation.measures.measure import WithoutRelevant as WithoutRelevant
 from cuolr.evaluation.measures.measure import mean_over_queries as mean_over_queries
 from cuolr.evaluation.measures.measure import measure_names as measure_names
-from cuolr.evaluation.measures.measure import measure_ranking as measure_ranking
 from cuolr.evaluation.measures.measure import what_counts as what_counts

@@ -10,7 +10,7 @@ import numpy as np
 from cuolr.errors import InputError
 from cuolr.evaluation.measures.graded_lists import GradedLists
 from cuolr.registry import Registry
-from cuolr.types import Doubles, Ints, RankingDataset
+from cuolr.types import Doubles
 
 # The value of a query without a relevant document, and its description in tables.
 WithoutRelevant = Literal["skip", "zero", "one"]
@@ -109,23 +109,6 @@ def measure_names() -> list[str]:
     """All measures without their cutoff, with parameters in angle brackets."""
     parameters = {name: MEASURES.get(name).parameter for name in MEASURES.names()}
     return [name if parameter is None else f"{name}:<{parameter}>" for name, parameter in parameters.items()]
-
-
-def measure_ranking(
-    dataset: RankingDataset, ranking: Ints, measure: str, without_relevant: WithoutRelevant = "skip"
-) -> Doubles:
-    """One measure of ranked lists, by name.
-
-    Args:
-        dataset: The queries and their true grades.
-        ranking: [n_queries, K] candidate indices, −1 after the last document.
-        measure: Such as `ndcg@10`.
-        without_relevant: Value of queries without a relevant document.
-
-    Returns:
-        [n_queries], NaN for queries to skip.
-    """
-    return Measure.parse(measure).per_query(GradedLists.of(dataset, ranking), without_relevant)
 
 
 def what_counts(without_relevant: WithoutRelevant, measures: Iterable[str]) -> str:

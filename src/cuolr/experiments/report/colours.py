@@ -4,6 +4,7 @@ Every colour has a contrast of at least 3.3 with white and with the dark page; h
 carry the same information as colours.
 """
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,24 +13,18 @@ from cuolr.experiments.spec import Experiment
 # Placeholder for the text colour, which a page makes light or dark.
 INK = "#010203"
 
-_METHODS = {
-    "factored": "#9b45c8",
-    "CUOLR(CQL)": "#d55e00",
-    "CUOLR(SAC)": "#1f83c6",
-    "CM-IPW": "#0c8f6a",
-    "IPW": "#a97a00",
-    "DLA": "#c45d93",
-    "naive": "#8a6d5a",
-    "two-tower": "#7a6fd0",
-    "LightGBM": "#3f93ab",
-    "LightGBM+position": "#6b8e23",
-}
-_ALSO_CALLED = {
-    "CQL": "CUOLR(CQL)",
-    "CQL(best)": "CUOLR(CQL)",
-    "SAC": "CUOLR(SAC)",
-    "ATTENTION": "CUOLR(CQL)",
-}
+_METHODS = (
+    "#9b45c8",
+    "#d55e00",
+    "#1f83c6",
+    "#0c8f6a",
+    "#a97a00",
+    "#c45d93",
+    "#8a6d5a",
+    "#7a6fd0",
+    "#3f93ab",
+    "#6b8e23",
+)
 _CLICK_MODELS = ("#4f7fc2", "#b3702f", "#4f9468", "#a5608e", "#8577c2", "#94853a", "#3d92a0", "#b05c5c", "#7d7d7d")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">")
 # From low to high, for the values of a sweep.
@@ -45,14 +40,24 @@ class Style:
 
 
 def method_styles(experiment: Experiment, methods: Sequence[str]) -> dict[str, Style]:
-    """A style for each method: its own colour if it has one, then the remaining colours in order."""
+    """A style for each method; the values of a sweep have the colours between two, in order."""
     swept = [m for m in methods if m in experiment.method and experiment.method[m].swept_from]
-    sweep = {m: _between(place / max(1, len(swept) - 1)) for place, m in enumerate(swept)}
-    colours = {m: _METHODS[known] for m in methods if (known := _ALSO_CALLED.get(m, m)) in _METHODS}
-    left = [colour for colour in _METHODS.values() if colour not in colours.values()] or list(_METHODS.values())
-    others = [m for m in methods if m not in colours and m not in sweep]
-    colours |= sweep | {m: left[place % len(left)] for place, m in enumerate(others)}
+    colours = {m: _between(place / max(1, len(swept) - 1)) for place, m in enumerate(swept)}
+    colours |= _colours_by_name([m for m in methods if m not in colours])
     return {m: Style(colours[m], _MARKERS[place % len(_MARKERS)]) for place, m in enumerate(methods)}
+
+
+def _colours_by_name(methods: Sequence[str]) -> dict[str, str]:
+    """A colour that follows from the name; of two methods with the same one, one has the next that is free.
+
+    So the colours of a set of methods are the same in every experiment, whatever the order and the learners.
+    """
+    colours: dict[str, str] = {}
+    for method in sorted(methods):
+        first = zlib.crc32(method.encode()) % len(_METHODS)
+        preferred = [*_METHODS[first:], *_METHODS[:first]]
+        colours[method] = next((c for c in preferred if c not in colours.values()), preferred[0])
+    return colours
 
 
 def setting_styles(labels: Sequence[str]) -> Mapping[str, Style]:

@@ -36,6 +36,14 @@ class Entry:
         """The number of runs, finished or not."""
         return len(self.results) + len(self.failed) + len(self.missing)
 
+    def equals(self, other: "Entry") -> bool:
+        """Whether the same runs have the same value on every query, by every measure; false without any."""
+        return self.results.keys() == other.results.keys() != set() and all(
+            np.array_equal(values, other.results[run].per_query[measure], equal_nan=True)
+            for run, result in self.results.items()
+            for measure, values in result.per_query.items()
+        )
+
     def mean(self, measure: str) -> float:
         """The mean over the runs that finished."""
         return float(np.mean([result.measures[measure] for result in self.results.values()]))

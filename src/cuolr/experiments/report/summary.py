@@ -24,6 +24,7 @@ from cuolr.experiments.report.scores import Entry, Score, Table
 from cuolr.experiments.report.settings import Columns, Setting, columns_of, settings_of
 from cuolr.experiments.results import Results
 from cuolr.experiments.spec import WITHOUT_LOG, Cell, Experiment
+from cuolr.random import FIXED_SEED
 
 # Only for the interval of a difference; the tests are t-tests.
 RESAMPLES = 999
@@ -198,7 +199,7 @@ def _compare(first: Entry, second: Entry, measure: str) -> Comparison | None:
     ours, theirs = (np.concatenate(entry.per_query(measure, runs)) for entry in (first, second))
     if np.count_nonzero(~np.isnan(ours) & ~np.isnan(theirs)) < 2:
         return None
-    return compare(ours, theirs, seed=0, resamples=RESAMPLES)
+    return compare(ours, theirs, seed=FIXED_SEED, resamples=RESAMPLES)
 
 
 def _gap(method: Entry, logging: Entry, oracle: Entry, measure: str) -> GapClosed | None:
@@ -234,3 +235,20 @@ def _paper(
 def learner_of(experiment: Experiment, method: str) -> str:
     """The learner of a row; "" for the best value of a sweep, which is not a method of the experiment."""
     return experiment.method_named(method).learner if method in experiment.methods else ""
+
+
+def equal_methods(summary: Summary, table: Table, setting: Setting) -> list[tuple[str, ...]]:
+    """The groups of learners whose values are the same on every query of every run in a setting, by every measure."""
+    groups: list[list[str]] = []
+    learners = [
+        m for m in table.learners if m in summary.results.experiment.methods and (m, setting) in summary.entries
+    ]
+    for method in learners:
+        entry = summary.entries[method, setting]
+        known = (group for group in groups if entry.equals(summary.entries[group[0], setting]))
+        group = next(known, None)
+        if group is None:
+            groups.append([method])
+        else:
+            group.append(method)
+    return [tuple(group) for group in groups if len(group) > 1]

@@ -9,14 +9,10 @@ import numpy as np
 from cuolr.experiments.report.paper import DATASETS, Note, notes_on
 from cuolr.experiments.report.scores import Score, Table
 from cuolr.experiments.report.settings import Setting
-from cuolr.experiments.report.summary import Summary, learner_of, paper_name
+from cuolr.experiments.report.summary import Summary, equal_methods, paper_name
 
 NO_VALUE = "–"
 ORACLE_NOTE = "Above 100 %: better than ORACLE, which is trained on labels but is not an upper bound."
-CASCADE_NOTE = (
-    "Under CASCADE there is no click below a click, so the conditional propensity of every clicked document is 1: "
-    "CM-IPW is the same as naive there, given the same settings."
-)
 
 
 @dataclass(frozen=True)
@@ -143,16 +139,21 @@ def caption(summary: Summary, table: Table) -> str:
     if len(table.learners) > 1:
         parts.append("the best learner in bold")
     text = "; ".join(filter(None, (*parts, meaning_of_stars(table)))) + "."
-    return f"{text} {CASCADE_NOTE}" if _has_cascade_twins(summary, table) else text
+    return " ".join(filter(None, (text, _equal_methods(summary, table))))
 
 
-def _has_cascade_twins(summary: Summary, table: Table) -> bool:
-    """Whether CM-IPW and naive are compared under the cascade model, where they are the same."""
-    experiment = summary.results.experiment
-    learners = {learner_of(experiment, method) for method in table.learners}
-    names = {setting.click_model for setting in table.columns.settings} - {""}
-    models = {experiment.click_model_table(name)["name"] for name in names}
-    return {"naive", "cm-ipw"} <= learners and "cascade" in models
+def _equal_methods(summary: Summary, table: Table) -> str:
+    """The methods with the same value on every query, and where; "" if there are none."""
+    labels: dict[tuple[str, ...], list[str]] = {}
+    for setting, label in zip(table.columns.settings, table.columns.labels, strict=True):
+        for group in equal_methods(summary, table, setting):
+            labels.setdefault(group, []).append(label)
+    before = column_words(table).before
+    groups = [
+        enumerate_words(group) + (f" {before} {enumerate_words(where)}" if any(where) else "")
+        for group, where in labels.items()
+    ]
+    return f"The same value on every query: {'; '.join(groups)}." if groups else ""
 
 
 def meaning_of_stars(table: Table) -> str:

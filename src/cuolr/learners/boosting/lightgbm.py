@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from cuolr.config import Range
-from cuolr.data.normalise import Normaliser
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
-from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups
-from cuolr.training.base_learner import LEARNERS, SearchSpace
+from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups, graded
+from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 
 
 @dataclass(frozen=True)
@@ -25,30 +24,35 @@ class LightGbmConfig(TreeConfig):
 
 @LEARNERS.register("lightgbm")
 class LightGBM(TreeLearner):
-    """LambdaMART with each session as a query and its clicks as grades (Burges 2010).
+    """LambdaMART with each session as a query and its clicks as grades (Burges 2010), or rewards as gains.
 
     With `position_bias`, LightGBM learns a bias for each position, which it adds to the scores during training.
     """
 
     Config = LightGbmConfig
     config: LightGbmConfig
+    cold_start = ""
     search_space: ClassVar[SearchSpace] = {
         "learner.learning_rate": (0.02, 0.05, 0.1),
         "learner.leaves": (7, 15, 31),
         "learner.position_bias": (True, False),
     }
 
-    def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> LambdaMartRanker:
-        """A LambdaMART ranker with clicks as grades."""
+    def ranker(self, documents: ShownDocuments, task: FitTask) -> LambdaMartRanker:
+        """A LambdaMART ranker with clicks as grades, or rewards as gains."""
         config = self.config
         parameters = {
             "num_leaves": config.leaves,
             "learning_rate": config.learning_rate,
             "min_data_in_leaf": config.min_documents_per_leaf,
             "lambdarank_position_bias_regularization": config.position_regularisation,
-            "seed": seed,
+            "seed": task.config.seed,
             "num_threads": config.threads,
         }
         position = documents.position if config.position_bias else None
-        lists = QueryGroups(documents.features, documents.clicks, documents.sizes, position=position)
-        return LambdaMartRanker(lists, parameters, normaliser)
+        grades, gain = graded(documents.rewards)
+        lists = QueryGroups(documents.features, grades, documents.sizes, position=position, gain=gain)
+        ranker = LambdaMartRanker(lists, parameters, task.normaliser)
+        if task.start is not None:
+            ranker.continue_from(task.start.policy)
+        return ranker

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 
 from cuolr.config import Range, check_ranges
-from cuolr.data.normalise import Normaliser
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.logs.page_positions import at_page_positions
@@ -48,13 +47,13 @@ class ShownDocuments:
 
     Attributes:
         features: [n, F] the scaled features.
-        clicks: [n] 0 or 1.
+        rewards: [n] 0 or 1 for clicks, any number from 0 up for rewards.
         position: [n] the position of each document, from 0.
         sizes: [number of sessions] the number of documents of each session.
     """
 
     features: Floats
-    clicks: npt.NDArray[np.int8]
+    rewards: Floats
     position: npt.NDArray[np.int32]
     sizes: Ints
 
@@ -66,7 +65,7 @@ class ShownDocuments:
         sizes = where.sum(dim=1)
         return cls(
             features=torch.cat([batch.features[batch.where] for batch in parts]).numpy(),
-            clicks=torch.cat([batch.clicks[batch.where] for batch in parts]).numpy().astype(np.int8),
+            rewards=torch.cat([batch.rewards[batch.where] for batch in parts]).numpy(),
             position=where.nonzero()[:, 1].numpy().astype(np.int32),
             sizes=sizes[sizes > 0].numpy(),
         )
@@ -83,11 +82,11 @@ class TreeLearner(Learner):
         """Sample the sessions, then grow trees step by step."""
         batches, held_out = task.batches(WeightedLists.of(at_page_positions(task.log)))
         documents = ShownDocuments.of(sample(batches, self.config.max_documents))
-        return task.loop.run(RankerSteps(self.ranker(documents, task.config.seed, task.normaliser), held_out))
+        return task.loop.run(RankerSteps(self.ranker(documents, task), held_out))
 
     @abstractmethod
-    def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> BaseRanker:
-        """A ranker without trees, to be trained on these documents."""
+    def ranker(self, documents: ShownDocuments, task: FitTask) -> BaseRanker:
+        """A ranker without trees, or with those of the model to start from, to be trained on these documents."""
 
 
 def sample(batches: Batches, max_documents: int) -> Iterator[SessionBatch]:
@@ -99,7 +98,7 @@ def sample(batches: Batches, max_documents: int) -> Iterator[SessionBatch]:
         shown = batch.where[: sessions - step * batches.batch_size].sum(dim=1).cumsum(dim=0) + documents
         fitting = int((shown <= max_documents).sum())
         yield SessionBatch(
-            batch.features[:fitting], batch.clicks[:fitting], batch.where[:fitting], batch.weight[:fitting]
+            batch.features[:fitting], batch.rewards[:fitting], batch.where[:fitting], batch.weight[:fitting]
         )
         if fitting < len(batch.where):
             return

@@ -11,7 +11,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.policies.xgboost_policy import XGBoostPolicy, load_xgboost
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.types import Doubles, Floats
 
 
@@ -29,7 +29,7 @@ class XGBoostConfig(TreeConfig):
 
 @LEARNERS.register("xgboost")
 class XGBoost(TreeLearner):
-    """LambdaMART with each session as a query and its clicks as grades.
+    """LambdaMART with each session as a query and its clicks as grades, or rewards as gains.
 
     With `position_bias`, the weight of a pair is divided by the biases of both positions, which are learned along with
     the trees (`lambdarank_unbiased`; Hu et al. 2019, "Unbiased LambdaMART").
@@ -37,9 +37,10 @@ class XGBoost(TreeLearner):
 
     Config = XGBoostConfig
     config: XGBoostConfig
+    cold_start = "XGBoost cannot go on with its position biases on another log"
 
-    def ranker(self, documents: ShownDocuments, seed: int, normaliser: Normaliser) -> "XGBoostRanker":
-        """A LambdaMART ranker with clicks as grades. XGBoost takes positions from the order of the documents."""
+    def ranker(self, documents: ShownDocuments, task: FitTask) -> "XGBoostRanker":
+        """A LambdaMART ranker. XGBoost takes positions from the order of the documents."""
         config = self.config
         parameters = {
             "objective": "rank:ndcg",
@@ -51,11 +52,13 @@ class XGBoost(TreeLearner):
             "max_leaves": config.leaves,
             "eta": config.learning_rate,
             "min_child_weight": config.min_leaf_weight,
-            "seed": seed,
+            "seed": task.config.seed,
             "nthread": config.threads,
             "verbosity": 0,
         }
-        return XGBoostRanker(documents, parameters, normaliser)
+        if (documents.rewards > 1).any() or (documents.rewards % 1).any():
+            parameters["ndcg_exp_gain"] = False  # the reward is the gain
+        return XGBoostRanker(documents, parameters, task.normaliser)
 
 
 class XGBoostRanker(BaseRanker):
@@ -72,8 +75,9 @@ class XGBoostRanker(BaseRanker):
         self._xgboost = load_xgboost()
         self._threads = int(parameters["nthread"])
         self._normaliser = normaliser
+        features = normaliser.natively(documents.features)
         self._documents = self._xgboost.DMatrix(
-            documents.features, documents.clicks, group=documents.sizes, nthread=self._threads
+            features, documents.rewards, group=documents.sizes, nthread=self._threads
         )
         self._booster = self._xgboost.Booster(dict(parameters), [self._documents])
 
@@ -88,7 +92,8 @@ class XGBoostRanker(BaseRanker):
 
     def score(self, features: Floats) -> Doubles:
         """[n] the sum of the trees' outputs."""
-        scores: Floats = self._booster.predict(self._xgboost.DMatrix(features, nthread=self._threads))
+        documents = self._xgboost.DMatrix(self._normaliser.natively(features), nthread=self._threads)
+        scores: Floats = self._booster.predict(documents)
         return scores.astype(np.float64)
 
     def policy(self) -> XGBoostPolicy:

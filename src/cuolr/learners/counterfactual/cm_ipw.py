@@ -36,7 +36,8 @@ class CMIPW(DebiasedLearner):
     """The list-wise softmax loss with each click weighted by 1 / P(E_k = 1 | C_<k), P = Π_{i<k} (1 − C_i (1 − λ_i)).
 
     Appendix A; Vardasbi et al. 2020, "Cascade model-based propensity estimation for counterfactual learning to rank".
-    In the cascade model there are no clicks above a click, so all weights are 1 and this is `naive`.
+    In the cascade model there are no clicks above a click, so all weights are 1 and this is `naive`. A reward has the
+    weight of its click.
     """
 
     Config = CmIpwConfig
@@ -46,7 +47,7 @@ class CMIPW(DebiasedLearner):
     log_form = "sessions"
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
-        """The lists, aggregated after each session's clicks are weighted."""
+        """The lists, aggregated after each session's clicks and rewards are weighted."""
         log = at_page_positions(task.log)
         continuation = self.continuation(task.propensities, log.k)
         weighted = aggregate(log, lambda clicks: click_weights(clicks, continuation, self.config.max_weight))

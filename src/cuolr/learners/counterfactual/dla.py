@@ -38,6 +38,7 @@ class DLA(JointLearner):
 
     With s the scores of the documents and e the logits of the positions: −Σ_k c_k·exp(e_1 − e_k)·log softmax(s)_k for
     the ranker, and −Σ_k c_k·exp(s_1 − s_k)·log softmax(e)_k for examination. No gradient flows through the weights.
+    If the log has rewards, they are c: their mean is examination times a rate of the document, as that of clicks is.
 
     Ai et al. 2018, "Unbiased learning to rank with unbiased propensity estimation".
     """
@@ -59,8 +60,8 @@ class DLA(JointLearner):
         """The loss of the ranker and that of the examination model."""
         scores = self.ranker(batch.features)
         logits = self._logits(batch)
-        ranked = batch.clicks * inverse_ratio(logits, self.config.max_weight)
-        examined = batch.clicks * inverse_ratio(scores, self.config.max_weight)
+        ranked = batch.rewards * inverse_ratio(logits, self.config.max_weight)
+        examined = batch.rewards * inverse_ratio(scores, self.config.max_weight)
         return {
             "ranking_loss": softmax_loss(scores, ranked, batch.where),
             "examination_loss": softmax_loss(logits, examined, batch.where),
@@ -70,12 +71,12 @@ class DLA(JointLearner):
     def held_out_scores(self, batch: SessionBatch) -> Tensor:
         """[B] Σ_k c_k log softmax(s + e)_k: how well both models together explain where clicks fall."""
         both = self.ranker(batch.features) + self._logits(batch)
-        return (batch.clicks * log_softmax(both, batch.where)).sum(dim=1)
+        return (batch.rewards * log_softmax(both, batch.where)).sum(dim=1)
 
     def _logits(self, batch: SessionBatch) -> Tensor:
         """[B, K] the logits of the positions."""
         logits: Tensor = self.examination()
-        return logits[: batch.clicks.shape[1]].expand_as(batch.clicks)
+        return logits[: batch.rewards.shape[1]].expand_as(batch.rewards)
 
 
 def inverse_ratio(logits: Tensor, max_weight: float) -> Tensor:

@@ -1,9 +1,10 @@
 """`ipw`: inverse propensity weighting, with the examination probability of each position."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from cuolr.config import Range
 from cuolr.errors import InputError
@@ -11,6 +12,7 @@ from cuolr.examination.propensities import Propensities, known_values
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.contexts import context_levels
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 from cuolr.training.batches import WeightedLists
@@ -36,7 +38,8 @@ class IPW(DebiasedLearner):
     """The list-wise softmax loss with each click weighted by 1 / θ_k, θ_k the examination relative to position 1.
 
     Appendix A; Joachims et al. 2017, "Unbiased learning-to-rank with biased feedback". Policy-aware, the weight is
-    1 / Σ_k P(d at k)·θ_k (Oosterhuis and de Rijke 2020), with P(d at k) estimated from the log.
+    1 / Σ_k P(d at k)·θ_k (Oosterhuis and de Rijke 2020), with P(d at k) estimated from the log. Rewards are weighted
+    as clicks are.
     """
 
     Config = IpwConfig
@@ -45,15 +48,15 @@ class IPW(DebiasedLearner):
     search_space: ClassVar[SearchSpace] = {**DebiasedLearner.search_space, "learner.max_weight": (10.0, 100.0)}
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
-        """The aggregated lists, each click divided by its examination probability."""
+        """The aggregated lists, each click or reward divided by its examination probability."""
         log = at_page_positions(task.log)
         examination = relative_examination(log, task.propensities)
         examined = _mean_examination(log, examination) if self.config.policy_aware else examination
-        return WeightedLists.of(log, log.clicks / np.maximum(examined, 1 / self.config.max_weight))
+        return WeightedLists.of(log, log.rewards / np.maximum(examined, 1 / self.config.max_weight))
 
 
 def relative_examination(log: ClickLog, propensities: Propensities | None) -> Doubles:
-    """[K] θ, the examination of each position relative to the first.
+    """[K] θ, the examination of each position relative to the first; or [M, K], by level of context.
 
     Args:
         log: The log; it needs the column `examination` if no propensities are given.
@@ -64,13 +67,27 @@ def relative_examination(log: ClickLog, propensities: Propensities | None) -> Do
             raise InputError("propensities: ipw needs 'examination', found none")
         values = known_values(propensities.examination, log.k, "propensities: examination")
     elif log.examination is not None:
-        shown = log.where * log.count[:, None]
-        values = (log.examination * shown).sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
+        return _mean_by_context(log, log.examination)
     else:
         raise InputError(
             "ipw needs the examination probability of each position: give propensities. `cuolr propensity` estimates "
             "them from a log in random order; `cuolr simulate --randomised-lists` saves them with a simulated log"
         )
+    return _relative(values)
+
+
+def _mean_by_context(log: ClickLog, examined: npt.NDArray[Any]) -> Doubles:
+    """[K] the mean examination of each position, relative to the first; [M, K] if there are levels of context."""
+    levels, level = context_levels(log)
+    tables = []
+    for number in range(len(levels)):
+        rows = level == number if len(levels) > 1 else slice(None)
+        shown = log.where[rows] * log.count[rows, None]
+        tables.append(_relative((examined[rows] * shown).sum(axis=0) / np.maximum(shown.sum(axis=0), 1)))
+    return tables[0] if len(levels) == 1 else np.stack(tables)[level]
+
+
+def _relative(values: Doubles) -> Doubles:
     if not values[0]:
         raise InputError(
             "propensities: the examination of position 1 is 0; it must be above 0, as the others are relative to it"

@@ -13,6 +13,7 @@ from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.training.base_learner import FitTask
 from cuolr.training.batches import SessionBatch, WeightedLists
+from cuolr.training.warm_start import WarmStart
 
 
 class JointLearner(GradientLearner):
@@ -20,6 +21,7 @@ class JointLearner(GradientLearner):
 
     config: NetworkConfig
     role = "baseline"
+    cold_start = ""
 
     def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
         """Create the ranker, and the networks of the subclass."""
@@ -53,4 +55,11 @@ class JointLearner(GradientLearner):
 
     def policy(self) -> NetworkPolicy:
         """A copy of the ranker, which later steps do not change."""
-        return NetworkPolicy(self.ranker, self._normaliser).snapshot()
+        return self._live_policy().snapshot()
+
+    def start_from(self, start: WarmStart) -> None:
+        """Take over the ranker of a trained model and, from its checkpoint, the model of position bias."""
+        self.take_over(start, self._live_policy().networks())
+
+    def _live_policy(self) -> NetworkPolicy:
+        return NetworkPolicy(self.ranker, self._normaliser)

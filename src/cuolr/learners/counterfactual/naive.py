@@ -1,4 +1,4 @@
-"""`naive`: treats clicks as relevance labels, without bias correction."""
+"""`naive`: treats clicks or rewards as relevance labels, without bias correction."""
 
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.rankers.network import NetworkConfig
@@ -9,7 +9,8 @@ from cuolr.training.base_learner import LEARNERS
 class Naive(DebiasedLearner):
     """The list-wise softmax loss on uncorrected clicks: −Σ_k c_k log softmax(s)_k.
 
-    The loss is linear in clicks, so training on aggregated lists changes only the cost and the noise.
+    If the log has rewards, they are c. The loss is linear in them, so training on aggregated lists changes only the
+    cost and the noise.
     """
 
     Config = NetworkConfig

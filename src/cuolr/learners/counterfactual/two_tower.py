@@ -31,6 +31,9 @@ class TwoTower(JointLearner):
 
     Guo et al. 2019, "PAL: a position-bias aware learning framework"; Yan et al. 2022, "Revisiting two-tower models for
     unbiased learning to rank".
+
+    Rewards r up to 1, the mean reward of a click, are fractions of a click: −r·log p − (1 − r)·log(1 − p), whose
+    minimum is at p = E[r]. Larger ones are clicks with the weight r: −r·log p.
     """
 
     Config = TwoTowerConfig
@@ -48,6 +51,7 @@ class TwoTower(JointLearner):
 
     def losses(self, batch: SessionBatch) -> dict[str, Tensor]:
         """The cross-entropy, summed over the shown documents."""
-        logits = self.ranker(batch.features) + self.position["logits"][: batch.clicks.shape[1]]
-        losses = binary_cross_entropy_with_logits(logits, batch.clicks, reduction="none")
+        logits = self.ranker(batch.features) + self.position["logits"][: batch.rewards.shape[1]]
+        fraction, weight = batch.rewards.clamp(max=1), batch.rewards.clamp(min=1)
+        losses = binary_cross_entropy_with_logits(logits, fraction, weight, reduction="none")
         return {"click_loss": losses.masked_fill(~batch.where, 0.0).sum(dim=1)}

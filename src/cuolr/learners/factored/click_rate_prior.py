@@ -68,7 +68,8 @@ def fit_click_rate_prior(
     documents = torch.from_numpy(shown.documents[:, :k])
     first = shown.documents[lists, 0]
     offset = torch.from_numpy(_offset(counts, lists, logging_scores, first, examination.slope)).float()
-    chi = torch.from_numpy(np.nan_to_num(examination.table[:k, : k + 1])).float()
+    chi = torch.from_numpy(examination.tables_of(counts.levels)[:, :k, : k + 1].copy()).float()
+    level = counts.level_of_list
 
     def attractiveness(rows: Tensor) -> Tensor:
         logits: Tensor = offset[rows] + network(features[rows])
@@ -77,7 +78,7 @@ def fit_click_rate_prior(
     for _ in range(fit.steps if len(lists) else 0):
         batch = lists[torch.randint(len(lists), (fit.batch_size,), generator=generator).numpy()]
         impressions, clicks = (torch.from_numpy(values) for values in top.dense(batch))
-        probability = attractiveness(documents[batch]).unsqueeze(2) * chi
+        probability = attractiveness(documents[batch]).unsqueeze(2) * chi[level[batch]]
         loss = -_log_likelihood(probability, impressions, clicks)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

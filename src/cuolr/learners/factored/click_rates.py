@@ -1,4 +1,4 @@
-"""Stage 2: the click rate of each document of a query, corrected for examination."""
+"""Stage 2: the click rate or reward rate of each document of a query, corrected for examination."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
@@ -45,18 +45,20 @@ class ClickRates:
         query: [R] the query of each row, ascending.
         sessions: [R] the number of sessions of each query.
         documents: [R, N] the row in `features` of each document; n where there is none.
-        clicks: [R, N] the number of clicks on each document.
+        rewards: [R, N] the number of clicks on each document, or the sum of its rewards.
         expected_examinations: [R, N] the exposure; 0 where there is no document.
-        rate: [R, N] the corrected click rate α̂, 0 to 1; 0 where there is no document.
+        rate: [R, N] the corrected rate of rewards; for clicks α̂, 0 to 1; 0 where there is no document.
+        information: How many clicks say as much as one reward; see `reward_scale.information`.
     """
 
     features: Floats
     query: Ints
     sessions: Ints
     documents: Ints
-    clicks: Doubles
+    rewards: Doubles
     expected_examinations: Doubles
     rate: Doubles
+    information: float = 1.0
 
     @classmethod
     def of(
@@ -69,15 +71,21 @@ class ClickRates:
     ) -> Self:
         """α̂ = (clicks + m·prior) / (expected examinations + m), pooled over all lists of a query; at most 1.
 
+        If the log has rewards, they take the place of clicks, in units of the mean reward of a click. Rewards vary more
+        than clicks do: m is divided by their information. Where the click rate α̂ is above 1, the reward rate is scaled
+        down with it.
+
         Args:
             counts: The counts of the log.
             shown: The documents shown in the log.
             expected_examinations: [L, K] the exposure of each shown document.
-            prior: [n] the prior click rate of each shown document.
+            prior: [n] the prior rate of each shown document.
             prior_strength: m, in pseudo-examinations.
         """
         candidates = counts.lists.candidates
-        clicks_on = counts.by_document(counts.by_position(counts.clicks))[shown.rows]
+        clicks_on, rewards_on = (
+            counts.by_document(counts.by_position(values))[shown.rows] for values in (counts.clicks, counts.rewards)
+        )
         exposure = counts.by_document(expected_examinations)[shown.rows]
         queries, row = np.unique(candidates.query_of_document[shown.rows], return_inverse=True)
         order = np.lexsort((-exposure, row))
@@ -94,17 +102,22 @@ class ClickRates:
             table[row, place] = values[order]
             return table
 
-        total = exposure + prior_strength
-        rate = np.divide(clicks_on + prior_strength * prior, total, out=np.zeros_like(total), where=total > 0)
+        def rate_of(values: Doubles, prior: Doubles, strength: float) -> Doubles:
+            total = exposure + strength
+            return np.divide(values + strength * prior, total, out=np.zeros_like(total), where=total > 0)
+
+        rate = rate_of(rewards_on, prior, prior_strength / counts.information)
+        rate = rate / np.maximum(rate_of(clicks_on, np.minimum(prior, 1.0), prior_strength), 1.0)
         sessions = np.bincount(counts.lists.query, weights=counts.lists.count, minlength=candidates.n_queries)
         return cls(
             features=shown.features,
             query=queries,
             sessions=sessions[queries].astype(np.int64),
             documents=documents,
-            clicks=spread(clicks_on),
+            rewards=spread(rewards_on),
             expected_examinations=spread(exposure),
-            rate=spread(np.minimum(rate, 1.0)),
+            rate=spread(rate),
+            information=counts.information,
         )
 
     def __len__(self) -> int:
@@ -123,7 +136,7 @@ class ClickRates:
             query=self.query[rows],
             sessions=self.sessions[rows],
             documents=self.documents[rows],
-            clicks=self.clicks[rows],
+            rewards=self.rewards[rows],
             expected_examinations=self.expected_examinations[rows],
             rate=self.rate[rows],
         )
@@ -137,7 +150,7 @@ class ClickRates:
         return self.select(np.sort(order[np.cumsum(documents[order]) <= max_documents]))
 
     def targets(self) -> Targets:
-        """The corrected click rates as targets for rankers; a query's weight is its number of sessions."""
+        """The corrected rates as targets for rankers; a query's weight is its number of sessions."""
         return Targets(
             features=torch.from_numpy(self.features),
             documents=torch.from_numpy(self.documents),

@@ -1,7 +1,7 @@
 """`factored`: learns to rank by examination-corrected click rates, with a cross-fitted ensemble."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -16,15 +16,18 @@ from cuolr.learners.factored.logging_policy_floor import (
     min_logging_policy_weight,
     with_floor,
 )
+from cuolr.learners.factored.reward_prior import fit_reward_prior
 from cuolr.learners.factored.stacking import stack
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
 from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.logs.counts import ClickCounts
+from cuolr.logs.reward_scale import information
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.logging_policy_model import ClonedRanker, LoggingPolicyModel
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages
 from cuolr.training.base_learner import LEARNERS, FitTask, Learner, LogForm, SearchSpace
 from cuolr.training.hold_out import sample_rows
 from cuolr.training.steps import Steps
@@ -80,7 +83,9 @@ class Factored(Learner):
     A model of the logging policy is fitted first, by behaviour cloning. Then:
 
     1. Examination: χ, in UBM's parametrisation, by maximum likelihood.
-    2. Corrected click rates: α̂ = (clicks + m·prior) / (expected examinations + m), with a prior from features.
+    2. Corrected click rates: α̂ = (clicks + m·prior) / (expected examinations + m), with a prior from features; or
+       rates of rewards, if the log has them, with the prior times the mean reward of a click, from features, too.
+       Examination is estimated from clicks: a reward needs a click.
     3. Rankers: a cross-fitted ensemble of networks, linear rankers and LambdaMART, fitted list-wise to α̂.
     4. Stacking: non-negative weights that best explain the clicks, from out-of-fold scores. A model of the logging
        policy is also a member.
@@ -94,6 +99,9 @@ class Factored(Learner):
     Config = FactoredConfig
     config: FactoredConfig
     log_form: ClassVar[LogForm] = "sessions"
+    cold_start: ClassVar[str] = (
+        "it estimates everything from the counts of a log, and counts add up: merge the logs and train on all of them"
+    )
     search_space: ClassVar[SearchSpace] = {
         "learner.click_rates.prior_strength": (3.0, 10.0, 30.0),
         "learner.rankers.leaves": (7, 15),
@@ -104,23 +112,26 @@ class Factored(Learner):
     def fit(self, task: FitTask) -> RankingPolicy:
         """Estimate examination and click rates up front, then train the rankers step by step."""
         config, seed = self.config, task.config.seed
-        counts = ClickCounts.of(task.log)
+        counts = replace(ClickCounts.of(task.log, task.stages), information=information(task.log, task.held_out))
         shown = ScaledDocuments.of(counts.lists, task.normaliser)
         logging_policy = LoggingPolicyModel()
         if config.logging_policy.include:
-            logging_policy = LoggingPolicyModel.fit(counts.lists, task.normaliser, seed, config.rankers.folds)
+            folds = config.rankers.folds
+            logging_policy = LoggingPolicyModel.fit(counts.lists, task.normaliser, seed, folds, task.stages)
         scores = logging_policy.scores(shown.features)
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
-        examination = self._examination(counts, scores[shown.documents], lists)
+        examination = self._examination(counts, scores[shown.documents], lists, task.stages)
         rates = self._click_rates(counts, shown, examination, scores, lists, seed)
         return task.loop.run(FactoredSteps(config, task, rates, logging_policy, examination))
 
-    def _examination(self, counts: ClickCounts, logging_scores: Doubles, lists: Ints) -> ExaminationModel:
+    def _examination(
+        self, counts: ClickCounts, logging_scores: Doubles, lists: Ints, stages: Stages
+    ) -> ExaminationModel:
         """Stage 1."""
         if not self.config.examination.estimate:
             return ExaminationModel.full(counts.lists.k)
         cap = self.config.examination.cap_at_first_position
-        return ExaminationModel.from_counts(counts, logging_scores, lists, cap_at_first_position=cap)
+        return ExaminationModel.from_counts(counts, logging_scores, lists, cap_at_first_position=cap, stages=stages)
 
     def _click_rates(
         self,
@@ -135,6 +146,7 @@ class Factored(Learner):
         config = self.config.click_rates
         fit = PriorFit(config.prior_steps, config.prior_learning_rate, self.config.rankers.lists_per_step, seed)
         prior = fit_click_rate_prior(counts, shown, examination, logging_scores, lists, fit)
+        prior = prior * fit_reward_prior(counts, shown, lists, fit)
         exposure = examination.expected_examinations(counts)
         return ClickRates.of(counts, shown, exposure, prior, config.prior_strength)
 
@@ -161,7 +173,7 @@ class FactoredSteps(Steps):
         self._seed = task.config.seed
         self._batch_size = task.config.batch_size
         self._logging_policy = logging_policy
-        self._examination = examination.probabilities() if config.examination.estimate else None
+        self._examination = examination
         validation = sample_rows(np.flatnonzero(held_out), task.config.max_held_out, self._seed)
         self._held_out = rates.select(validation)
         self.rates = rates.select(np.flatnonzero(~held_out)).sample(config.max_documents, self._seed)
@@ -212,7 +224,8 @@ class FactoredSteps(Steps):
             [ranker.policy() for ranker, _ in members],
             [weight for _, weight in members],
             logging_policy_members=[i for i, (ranker, _) in enumerate(members) if isinstance(ranker, ClonedRanker)],
-            examination=self._examination,
+            examination=self._examination.probabilities() if self._config.examination.estimate else None,
+            by_context=self._examination.by_context,
         )
 
     def state(self) -> dict[str, Any]:

@@ -40,8 +40,12 @@ class LoggingPolicyConfig:
 
 
 def min_logging_policy_weight(rates: ClickRates, steps: int, config: LoggingPolicyConfig) -> float:
-    """max(min_weight_steps / steps, min_weight_clicks / clicks per query), at most `MAX_MIN_WEIGHT`."""
-    clicks_per_query = float(np.minimum(rates.clicks.sum(axis=1), MAX_CLICKS_OF_A_QUERY).mean())
+    """max(min_weight_steps / steps, min_weight_clicks / clicks per query), at most `MAX_MIN_WEIGHT`.
+
+    If the log has rewards, they count as the number of clicks that say as much.
+    """
+    clicks = rates.rewards.sum(axis=1) * rates.information
+    clicks_per_query = float(np.minimum(clicks, MAX_CLICKS_OF_A_QUERY).mean())
     by_steps = config.min_weight_steps / max(steps, 1)
     by_clicks = config.min_weight_clicks / max(clicks_per_query, 1e-9)
     return min(max(by_steps, by_clicks), MAX_MIN_WEIGHT)

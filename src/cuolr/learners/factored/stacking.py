@@ -46,7 +46,7 @@ class Stack:
 
 
 def stack(kinds: Sequence[Sequence[ScoringRanker]], rates: ClickRates, fold: Ints, seed: int) -> Stack:
-    """Stack rankers by the weights ≥ 0 that best explain where clicks fall (see `conditional_likelihood`).
+    """Stack rankers by the weights ≥ 0 that best explain where clicks or rewards fall (see `conditional_likelihood`).
 
     Each query is scored by the rankers that were not trained on its fold; the exposure is the expected examinations,
     which are not cross-fitted. If no ranker explains the clicks, all kinds get the same weight.
@@ -62,7 +62,7 @@ def stack(kinds: Sequence[Sequence[ScoringRanker]], rates: ClickRates, fold: Int
     sample = scored[np.random.default_rng(seed).permutation(len(scored))[:SCALE_DOCUMENTS]]
     scores, scale = _scores_and_scale(kinds, rates.features[sample])
     out_of_fold = _out_of_fold_scores(kinds, scale, rates, fold)
-    weights = fit_weights(out_of_fold, rates.clicks, rates.expected_examinations, PRIOR)
+    weights = fit_weights(out_of_fold, rates.rewards, rates.expected_examinations, PRIOR)
     return Stack(kinds, weights, scale, scores)
 
 

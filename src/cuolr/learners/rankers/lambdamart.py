@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.targets import Targets
 from cuolr.policies.lambdamart_policy import RANKING_TREES, LambdaMartPolicy, load_lightgbm
+from cuolr.policies.policy import RankingPolicy
 from cuolr.types import Doubles, Floats, Ints
 
 # Targets become integer grades from 0 to this, with linear gain.
@@ -37,7 +39,7 @@ class QueryGroups:
     sizes: Ints
     weight: Floats | None = None
     position: npt.NDArray[np.int32] | None = None
-    gain: tuple[int, ...] | None = None
+    gain: tuple[float, ...] | None = None
 
     @classmethod
     def of(cls, targets: Targets, highest: float) -> Self:
@@ -58,6 +60,29 @@ class QueryGroups:
         )
 
 
+def graded(rewards: Floats) -> tuple[npt.NDArray[np.integer[Any]], tuple[float, ...] | None]:
+    """Integer grades of rewards, and the gain of each grade, so that gains are rewards.
+
+    Clicks, 0 and 1, are grades as they are, with the usual gain. Of more than `LEVELS` distinct rewards above 0, those
+    of equal shares of the documents have the same grade, and their mean is its gain.
+
+    >>> graded(np.array([0, 2.5, 0, 10], np.float32))
+    (array([0, 1, 0, 2]), (0.0, 2.5, 10.0))
+
+    Args:
+        rewards: [n] 0 or more.
+    """
+    positive = np.unique(rewards[rewards > 0])
+    if (positive == 1).all():
+        return rewards.astype(np.int8), None
+    if len(positive) > LEVELS:
+        shares = np.linspace(0, 1, LEVELS + 1)[1:]
+        positive = np.unique(np.quantile(rewards[rewards > 0], shares, method="higher"))
+    grades = np.where(rewards > 0, 1 + np.searchsorted(positive, rewards), 0)
+    sums = np.bincount(grades, weights=rewards, minlength=len(positive) + 1)
+    return grades, tuple((sums / np.maximum(np.bincount(grades, minlength=len(sums)), 1)).tolist())
+
+
 class LambdaMartRanker(BaseRanker):
     """LambdaMART (Burges 2010). A step grows one tree, or none where no split is left."""
 
@@ -72,28 +97,49 @@ class LambdaMartRanker(BaseRanker):
         self._threads = min(int(parameters["num_threads"]), 1 + len(lists.grades) // DOCUMENTS_PER_THREAD)
         self._normaliser = normaliser
         gain = {} if lists.gain is None else {"label_gain": list(lists.gain)}
-        parameters = {**RANKING_TREES, **gain, **parameters, "num_threads": self._threads}
-        lgb = load_lightgbm()
-        dataset = lgb.Dataset(
-            lists.features,
+        self._parameters = {**RANKING_TREES, **gain, **parameters, "num_threads": self._threads}
+        self._lgb = load_lightgbm()
+        self._dataset = self._lgb.Dataset(
+            normaliser.natively(lists.features),
             lists.grades,
             group=lists.sizes,
             weight=lists.weight,
             position=lists.position,
-            params=parameters,
+            params=self._parameters,
         )
-        self._booster = lgb.Booster(parameters, dataset)
+        # The trees, once there are any.
+        self._grown: Any = None
+        self._continues = False
         self._step = 0
+
+    @property
+    def _booster(self) -> Any:
+        if self._grown is None:
+            self._grown = self._lgb.Booster(self._parameters, self._dataset)
+        return self._grown
+
+    def continue_from(self, policy: RankingPolicy) -> None:
+        """Start with the trees of a model; to be called before the first step."""
+        if not isinstance(policy, LambdaMartPolicy):
+            raise InputError(f"expected a model of LightGBM to start from, found {type(policy).__name__}")
+        self._grown, self._continues = self._lgb.Booster(model_str=policy.model), True
 
     def step(self) -> dict[str, float]:
         """Grow one more tree; returns the number of trees."""
-        self._booster.update()
+        if self._continues:
+            # LightGBM takes other trees to start from only here; it grows the first tree at once.
+            self._grown = self._lgb.train(
+                self._parameters, self._dataset, 1, init_model=self._grown, keep_training_booster=True
+            )
+            self._continues = False
+        else:
+            self._booster.update()
         self._step += 1
         return {"trees": self._booster.num_trees()}
 
     def score(self, features: Floats) -> Doubles:
         """[n] the sum of the trees' outputs."""
-        scores: Doubles = self._booster.predict(features, num_threads=self._threads)
+        scores: Doubles = self._booster.predict(self._normaliser.natively(features), num_threads=self._threads)
         return scores
 
     def policy(self) -> LambdaMartPolicy:

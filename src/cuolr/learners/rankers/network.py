@@ -52,7 +52,7 @@ class NetworkRanker(BaseRanker):
         """Create a ranker with random weights, from torch's current random state.
 
         Args:
-            n_features: F, the number of features of a document.
+            n_features: F, the number of scaled features of a document, with the indicators of missing values.
             config: Settings of the ranker.
             normaliser: The normaliser that scaled the features, kept in the policy.
             batch_of: Returns the batch of each step.

@@ -33,12 +33,12 @@ class RankerSteps(Steps):
         return self._held_out.mean(self.held_out_scores)
 
     def held_out_scores(self, batch: SessionBatch) -> Tensor:
-        """[B] Σ_k c_k log softmax(s)_k of each list."""
+        """[B] Σ_k r_k log softmax(s)_k of each list."""
         scores = torch.zeros(batch.where.shape)
         if batch.where.any():
             scored = self.ranker.score(batch.features[batch.where].numpy())
             scores[batch.where] = torch.from_numpy(scored).float()
-        return -softmax_loss(scores, batch.clicks, batch.where)
+        return -softmax_loss(scores, batch.rewards, batch.where)
 
     def policy(self) -> ScaledScoringPolicy:
         """The policy of the ranker."""

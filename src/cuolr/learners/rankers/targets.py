@@ -70,7 +70,7 @@ def batches_of_targets(batches: Batches) -> BatchOf:
 
     def batch_of(step: int) -> TargetBatch:
         batch = batches.at(step, distributed.part_of(batches.batch_size))
-        return TargetBatch(batch.features, batch.clicks, batch.where, batch.weight)
+        return TargetBatch(batch.features, batch.rewards, batch.where, batch.weight)
 
     return batch_of
 

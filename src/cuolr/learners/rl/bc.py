@@ -42,6 +42,6 @@ class BC(SequentialLearner):
         log_likelihood = episodes.logged(log_softmax(scores, episodes.actions))
         return Losses({"actor_loss": -episodes.mean(log_likelihood)}, {}, log_likelihood)
 
-    def policy(self) -> SequentialPolicy:
+    def live_policy(self) -> SequentialPolicy:
         """Ranks greedily by the actor."""
         return self.greedy_policy(self.actor)

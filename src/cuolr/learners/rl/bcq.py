@@ -49,6 +49,6 @@ class BCQ(DQN):
         considered = likely(scores.detach(), episodes.actions, self.config.threshold, dim=1)
         return considered, {"behaviour_loss": -episodes.mean(log_likelihood)}
 
-    def policy(self) -> SequentialPolicy:
+    def live_policy(self) -> SequentialPolicy:
         """Ranks greedily by the critic, among the actions that the logging policy is likely to take."""
         return self.greedy_policy(self.critics[0], behaviour=self.behaviour, threshold=self.config.threshold)

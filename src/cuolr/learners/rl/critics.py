@@ -12,6 +12,7 @@ from cuolr.config import Range
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sequential import Losses, SequentialConfig, SequentialLearner
 from cuolr.networks.layers import PairNetwork, follow
+from cuolr.training.warm_start import WarmStart
 
 # Implied click probabilities are clipped to this range, so that one impossible click does not dominate a score.
 LEAST_PROBABILITY, GREATEST_PROBABILITY = 0.001, 0.999
@@ -33,7 +34,7 @@ class CriticConfig(SequentialConfig):
 
 
 class CriticLearner(SequentialLearner):
-    """Estimates Q(s, a), the expected discounted clicks from a position on.
+    """Estimates Q(s, a), the expected discounted rewards (clicks, unless the log has rewards) from a position on.
 
     The target networks θ′ are copies of the critics only. They read the states of the current encoder, without a
     gradient, as in Algorithm 1, where ψ has no target network.
@@ -48,6 +49,12 @@ class CriticLearner(SequentialLearner):
         self.targets: Sequence[PairNetwork] = copy.deepcopy(self.critics)
         targets = nn.ModuleList(self.targets).requires_grad_(False)
         return {"critics": (nn.ModuleList(self.critics), self.config.critic_learning_rate), "targets": (targets, 0.0)}
+
+    def start_from(self, start: WarmStart) -> None:
+        """Take over the networks; without a checkpoint, the target networks are copies of the critics, as always."""
+        super().start_from(start)
+        if start.networks is None:
+            follow(self.networks["targets"], self.networks["critics"], 1.0)
 
     def after_step(self, losses: Losses) -> None:
         """Update the target networks: θ′ ← θ′ + τ (θ − θ′)."""
@@ -67,8 +74,9 @@ class CriticLearner(SequentialLearner):
     def click_likelihood(self, episodes: Episodes, q: Sequence[Tensor], next_value: Tensor) -> Tensor:
         """[K, B] the log-likelihood of the clicks with P(click) = Q(s, a) − γ V(s′), the implied one-step reward.
 
-        Q is the mean of the critics.
+        Q is the mean of the critics. Rewards count as in `two-tower`: up to 1, the mean reward of a click, as fractions
+        of a click, and larger ones as clicks with a weight.
         """
         implied = torch.stack(list(q)).detach().mean(dim=0) - self.config.discount * next_value
         probability = implied.clamp(LEAST_PROBABILITY, GREATEST_PROBABILITY)
-        return episodes.rewards * probability.log() + (1 - episodes.rewards) * (1 - probability).log()
+        return episodes.rewards * probability.log() + (1 - episodes.rewards).clamp(min=0) * (1 - probability).log()

@@ -41,7 +41,7 @@ class DQN(CriticLearner):
         """[K, N, B] true = the greedy policy may take this action; and the losses of the model that decides this."""
         return episodes.actions, {}
 
-    def policy(self) -> SequentialPolicy:
+    def live_policy(self) -> SequentialPolicy:
         """Ranks greedily by the critic."""
         return self.greedy_policy(self.critics[0])
 

@@ -82,6 +82,6 @@ class IQL(CriticLearner):
             log_likelihood=self.click_likelihood(episodes, q, next_value),
         )
 
-    def policy(self) -> SequentialPolicy:
+    def live_policy(self) -> SequentialPolicy:
         """Ranks greedily by the actor."""
         return self.greedy_policy(self.actor)

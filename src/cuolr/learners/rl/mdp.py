@@ -14,8 +14,8 @@ class Episodes:
     """B logged lists as episodes of the ranking MDP, one step per position.
 
     At step t the state is s_t = [(d_0 … d_{t−1}), t]. The actions are the documents that are not placed yet,
-    `documents[t:]`. The logged action is document t, the reward is its click, and the next state is s_{t+1}:
-    transitions are deterministic. An episode ends with the last document of the list.
+    `documents[t:]`. The logged action is document t, the reward is its click, or its reward if the log has rewards, and
+    the next state is s_{t+1}: transitions are deterministic. An episode ends with the last document of the list.
 
     The position is the first axis, so that the remaining documents at step t are contiguous in memory. Each state and
     document is stored once; only pairs (t, j ≥ t) are meaningful.
@@ -25,7 +25,7 @@ class Episodes:
         documents: [N, B, F] the logged documents in order, then the unshown ones.
         actions: [K, N, B] true = document j can be placed at step t.
         steps: [K, B] true = the step took place.
-        rewards: [K, B] the click of the document that was placed.
+        rewards: [K, B] the click of the document that was placed, or its reward in the log.
         weight: [B] the weight of each list.
     """
 
@@ -52,7 +52,7 @@ class Episodes:
             documents=documents.transpose(0, 1).contiguous(),
             actions=not_placed[:, :, None] & real.T & steps[:, None],
             steps=steps,
-            rewards=batch.clicks.T.contiguous(),
+            rewards=batch.rewards.T.contiguous(),
             weight=batch.weight,
         )
 

@@ -113,7 +113,7 @@ class SAC(CriticLearner):
             missing = self.config.target_entropy - losses.watched["entropy"]
             self.entropy.weight *= (self.config.entropy_learning_rate * missing).exp()
 
-    def policy(self) -> SequentialPolicy:
+    def live_policy(self) -> SequentialPolicy:
         """Ranks greedily by the actor."""
         return self.greedy_policy(self.actor)
 

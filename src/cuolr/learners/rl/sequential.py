@@ -16,6 +16,7 @@ from cuolr.networks.layers import PairNetwork, seeded
 from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.training import distributed
 from cuolr.training.batches import SessionBatch
+from cuolr.training.warm_start import WarmStart
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class SequentialLearner(GradientLearner):
     """Learns a policy that places one document after the other, from the subclass's losses."""
 
     config: SequentialConfig
+    cold_start = ""
 
     def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
         """Create the state encoder and the networks of the subclass."""
@@ -90,8 +92,16 @@ class SequentialLearner(GradientLearner):
         """The losses to minimise."""
 
     @abstractmethod
+    def live_policy(self) -> SequentialPolicy:
+        """The ranking policy made of the very networks that are trained."""
+
     def policy(self) -> SequentialPolicy:
         """The ranking policy learned so far; later steps do not change it."""
+        return self.live_policy().snapshot()
+
+    def start_from(self, start: WarmStart) -> None:
+        """Take over the networks of a trained model."""
+        self.take_over(start, self.live_policy().networks())
 
     def after_step(self, losses: Losses) -> None:
         """Called after each optimiser step, for example to update target networks."""
@@ -119,8 +129,8 @@ class SequentialLearner(GradientLearner):
         return states[:, :-1].transpose(0, 1).contiguous()
 
     def greedy_policy(self, scorer: PairNetwork, **options: Any) -> SequentialPolicy:
-        """A copy of the networks as a policy that places the document with the highest score by `scorer`."""
-        return SequentialPolicy(self.encoder, scorer, self._normaliser, **options).snapshot()
+        """The networks as a policy that places the document with the highest score by `scorer`."""
+        return SequentialPolicy(self.encoder, scorer, self._normaliser, **options)
 
     def _losses(self, batch: SessionBatch) -> Losses:
         with torch.autocast("cpu", torch.bfloat16, enabled=self.config.precision == "bfloat16"):

@@ -6,10 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cuolr.errors import InputError, InputWarning
+from cuolr.logs.importing.importer import SourceReport
 
 MAX_EXAMPLES = 3
 # Rows that the caller asked to leave out, which are no fault of the table.
 CUT = "after the last of the k positions"
+OUTSIDE = "outside the time window"
+AS_ASKED = (CUT, OUTSIDE)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class ImportReport:
         kept: What is in the log.
         repaired: What was changed, by kind.
         dropped: What is not in the log, by reason.
+        guesses: What was found out about the values of columns.
+        source_notes: What the importer of the format assumed.
+        source: What it found before the table was checked.
     """
 
     tables: tuple[str, ...]
@@ -59,6 +65,9 @@ class ImportReport:
     kept: Amounts
     repaired: tuple[ImportFinding, ...] = ()
     dropped: tuple[ImportFinding, ...] = ()
+    guesses: tuple[str, ...] = ()
+    source_notes: tuple[str, ...] = ()
+    source: SourceReport | None = None
 
     def __add__(self, other: "ImportReport") -> "ImportReport":
         """The report of two parts of the same tables, without a session in common."""
@@ -72,8 +81,8 @@ class ImportReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the table was taken as it is, but for lists that are cut where the caller said."""
-        as_told = all(found.reason == CUT for found in self.dropped)
+        """Whether the table was taken as it is, but for what the caller asked to leave out."""
+        as_told = all(found.reason in AS_ASKED for found in self.dropped)
         return as_told and not self.repaired and self.first_position == 1
 
     @property
@@ -81,14 +90,15 @@ class ImportReport:
         """The share of the sessions, impressions and clicks that could not be used."""
         shares = {}
         for unit, total in asdict(self.read).items():
-            lost = sum(getattr(found.amounts, unit) for found in self.dropped if found.reason != CUT)
+            lost = sum(getattr(found.amounts, unit) for found in self.dropped if found.reason not in AS_ASKED)
             shares[unit] = lost / total if total else 0.0
         return shares
 
     @property
     def notes(self) -> list[str]:
         """What was found out about the table as a whole."""
-        return ["positions start at 0 in the table"] if self.first_position == 0 else []
+        start = ["positions start at 0 in the table"] if self.first_position == 0 else []
+        return [*self.source_notes, *start, *self.guesses]
 
     def summary(self) -> str:
         """One line with all counts."""
@@ -112,7 +122,10 @@ class ImportReport:
 
     def to_dict(self, examples: bool = True) -> dict[str, Any]:
         """As JSON can hold it; without the examples no id is in it."""
-        report = asdict(self)
+        report = asdict(replace(self, source=None))
+        del report["source_notes"]
+        report["notes"] = self.notes
+        report["source"] = None if self.source is None else self.source.as_dict()
         for found in (*report["repaired"], *report["dropped"]):
             found.update(found.pop("amounts"))
             found["examples"] = list(found["examples"])

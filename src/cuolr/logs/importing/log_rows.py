@@ -1,6 +1,5 @@
 """The rows of a log's tables, not yet read, each with its file and its number."""
 
-import difflib
 import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,28 +8,16 @@ from typing import Any
 
 import polars as pl
 
+from cuolr.data.column_names import closest_column, other_separator
+from cuolr.data.feature_options import ONE_QUERY
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
 from cuolr.errors import InputError
+from cuolr.logs.importing.extra_columns import context_columns, reward_column
 from cuolr.logs.importing.import_options import IDS, NUMBERS, OPTIONAL, REQUIRED, ImportOptions
 
 # The number of a row holds the number of its file above these bits.
 ROW_BITS = 40
-
-# Other separators of a CSV file, and what to do about them.
-SEPARATORS = {
-    "\t": "tabs; rename the file to .tsv",
-    ";": "';'; save the file with commas",
-    "|": "'|'; save the file with commas",
-}
-# What columns are often called elsewhere, where the names are not alike.
-OTHER_NAMES = {
-    "query_id": ("query", "search_term", "keywords"),
-    "session_id": ("search_id", "srch_id", "request_id", "impression_id"),
-    "position": ("rank", "pos", "ordinal", "slot"),
-    "doc_id": ("document_id", "product_id", "item_id", "prop_id", "object_id", "sku", "url"),
-    "click": ("clicked", "clicks", "click_bool", "is_click"),
-}
 
 
 @dataclass(frozen=True)
@@ -99,21 +86,25 @@ class MissingColumnsError(InputError):
         return lines
 
 
-def scan_log(table: Table | Sequence[Path | str], options: ImportOptions) -> LogRows:
+def scan_log(table: Table | Sequence[Path | str], options: ImportOptions, features: Sequence[str] = ()) -> LogRows:
     """The known columns of one or more tables.
 
     Args:
         table: A data frame; or a path or a pattern, or several of them.
         options: How to import.
+        features: Columns that are features of the shown documents, and are kept as they are.
     """
+    if known := [name for name in features if name in (*REQUIRED, *OPTIONAL)]:
+        raise InputError([f"column '{name}' cannot be a feature: it says what was shown or clicked" for name in known])
     if isinstance(table, str | Path | list | tuple):
         places: tuple[Path | str, ...] = tuple(find_tables([table] if isinstance(table, str | Path) else table))
-        texts = [options.columns.get(name, name) for name in (*IDS, *NUMBERS)]
+        texts = [options.columns.get(name, name) for name in (*IDS, "user_id", *NUMBERS)] + [*features]
+        texts += [*options.reward_weights, *options.context]
         scanned = [scan_table(Path(place), text_columns=texts) for place in places]
     else:
         places = ("the table",)
         scanned = [to_polars(table, "the table").lazy().with_row_index(ROW, offset=1)]
-    parts = [_known_columns(rows, place, options) for rows, place in zip(scanned, places, strict=True)]
+    parts = [_known_columns(rows, place, options, features) for rows, place in zip(scanned, places, strict=True)]
     return LogRows(tuple(_of_one_type(parts, places)), places)
 
 
@@ -121,7 +112,7 @@ def find_tables(patterns: Sequence[Path | str]) -> Iterator[Path]:
     """The files that paths and patterns name, those of a pattern by name. A path that exists is no pattern."""
     found: set[Path] = set()
     if not patterns:
-        raise InputError("expected a table, found none")
+        raise InputError("expected files to import, found none")
     for pattern in patterns:
         if not is_path(pattern):
             raise InputError(f"expected paths of tables, found an object of type {type(pattern).__name__}")
@@ -138,34 +129,42 @@ def find_tables(patterns: Sequence[Path | str]) -> Iterator[Path]:
             yield file
 
 
-def _known_columns(rows: pl.LazyFrame, place: Path | str, options: ImportOptions) -> pl.LazyFrame:
-    """The row's number and the known columns, ids as text."""
+def _known_columns(
+    rows: pl.LazyFrame, place: Path | str, options: ImportOptions, features: Sequence[str]
+) -> pl.LazyFrame:
+    """The row's number and the known columns, ids as text; and the features."""
+    if options.one_query:
+        rows = rows.with_columns(pl.lit(ONE_QUERY).alias(options.columns.get("query_id", "query_id")))
     with read_errors(place):
         schema = rows.drop(ROW).collect_schema()
-    if len(schema) == 1 and (used := [mark for mark in SEPARATORS if mark in schema.names()[0]]):
-        raise InputError(f"{place}: expected columns separated by commas, found {SEPARATORS[used[0]]}")
+    if problem := other_separator(schema.names()):
+        raise InputError(f"{place}: {problem}")
     ours = {name: options.columns.get(name, name) for name in (*REQUIRED, *OPTIONAL)}
     missing = [
-        (str(place), name, source, _closest(source, schema.names()))
+        (str(place), name, source, closest_column(source, schema.names()))
         for name, source in ours.items()
         if source not in schema and (name in REQUIRED or name in options.columns)
     ]
     if missing:
         raise MissingColumnsError(missing, schema.names())
-    known = {name: source for name, source in ours.items() if source in schema}
+    if lacking := [name for name in features if name not in schema]:
+        found = ", ".join(schema.names())
+        raise InputError([f"{place}: feature column '{name}' is missing; found: {found}" for name in lacking])
+    weights = options.reward_weights
+    weighted = ["reward"] if weights else []
+    known = {name: source for name, source in ours.items() if source in schema and name not in weighted}
     types = {name: schema[source] for name, source in known.items()}
     if problems := list(_type_problems(types)):
         raise InputError([f"{place}: {problem}" for problem in problems])
     # Numeric session ids stay numbers, to keep their order.
     as_text = [name for name in IDS if name != "session_id" or not types[name].is_integer()]
-    columns = [pl.col(source).alias(name) for name, source in known.items()]
-    return rows.select(ROW, *columns).with_columns(pl.col(as_text).cast(pl.String))
-
-
-def _closest(name: str, found: list[str]) -> str:
-    """The column that a missing one is most likely called by, "" = none."""
-    close = difflib.get_close_matches(name, found, n=1)
-    return next((other for other in (*close, *OTHER_NAMES.get(name, ())) if other in found), "")
+    as_text += [name for name in ("user_id",) if name in types]
+    columns = [pl.col(source).alias(name) for name, source in known.items() if name not in weighted]
+    columns += [reward_column(weights, schema, ours, place).alias(name) for name in weighted]
+    columns += context_columns(options.context, schema, place)
+    # The codes of categories differ from file to file.
+    as_text += [name for name in features if isinstance(schema[name], pl.Categorical | pl.Enum)]
+    return rows.select(ROW, *columns, *features).with_columns(pl.col(as_text).cast(pl.String))
 
 
 def _type_problems(types: dict[str, pl.DataType]) -> Iterator[str]:
@@ -173,11 +172,11 @@ def _type_problems(types: dict[str, pl.DataType]) -> Iterator[str]:
         dtype = types.get(name, pl.Float64())
         if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.String)):
             yield f"column '{name}': expected numbers, found {dtype}"
-    for name in IDS:
-        if not can_be_ids(types[name]):
+    for name in (*IDS, "user_id"):
+        if not can_be_ids(types.get(name, pl.String())):
             yield f"column '{name}': expected text or whole numbers, found {types[name]}"
     timestamp = types.get("timestamp", pl.Int64())
-    if not (timestamp.is_numeric() or timestamp.is_temporal()):
+    if not (timestamp.is_numeric() or timestamp.is_temporal() or timestamp == pl.String):
         yield f"column 'timestamp': expected numbers or dates and times, found {timestamp}"
 
 
@@ -204,9 +203,13 @@ def _common_type(name: str, found: Sequence[pl.DataType]) -> pl.DataType:
     if name == "timestamp":
         if all(dtype.is_temporal() for dtype in found):
             return pl.Datetime("us")
-        if any(dtype.is_temporal() for dtype in found):
+        if all(dtype.is_temporal() or dtype == pl.String for dtype in found):
+            return pl.String()
+        if any(dtype.is_temporal() or dtype == pl.String for dtype in found):
             raise InputError("column 'timestamp': expected numbers in all files, or times in all; found both")
         return pl.Int64() if all(dtype.is_integer() for dtype in found) else pl.Float64()
+    if name not in (*REQUIRED, *OPTIONAL) and all(dtype.is_numeric() for dtype in found):
+        return pl.Float64()
     if name == "session_id" and all(dtype.is_integer() and dtype != pl.UInt64 for dtype in found):
         return pl.Int64()
     return pl.String()

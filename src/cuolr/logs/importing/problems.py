@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from cuolr.data.tables import ROW
+from cuolr.logs.clicklog import CONTEXT
 from cuolr.logs.importing.log_rows import LogRows
 from cuolr.types import Bools, Ints
 
@@ -94,6 +95,7 @@ def _optional_kinds(clicked: pl.Expr) -> Iterator[tuple[str, RowProblem]]:
     for name, expected in {
         "logging_propensity": "a float32 number above 0 and at most 1",
         "examination": "0 or 1",
+        "randomised": "0 or 1",
         "reward": "a finite number",
         "timestamp": "a finite number or a time",
     }.items():
@@ -102,6 +104,28 @@ def _optional_kinds(clicked: pl.Expr) -> Iterator[tuple[str, RowProblem]]:
         if name == "examination":
             text = "a click on a document that was not examined"
             yield name, RowProblem(text, text, clicked & (pl.col("examination") == 0))
+
+
+def repair_kinds(columns: Sequence[str]) -> list[RowProblem]:
+    """What is wrong with single rows, but repaired where they are resolved, unless every problem is an error."""
+    kinds = {
+        "several_clicks": RowProblem(
+            "click count above 1, taken as a click",
+            "click: expected 0 or 1, found {click}; to count clicks, use them as the reward (reward='click=1')",
+            pl.col("several_clicks").fill_null(False),
+        ),
+        "unclicked_reward": RowProblem(
+            "reward without a click, taken as clicked",
+            "a reward without a click: expected a click where the reward is above 0, found the reward {reward}",
+            pl.col("unclicked_reward").fill_null(False),
+        ),
+        "negative_reward": RowProblem(
+            "negative reward, taken as 0",
+            "reward: expected a number from 0 up, found {reward}",
+            pl.col("negative_reward").fill_null(False),
+        ),
+    }
+    return [kind for name, kind in kinds.items() if name in columns]
 
 
 @dataclass(frozen=True)
@@ -136,7 +160,7 @@ def table_problems(rows: LogRows, shown: pl.DataFrame, session_ids: pl.Series, f
 
 def _row_problems(rows: LogRows, shown: pl.DataFrame, first: int) -> Iterator[ProblemKind]:
     """Problems of single rows."""
-    for kind in row_kinds(shown.columns, first):
+    for kind in [*row_kinds(shown.columns, first), *repair_kinds(shown.columns)]:
         numbers = shown.filter(kind.bad)[ROW].sort()
         first_rows = rows.at(numbers.head(MAX_PROBLEMS).to_list()) if len(numbers) else []
         yield ProblemKind([kind.line(rows, row) for row in first_rows], len(numbers))
@@ -158,6 +182,7 @@ def _session_problems(
         again,
         (after, lambda i: f"{gap_text(i)}; {EVERY_DOCUMENT}"),
         repeated_documents(rows, ~several, first - 1),
+        *changing_contexts(rows),
     ]
     for sessions, text in kinds:
         numbered = enumerate(sessions[:MAX_PROBLEMS].tolist())
@@ -199,6 +224,19 @@ def repeated_documents(rows: pl.DataFrame, sessions: Bools, shift: int) -> Found
         return f"the same document at positions {', '.join(map(str, (same['position'] + shift).sort()))}"
 
     return session[again], text
+
+
+def changing_contexts(rows: pl.DataFrame) -> Iterator[Found]:
+    """Sessions whose rows have several values of a context, for each context."""
+    for name in rows.columns:
+        if name.startswith(CONTEXT):
+            values = rows.group_by("session").agg(pl.col(name).unique().sort().head(3))
+            several = values.filter(pl.col(name).list.len() > 1).sort("session")
+            yield several["session"].to_numpy().astype(np.int64), _several_values(name, several[name])
+
+
+def _several_values(name: str, values: pl.Series) -> Callable[[int], str]:
+    return lambda i: f"expected one value of {name.removeprefix(CONTEXT)}, found {', '.join(map(quote, values[i]))}"
 
 
 def sorted_pairs(rows: pl.DataFrame, name: str, sessions: Bools) -> tuple[Ints, Ints]:

@@ -1,7 +1,8 @@
 """Tolerant import: what can be repaired is repaired, other sessions with a problem are dropped, all of it counted.
 
 Repaired are lists that start late or have gaps, whose documents move up, and documents without features, which leave a
-gap. Positions on the page stay as they were.
+gap. Positions on the page stay as they were. Click counts, rewards without a click and negative rewards are repaired
+where rows are resolved, and counted here, as are contexts that change within a session.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,8 +18,10 @@ from cuolr.logs.importing.problems import (
     WITHOUT_FEATURES,
     Found,
     RowProblem,
+    changing_contexts,
     position_problems,
     quote,
+    repair_kinds,
     repeated_documents,
     row_kinds,
     several_queries,
@@ -34,7 +37,7 @@ class Repair:
     Attributes:
         shown: The rows of the sessions that are kept, those of documents without features among them. Sessions are
             numbered anew, in the same order.
-        sessions: The number of sessions that are kept.
+        session_ids: Their ids.
         repaired: What was changed, by kind.
         dropped: What is not kept, by reason.
     """
@@ -63,12 +66,12 @@ class Repair:
         (removed,) = (kind for kind in kinds if kind.reason == WITHOUT_FEATURES)
         late, gaps = self._drop_by_list(removed)
         kept = self._kept_rows()
-        self.repaired = tuple(
-            self._repairs(kept, {"list that starts late": late, "gap in the positions": gaps}, removed)
-        )
+        lists = [("list that starts late", late), ("gap in the positions", gaps)]
+        lists += [("context that changes, the first value is kept", found) for found in changing_contexts(kept)]
+        self.repaired = (*self._repairs(kept, lists, removed), *self._repaired_rows(kept))
         self.dropped = tuple(self._losses(kept))
         good = self._reason_of[:-1] == GOOD
-        self.sessions = int(good.sum())
+        self.session_ids = session_ids.filter(pl.Series(good))
         self.shown = kept if good.all() else _renumbered(kept, good)
 
     def _kept_rows(self) -> pl.DataFrame:
@@ -144,8 +147,10 @@ class Repair:
             for session, place in zip(chosen.tolist(), places.tolist(), strict=True)
         ]
 
-    def _repairs(self, kept: pl.DataFrame, lists: dict[str, Found], removed: RowProblem) -> Iterator[ImportFinding]:
-        for reason, (sessions, text) in lists.items():
+    def _repairs(
+        self, kept: pl.DataFrame, lists: list[tuple[str, Found]], removed: RowProblem
+    ) -> Iterator[ImportFinding]:
+        for reason, (sessions, text) in lists:
             places = np.flatnonzero(self._reason_of[sessions] == GOOD)
             if not len(places):
                 continue
@@ -153,10 +158,19 @@ class Repair:
             examples = self._session_lines(sessions, text, places[first_of_each[:MAX_EXAMPLES]], kept)
             yield ImportFinding(reason, Amounts(len(repaired), 0, 0), tuple(examples))
         if kept["index"].null_count():
-            gone = kept.filter(pl.col("index").is_null())
-            first = gone[ROW].sort().head(MAX_EXAMPLES).to_numpy()
-            amounts = Amounts(gone["session"].n_unique(), 0, 0)
-            yield ImportFinding(WITHOUT_FEATURES, amounts, tuple(self._row_lines(removed, first)))
+            yield self._repaired(removed, kept.filter(pl.col("index").is_null()))
+
+    def _repaired_rows(self, kept: pl.DataFrame) -> Iterator[ImportFinding]:
+        for kind in repair_kinds(kept.columns):
+            rows = kept.filter(kind.bad)
+            if len(rows):
+                yield self._repaired(kind, rows)
+
+    def _repaired(self, kind: RowProblem, rows: pl.DataFrame) -> ImportFinding:
+        first = rows[ROW].sort().head(MAX_EXAMPLES).to_numpy()
+        return ImportFinding(
+            kind.reason, Amounts(rows["session"].n_unique(), 0, 0), tuple(self._row_lines(kind, first))
+        )
 
     def _losses(self, kept: pl.DataFrame) -> Iterator[ImportFinding]:
         if self._reasons:

@@ -1,8 +1,11 @@
 """Candidates of a log without features: the documents that it shows."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import polars as pl
 
+from cuolr.errors import InputError
 from cuolr.types import Candidates
 
 # The only feature: it says nothing of a document. Anything computed from the log, such as a mean position, would let a
@@ -10,15 +13,25 @@ from cuolr.types import Candidates
 CONSTANT_FEATURE = "constant"
 
 
-def seen_documents(table: pl.DataFrame) -> Candidates:
+def seen_documents(tables: Iterable[pl.LazyFrame]) -> Candidates:
     """The documents shown for each query, sorted by their ids, with the constant 0 as their only feature.
 
     Such candidates serve to estimate examination and click rates. A ranker cannot be trained on them.
 
     Args:
-        table: The long table of a log: query_id and doc_id.
+        tables: The parts of the long table of a log: query_id and doc_id.
     """
-    pairs = table.select("query_id", "doc_id").unique().sort("query_id", "doc_id")
+    found = [
+        table.select(pl.col("query_id", "doc_id").cast(pl.String))
+        .drop_nulls()
+        .filter(~pl.any_horizontal(pl.all().str.contains("\0", literal=True)))
+        .unique()
+        .collect(engine="streaming")
+        for table in tables
+    ]
+    pairs = pl.concat(found).unique().sort("query_id", "doc_id")
+    if not len(pairs):
+        raise InputError("expected rows with a query_id and a doc_id, found none")
     sizes = pairs.group_by("query_id", maintain_order=True).len()
     return Candidates(
         features=np.zeros((len(pairs), 1), np.float32),
@@ -27,3 +40,17 @@ def seen_documents(table: pl.DataFrame) -> Candidates:
         document_ids=np.array(pairs["doc_id"].to_list(), dtype=np.str_),
         feature_names=np.array([CONSTANT_FEATURE]),
     )
+
+
+def has_features(candidates: Candidates) -> bool:
+    """Whether a log was imported with features."""
+    return candidates.feature_names is None or candidates.feature_names.tolist() != [CONSTANT_FEATURE]
+
+
+def require_features(candidates: Candidates) -> None:
+    """Raise if a log was imported without features."""
+    if not has_features(candidates):
+        raise InputError(
+            "the documents of this log have no features, so a ranker cannot be trained on it; import the log again "
+            "with features. Without them it serves for examination, click rates and judgments"
+        )

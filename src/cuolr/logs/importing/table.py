@@ -1,7 +1,8 @@
 """A log as one long table with a row for each shown document.
 
 Columns: query_id, session_id, position, doc_id, click (0 or 1, true or false) and, where known, logging_propensity,
-examination (0 or 1), timestamp, reward; others are ignored. The features are in a table of their own.
+examination (0 or 1), timestamp, reward, randomised (0 or 1), user_id; others are ignored, unless they are named as
+features, terms of the reward or context. Features of documents, queries or both are in tables of their own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.data.feature_tables import FeatureTables
 from cuolr.data.frames import Table
+from cuolr.data.tables import ROW
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import index_dtype
+from cuolr.logs.clicklog import CONTEXT, ClickLog
+from cuolr.logs.columns import id_array, index_dtype, text_array
+from cuolr.logs.contexts import context_levels
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
-from cuolr.logs.importing.log_rows import LogRows, scan_log
+from cuolr.logs.importing.left_out import without_what_is_left_out
+from cuolr.logs.importing.log_candidates import with_candidates
+from cuolr.logs.importing.log_rows import LogRows
 from cuolr.logs.importing.problems import ProblemKind, table_problems
 from cuolr.logs.importing.repair import Repair, moved_up
 from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions, resolve
@@ -38,7 +44,7 @@ NOTHING = {"ranking": -1, "clicks": 0, "logging_propensity": 1, "examination": 0
 
 def read_log_table(
     table: Table | Sequence[Path | str],
-    candidates: Candidates,
+    features: Candidates | FeatureTables,
     options: ImportOptions = ImportOptions(),
     progress: Callable[[float], None] = lambda _: None,
 ) -> tuple[ClickLog, ImportReport]:
@@ -46,26 +52,26 @@ def read_log_table(
 
     Args:
         table: Parquet, Feather, CSV or JSON lines: a path or a pattern, or several; or a data frame. Rows in any order.
-        candidates: The documents of each query with their ids.
+        features: The documents of each query with their ids; or the tables that have them.
         options: How to import.
         progress: Called with the share of the work that was done since the last call.
 
     Returns:
         A row per session, sorted by session id, with sessions without a click among them; a session's timestamp is
-        its earliest. And what became of the table's rows.
+        its earliest, and its order was random if all of its rows say so. And what became of the table's rows.
 
     Raises:
         InputError: If nothing can be read. If `strict`, with all problems, the first 20 of each kind.
         TooManyDroppedError: If more has to be dropped than `max_dropped` allows.
     """
-    rows = scan_log(table, options)
+    rows, candidates, variants = with_candidates(table, features, options)
     known = survey(rows, lambda share: progress(SURVEY_SHARE * share))
     if not known.rows:
         raise InputError(f"{rows.name}: expected a row for each shown document, found no rows")
     first = options.first_position
     if first == "auto":
         first = 1 if options.strict else known.first_position
-    importer = _Importer(candidates, options, first)
+    importer = _Importer(DocumentIndex(candidates, variants), candidates, options, first)
     for block in blocks(rows, known, lambda share: progress((1 - SURVEY_SHARE) * share)):
         importer.read(block)
     return importer.finish(rows.name)
@@ -74,16 +80,17 @@ def read_log_table(
 class _Importer:
     """Reads one block after the other."""
 
-    def __init__(self, candidates: Candidates, options: ImportOptions, first: int) -> None:
+    def __init__(self, documents: DocumentIndex, candidates: Candidates, options: ImportOptions, first: int) -> None:
         """Prepare.
 
         Args:
+            documents: What finds a document by its id.
             candidates: The documents of each query.
             options: How to import.
             first: The number of the first position of a page.
         """
         self._candidates, self._options, self._first = candidates, options, first
-        self._documents = DocumentIndex(candidates)
+        self._documents = documents
         self._logs: list[ClickLog] = []
         self._reports: list[ImportReport] = []
         self._problems: list[list[ProblemKind]] = []
@@ -92,8 +99,8 @@ class _Importer:
         """Read, check and repair the rows of some sessions."""
         session_ids = read_sessions(rows)
         shown = from_one(resolve(rows, session_ids, self._documents), self._first)
-        sessions, placed = len(session_ids), shown
-        everything = Amounts(sessions, len(shown), _clicks(shown))
+        placed = shown
+        everything = Amounts(len(session_ids), len(shown), _clicks(shown))
         report = ImportReport(tuple(map(str, rows.places)), self._first, everything, everything)
         if self._options.strict:
             self._problems.append(table_problems(rows, shown, session_ids, self._first))
@@ -101,15 +108,15 @@ class _Importer:
                 return
         else:
             repair = Repair(rows, shown, session_ids, self._first)
-            shown, sessions = repair.shown, repair.sessions
+            shown, session_ids = repair.shown, repair.session_ids
             placed = moved_up(shown) if repair.repaired else shown
-            kept = Amounts(sessions, len(placed), _clicks(placed))
+            kept = Amounts(len(session_ids), len(placed), _clicks(placed))
             report = replace(report, kept=kept, repaired=repair.repaired, dropped=repair.dropped)
         if self._options.k is not None:
             placed, report = _cut(placed, self._options.k, report)
         self._reports.append(report)
-        if sessions:
-            self._logs.append(_fill(shown, placed, self._candidates, sessions))
+        if len(session_ids):
+            self._logs.append(_fill(shown, placed, self._candidates, session_ids))
 
     def finish(self, name: str) -> tuple[ClickLog, ImportReport]:
         """The log of all blocks; raises if there are problems that are not allowed."""
@@ -122,7 +129,9 @@ class _Importer:
         k = self._options.k or max(log.k for log in self._logs)
         rows = sum(map(len, self._logs))
         with_pages = any(log.page_position is not None for log in self._logs)
-        return concatenate(self._widened(k, with_pages), rows), report
+        log = concatenate(self._widened(k, with_pages), rows)
+        context_levels(log)  # raises if there are too many
+        return without_what_is_left_out(log, report, self._options)
 
     def _widened(self, k: int, with_pages: bool) -> Iterator[ClickLog]:
         """The logs of the blocks, with the same columns and lists of the same length; one is forgotten once read."""
@@ -156,15 +165,16 @@ def _cut(placed: pl.DataFrame, k: int, report: ImportReport) -> tuple[pl.DataFra
     return kept, replace(report, kept=amounts, dropped=(*report.dropped, cut))
 
 
-def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessions: int) -> ClickLog:
+def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, session_ids: pl.Series) -> ClickLog:
     """The rows of each session as a list, as long as the longest.
 
     Args:
         shown: All rows of the sessions.
         kept: Those that are in the lists, with their positions there.
         candidates: The documents of each query.
-        sessions: How many there are.
+        session_ids: The id of each session.
     """
+    sessions = len(session_ids)
     k: Any = kept["position"].max()
     session, position = kept["session"].to_numpy(), kept["position"].to_numpy() - 1
 
@@ -189,4 +199,16 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
     if "timestamp" in shown.columns:
         earliest = shown.group_by("session").agg(pl.col("timestamp").min()).sort("session")
         columns["timestamp"] = earliest["timestamp"].to_numpy()
+    if "randomised" in shown.columns:
+        in_all_rows = shown.group_by("session").agg(pl.col("randomised").min()).sort("session")
+        columns["randomised"] = in_all_rows["randomised"].to_numpy() == 1
+    columns["session_id"] = id_array(session_ids)
+    if "user_id" in shown.columns:
+        # The greatest is not empty if any is known.
+        users = shown.group_by("session").agg(pl.col("user_id").max()).sort("session")
+        columns["user_id"] = id_array(users["user_id"])
+    for name in shown.columns:
+        if name.startswith(CONTEXT):
+            first = shown.sort(ROW).group_by("session").agg(pl.col(name).first()).sort("session")
+            columns[name] = text_array(first[name])
     return ClickLog.from_columns(candidates, columns, aggregated=False)

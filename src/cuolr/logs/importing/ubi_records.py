@@ -33,7 +33,13 @@ RECORDS_AT_A_TIME = 1 << 16
 MAX_SECONDS = 100_000_000_000
 
 Schema: TypeAlias = dict[str, type[pl.DataType] | pl.DataType]
-QUERY_SCHEMA: Schema = {"list": pl.String, "text": pl.String, "hits": pl.List(pl.String), "time": pl.Int64}
+QUERY_SCHEMA: Schema = {
+    "list": pl.String,
+    "text": pl.String,
+    "hits": pl.List(pl.String),
+    "time": pl.Int64,
+    "user": pl.String,
+}
 EVENT_SCHEMA: Schema = {
     "list": pl.String,
     "application": pl.String,
@@ -42,6 +48,7 @@ EVENT_SCHEMA: Schema = {
     "ordinal": pl.Int64,
     "text": pl.String,
     "time": pl.Int64,
+    "user": pl.String,
 }
 
 
@@ -51,8 +58,8 @@ class UbiRecords:
 
     Attributes:
         queries: list (the `query_id` of UBI), text, hits (documents of the response in their order), time (in
-            microseconds since 1970).
-        events: list, application, action, doc_id, ordinal (as it is, from 0 or 1), text, time.
+            microseconds since 1970), user (the `client_id` of UBI).
+        events: list, application, action, doc_id, ordinal (as it is, from 0 or 1), text, time, user.
         other: Records that are neither.
     """
 
@@ -131,7 +138,13 @@ def _query(record: Mapping[str, Any]) -> tuple[Any, ...]:
     if hits is None:
         hits = record.get("query_response_object_ids")
     documents = [_text(hit) for hit in hits] if isinstance(hits, list) else []
-    return _text(record.get("query_id")), _text(record.get("user_query")), documents, _time(record.get("timestamp"))
+    return (
+        _text(record.get("query_id")),
+        _text(record.get("user_query")),
+        documents,
+        _time(record.get("timestamp")),
+        _text(record.get("client_id")),
+    )
 
 
 def _event(record: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -149,6 +162,7 @@ def _event(record: Mapping[str, Any]) -> tuple[Any, ...]:
         _ordinal(ordinal),
         _text(record.get("user_query")),
         _time(record.get("timestamp")),
+        _text(record.get("client_id")),
     )
 
 

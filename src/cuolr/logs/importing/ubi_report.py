@@ -1,11 +1,12 @@
 """What became of the records of User Behavior Insights (UBI): counts by reason."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 
+from cuolr.logs.importing.importer import CountTable
 from cuolr.logs.importing.ubi_records import CLICKS, IMPRESSIONS, UbiRecords
 
 NO_QUERY_ID = "event without a query_id"
@@ -80,6 +81,37 @@ class UbiReport:
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return asdict(self)
+
+    def tables(self) -> Iterator[CountTable]:
+        """The numbers of records and lists, and what was repaired and dropped by reason."""
+        rows = {
+            "queries": self.queries,
+            "events": self.events,
+            **({"records that are neither": self.other_records} if self.other_records else {}),
+            **({"queries without a query_id": self.queries_without_id} if self.queries_without_id else {}),
+            **{f"events not used: {action}": number for action, number in self.other_events.items()},
+            "lists": self.lists,
+            "  complete": self.complete,
+            "  repaired": self.repaired,
+            "  dropped": sum(self.dropped.values()),
+            "kept lists, positions from 0": self.from_0,
+            "kept lists, positions from 1": self.from_1,
+            "kept lists, impressions assumed from the response": self.assumed,
+        }
+        kept = {"impressions kept": self.impressions, "clicks kept": self.clicks}
+        yield (
+            "UBI records",
+            [(name, f"{number:,}") for name, number in rows.items()]
+            + [(name, f"{tally.kept:,} of {tally.found:,}") for name, tally in kept.items()],
+        )
+        for title, reasons in {
+            "lists repaired": self.repairs,
+            "lists dropped": self.dropped,
+            "impressions dropped": self.impressions.dropped,
+            "clicks dropped": self.clicks.dropped,
+        }.items():
+            if reasons:
+                yield f"{title}, by reason", [(reason, f"{number:,}") for reason, number in reasons.items()]
 
 
 def report_of(

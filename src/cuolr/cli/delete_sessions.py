@@ -1,0 +1,129 @@
+"""`cuolr delete-sessions`: delete the sessions of a person from a click log."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.errors import InputError, unreadable
+from cuolr.logs.deletion import DeletionReport, SessionsToDelete
+from cuolr.logs.deletion import delete_sessions as delete
+from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
+from cuolr.logs.identity import digest_of_clicks
+from cuolr.logs.lineage import IDENTITY, identities
+from cuolr.logs.log_folder import load_click_log, read_meta
+
+if TYPE_CHECKING:
+    from cuolr.policies.model_search import LearnedModel, LogTraces
+
+Ids = Annotated[tuple[str, ...], tyro.conf.arg(metavar="ID"), tyro.conf.UseAppendAction]
+
+
+@dataclass(frozen=True)
+class SessionFlags:
+    """Sessions to delete.
+
+    Attributes:
+        session_id: Id of a session.
+        session_ids: File of session ids, one per line.
+        user_id: Id of a user, all of whose sessions are deleted.
+        user_ids: File of user ids, one per line.
+        hash_ids: The key that the ids of the log are hashed with; the given ids are hashed with it, too.
+    """
+
+    session_id: Ids = ()
+    session_ids: Path | None = None
+    user_id: Ids = ()
+    user_ids: Path | None = None
+    hash_ids: Annotated[Path | None, tyro.conf.arg(metavar="KEYFILE")] = None
+
+    def which(self) -> SessionsToDelete:
+        """As the library takes them."""
+        sessions, users = [*self.session_id, *_lines(self.session_ids)], [*self.user_id, *_lines(self.user_ids)]
+        if not any((*sessions, *users)):
+            raise InputError("expected sessions to delete: give --session-id, --session-ids, --user-id or --user-ids")
+        return SessionsToDelete(sessions, users, None if self.hash_ids is None else IdKey.read(self.hash_ids))
+
+
+def delete_sessions(
+    log: tyro.conf.Positional[Path],
+    which: SessionFlags = SessionFlags(),
+    counts: tuple[Path, ...] = (),
+    models: tuple[Path, ...] = (),
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Delete sessions from a click log, and tell which models learned from it.
+
+    The log is written anew and replaced at once. A query all of whose sessions are deleted goes with them. Models are
+    not changed: train those that are listed again, on what is left.
+
+    Args:
+        log: Folder of a click log with ids.
+        which: Sessions to delete.
+        counts: Folders of logs that were aggregated from this one; the sessions are subtracted from them.
+        models: Folders to search for models that learned from this log, or from one that shares sessions with it.
+        dry_run: Say what would be deleted, and write nothing.
+        json: Print JSON instead of messages.
+    """
+    chosen = which.which()
+    with spinner(f"deleting from {log.name}"):
+        learned = _models(log, models)
+        hashed = HASHED_WITH in read_meta(log).get("source", {})
+        report = delete(log, chosen, counts, dry_run)
+    if json:
+        found = [{"folder": str(model.folder), "same_log": model.same} for model in learned]
+        show_json({"log": str(log), "dry_run": dry_run, **report.as_dict(), "models": found})
+        return
+    _tell(report, dry_run)
+    if report.unknown and hashed and chosen.id_key is None:
+        say("note: the ids of this log are hashed; to find a session by its own id, give the key: --hash-ids KEYFILE")
+    for model in learned:
+        of = "this log" if model.same else "a log that shares sessions with this one"
+        say(f"{model.folder}: learned from {of}; train it again without the deleted sessions")
+    if models and not learned:
+        say(f"no model in {', '.join(map(str, models))} learned from this log")
+    if not models:
+        say("note: models that learned from this log are listed with --models FOLDER")
+
+
+def _tell(report: DeletionReport, dry_run: bool) -> None:
+    verb = "would delete" if dry_run else "deleted"
+    say(
+        f"{verb} {report.sessions:,} sessions with {report.impressions:,} impressions and {report.clicks:,} clicks; "
+        f"{report.kept:,} are left"
+    )
+    if report.queries:
+        say(f"{verb} {report.queries:,} queries, which no other session has")
+    if report.unknown:
+        say(f"note: {report.unknown:,} of {report.ids:,} ids are not in the log")
+
+
+def _models(log: Path, folders: tuple[Path, ...]) -> "list[LearnedModel]":
+    if not folders:
+        return []
+    # It needs torch, which takes a second to load; without models nobody should wait for it.
+    from cuolr.policies.model_search import models_that_learned
+
+    return models_that_learned(_traces(log), folders)
+
+
+def _traces(log: Path) -> "LogTraces":
+    from cuolr.policies.model_search import LogTraces
+
+    meta = read_meta(log)
+    return LogTraces(meta.get(IDENTITY), frozenset(identities(meta)), digest_of_clicks(load_click_log(log, ids=False)))
+
+
+def _lines(file: Path | None) -> list[str]:
+    """The ids in a file, one per line."""
+    if file is None:
+        return []
+    try:
+        return [line for line in file.read_text(encoding="utf-8").splitlines() if line]
+    except OSError as error:
+        raise unreadable(file, error) from None
+    except UnicodeDecodeError:
+        raise InputError(f"{file}: expected ids in UTF-8, one per line") from None

@@ -1,0 +1,225 @@
+"""`cuolr fit-clicks`: fit click models to a log, and find out which explains it best."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+
+from cuolr.cli.options import TimeFlags
+from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
+from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits, share_at_several_positions
+from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, fit_click_model, with_errors
+from cuolr.clicks.fitting.users_file import pairs_file, save_users
+from cuolr.config import Range, check_arguments
+from cuolr.errors import InputError, problems_in
+from cuolr.examination.plot import PLOT_SUFFIXES
+from cuolr.files import check_files, check_suffix
+from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.random import DEFAULT_SEED
+from cuolr.types import Doubles
+
+AUTO = "auto"
+Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")]
+
+
+@dataclass(frozen=True)
+class FitOutputs:
+    """Files.
+
+    Attributes:
+        out: Write the best click model to this TOML file, and the parameters of each query and document to a Parquet
+            file beside it.
+        plot: Plot perplexity and parameters by position to this file: .png, .svg or .pdf.
+        overwrite: Replace existing files.
+    """
+
+    out: Path | None = None
+    plot: Path | None = None
+    overwrite: bool = False
+
+    def check(self, models: Sequence[str]) -> None:
+        """Raise, before any work, if a file cannot be written."""
+        if self.out is not None:
+            check_suffix(self.out, (".toml",))
+            if all(CLICK_FITS.get(name).is_baseline for name in models):
+                raise InputError(f"--out: {', '.join(models)}: a click rate is not a model of users; add a click model")
+        if self.plot is not None:
+            check_suffix(self.plot, PLOT_SUFFIXES)
+        check_files((self.out, None if self.out is None else pairs_file(self.out), self.plot), self.overwrite)
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What is fitted.
+
+    Attributes:
+        model: Names of click models, or auto for all, with click rates as baselines.
+        parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
+            those from features as prior.
+        samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.
+        seed: Decides which sessions are held out, and the bootstrap samples.
+    """
+
+    model: Names = (AUTO,)
+    parameters: DocumentParameters = "pair"
+    samples: int = 20
+    seed: int = DEFAULT_SEED
+
+    def names(self) -> list[str]:
+        """The names of the models; raises if an option is not possible."""
+        if not self.model:
+            raise InputError(f"--model: expected {AUTO} or names of click models, found none")
+        check_arguments(**{"--samples": (self.samples, Range(0)), "--seed": (self.seed, Range(0))})
+        if self.samples == 1:
+            raise InputError("--samples: expected 0 or at least 2, found 1")
+        return CLICK_FITS.names() if AUTO in self.model else [name for name in self.model if CLICK_FITS.get(name)]
+
+
+def fit_clicks(
+    log: tyro.conf.Positional[Path],
+    fitting: FitOptions = FitOptions(),
+    window: TimeFlags = TimeFlags(),
+    json: bool = False,
+    outputs: FitOutputs = FitOutputs(),
+) -> None:
+    """Fit click models to a log, and tell which predicts the clicks of held-out sessions best.
+
+    A fifth of the sessions is held out. The best model is then fitted to all sessions, with intervals of its
+    parameters. With --out it can be simulated: `cuolr simulate --data LOG --click-model users.toml` simulates the same
+    users on the documents of the log.
+
+    Args:
+        log: Folder of a click log, not aggregated.
+        fitting: What is fitted.
+        window: Sessions to use, by time.
+        json: Print JSON instead of tables.
+        outputs: Files to write.
+    """
+    names, parameters, samples = fitting.names(), fitting.parameters, fitting.samples
+    outputs.check(names)
+    patterns = ClickPatterns.of(log, fitting.seed, window.window())
+    if parameters != "pair":
+        patterns = patterns.with_every_document()
+    with problems_in(log), progress_bar("fitting", len(names)) as progress:
+        compared = compare_fits(patterns, names, documents=parameters, progress=progress)
+    best = fit_click_model(compared.best, patterns, parameters)
+    if samples:
+        with progress_bar("intervals", samples) as progress:
+            best = with_errors(best, patterns, samples, fitting.seed, progress)
+    _warn(log, patterns, compared, best)
+    if outputs.out is not None:
+        save_users(best, patterns, outputs.out, str(log))
+    if outputs.plot is not None:
+        # It loads matplotlib.
+        from cuolr.clicks.fitting.fit_plot import plot_fits
+
+        plot_fits(compared, best, outputs.plot)
+    if json:
+        show_json(_as_json(compared, best))
+        return
+    _show(log, compared, best)
+    for written in (outputs.out, outputs.plot):
+        if written is not None:
+            say(f"wrote {written}")
+
+
+def _warn(log: Path, patterns: ClickPatterns, compared: FitComparison, best: FittedClicks) -> None:
+    """Notes on what the estimates are worth."""
+    if patterns.k > 1 and share_at_several_positions(patterns) == 0:
+        say(
+            f"note: {log}: each document was always shown at the same position; position bias and attractiveness "
+            "cannot be separated, so the parameters by position are not reliable"
+        )
+    if compared.better_baselines:
+        names = ", ".join(compared.better_baselines)
+        say(f"note: {log}: {names} predicts held-out clicks better than every click model that was fitted")
+    if not best.finished:
+        say(f"note: {best.name}: fitting stopped before it converged; the parameters are not exact")
+
+
+def _show(log: Path, compared: FitComparison, best: FittedClicks) -> None:
+    rows = []
+    for name in compared.in_order:
+        scores, difference = compared.scores[name], compared.differences[name]
+        low, high = difference.interval
+        gap = "" if name == compared.best else f"{difference.mean:+.4f} [{low:+.4f}, {high:+.4f}]"
+        if scores.impossible:
+            gap = f"impossible: {scores.impossible:.1%} of the sessions"
+        numbers = (scores.log_likelihood, scores.perplexity, scores.conditional_perplexity)
+        rows.append([name, *(f"{number:.4f}" for number in numbers), gap])
+    title = f"{log}: fitted to {compared.train_sessions:,} sessions, scored on {compared.held_out_sessions:,} held out"
+    heads = ["model", "log-likelihood", "perplexity", "conditional perplexity", "difference to the best"]
+    caption = "Log-likelihood per session. Differences with 95 % intervals over queries."
+    show_table(title, heads, rows, caption)
+    _show_parameters(best)
+    show_text(_verdict(compared))
+
+
+def _verdict(compared: FitComparison) -> str:
+    others = [name for name in compared.scores if name != compared.best]
+    if not others:
+        return f"Fitted: {compared.best}."
+    if not compared.as_good:
+        return f"Best click model: {compared.best}; the difference to the others is more than noise."
+    return f"Best click model: {compared.best}; not distinguishable from it: {', '.join(compared.as_good)}."
+
+
+def _show_parameters(best: FittedClicks) -> None:
+    rows = []
+    for name in best.global_names:
+        values, trials = best.values[name], best.trials[name]
+        low, high = best.interval(name) if name in best.errors else (None, None)
+        for place in np.flatnonzero(trials > 0):
+            entry = "" if len(values) == 1 else best.model.entry_name(name, int(place))
+            interval = "" if low is None or high is None else f"{low[place]:.4f} to {high[place]:.4f}"
+            if low is not None and high is not None and low[place] == high[place]:
+                interval = "set by the scale"
+            rows.append([name.replace("_", " "), entry, f"{values[place]:.4f}", interval])
+    for name, value in best.unseen.items():
+        rows.append([name, "documents without sessions", f"{value:.4f}", ""])
+    if rows:
+        show_table(f"parameters of {best.name}", ["parameter", "of", "value", "95 % interval"], rows, left=(0, 1))
+
+
+def _as_json(compared: FitComparison, best: FittedClicks) -> dict[str, Any]:
+    models = {}
+    for name in compared.in_order:
+        scores, difference = compared.scores[name], compared.differences[name]
+        models[name] = {
+            "log_likelihood": _number(scores.log_likelihood),
+            "perplexity": _number(scores.perplexity),
+            "conditional_perplexity": _number(scores.conditional_perplexity),
+            "perplexity_by_position": _numbers(scores.perplexity_by_position),
+            "conditional_perplexity_by_position": _numbers(scores.conditional_by_position),
+            "impossible_sessions": scores.impossible,
+            "difference": _number(difference.mean),
+            "interval": [_number(bound) for bound in difference.interval],
+        }
+    parameters: dict[str, Any] = {}
+    for name in best.global_names:
+        known = best.trials[name] > 0
+        parameters[name] = {"values": _numbers(np.where(known, best.values[name], np.nan))}
+        if name in best.errors:
+            parameters[name]["interval"] = [_numbers(bounds) for bounds in best.interval(name)]
+    return {
+        "train_sessions": compared.train_sessions,
+        "held_out_sessions": compared.held_out_sessions,
+        "best": compared.best,
+        "not_distinguishable": compared.as_good,
+        "models": models,
+        "parameters": parameters,
+        "unseen": dict(best.unseen),
+    }
+
+
+def _numbers(values: Doubles) -> list[float | None]:
+    return [_number(float(value)) for value in values]
+
+
+def _number(value: float) -> float | None:
+    """JSON has neither infinity nor NaN."""
+    return value if np.isfinite(value) else None

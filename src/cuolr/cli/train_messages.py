@@ -1,0 +1,138 @@
+"""A training run with what `cuolr train` prints about it. Only the first of several processes prints."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from cuolr.cli.assess import recommendation_lines
+from cuolr.cli.terminal import say, stage_bars, training_bar
+from cuolr.files import atomic_file
+from cuolr.logs.clicklog import ClickLog
+from cuolr.off_policy.assess import assess
+from cuolr.progress import Stages, unseen_stages
+from cuolr.training import distributed
+from cuolr.training.fit import FitRequest, ModelFolder, check_warm_start, fit
+from cuolr.training.loop import Progress as StepProgress
+from cuolr.training.loop import TrainingResult
+from cuolr.training.run_folder import ASSESSMENT_FILE, CHECKPOINT_FILE
+from cuolr.training.used_options import has_setting
+
+# Number of lists that the paper estimates propensities from, appendix A.
+PAPER_LISTS = 10_000_000
+
+
+def speak(message: str) -> None:
+    """Print a message, in the first process."""
+    if distributed.is_first():
+        say(message)
+
+
+def fit_with_messages(request: FitRequest, measure: str | None) -> dict[str, Any]:
+    """Train, evaluate the model on the log, and write both to the folder of the run.
+
+    Args:
+        request: The log and the settings, with a folder.
+        measure: The measure of the validation on labels; None = held-out clicks.
+
+    Returns:
+        The result as JSON values.
+    """
+    folder, read = request.folder, list[ClickLog]()
+    assert folder is not None
+
+    def on_read(log: ClickLog) -> None:
+        read.append(log)
+        speak(f"{request.provenance['log']['folder']}: {log.sessions:,} sessions in {len(log):,} rows")
+
+    if request.warm_start is not None:
+        check_warm_start(request.config.learner, request.warm_start)
+        speak(request.warm_start.text)
+    with _stopped_at_once(folder), _bars(request.config.training.steps) as (progress, stages):
+        result = fit(request, progress, on_read, stages)
+    _tell_result(result, request, measure)
+    facts = {"out": str(folder.path), **result.provenance["training"]}
+    return {**facts, "assessment": _assess(result, read[0], folder.path)} if distributed.is_first() else facts
+
+
+def tell_differences_from_paper(request: FitRequest, measure: str | None) -> None:
+    """Print the differences from the paper that its preset does not cover, one per line."""
+    if measure != "ndcg@10":
+        chosen_by = "held-out clicks, for lack of --validate" if measure is None else measure
+        speak(f"note: unlike the paper, which uses ndcg@10, the model is chosen by {chosen_by}")
+    propensities = request.log.propensities() if request.config.learner_class.takes_propensities else None
+    lists = 0 if propensities is None else propensities.lists
+    # 0 = the values were given, not estimated.
+    if 0 < lists < PAPER_LISTS:
+        speak(f"note: unlike the paper, which uses {PAPER_LISTS:,} random lists, propensities are from {lists:,}")
+
+
+@contextmanager
+def _bars(steps: int) -> Iterator[tuple[StepProgress | None, Stages]]:
+    """Bars for what comes before the first step, then the bar of training; only in the first process."""
+    if not distributed.is_first():
+        yield None, unseen_stages
+        return
+    show: StepProgress | None = None
+    with ExitStack() as shown:
+        stages = shown.enter_context(stage_bars())
+
+        def progress(step: int, values: Mapping[str, float]) -> None:
+            nonlocal show
+            if show is None:
+                shown.close()
+                show = shown.enter_context(training_bar(steps))
+            show(step, values)
+
+        yield progress, stages
+
+
+@contextmanager
+def _stopped_at_once(folder: ModelFolder) -> Iterator[None]:
+    """After a second Ctrl-C, which ends training at once, tell how to continue."""
+    file = folder.path / CHECKPOINT_FILE
+
+    def written() -> int | None:
+        return file.stat().st_mtime_ns if file.exists() else None
+
+    earlier = written()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not folder.resume and written() == earlier:
+            raise  # there is none, or it belongs to the run that is being overwritten
+        speak(f"stopped at once; continue from the last checkpoint in {folder.path} with --resume")
+        sys.exit(130)
+
+
+def _tell_result(result: TrainingResult, request: FitRequest, measure: str | None) -> None:
+    assert request.folder is not None
+    best, out = result.best, request.folder.path
+    if result.outcome == "interrupted":
+        model = "before its first model" if best is None else f"the best model so far is of step {best.step}"
+        speak(f"stopped after step {result.steps}, {model}; continue from the checkpoint in {out} with --resume")
+        sys.exit(130)
+    assert best is not None
+    score = "" if best.score is None else f": {measure or 'held-out score'} {best.score:.4f}"
+    early = ", stopped early" if result.outcome == "patience" else ""
+    speak(f"wrote {out}{score} at step {best.step} of {result.steps}{early}")
+    config = request.config
+    if measure is None and config.training.keep == "best" and has_setting(config.learner_class, "encoder"):
+        speak(
+            "note: held-out clicks predict the best step poorly; --set training.keep=last keeps the last step "
+            "(docs/training.md, validation without labels)"
+        )
+
+
+def _assess(result: TrainingResult, log: ClickLog, out: Path) -> dict[str, Any]:
+    """The off-policy evaluation of the model on its training log, written to the run's folder."""
+    assert result.best is not None
+    with stage_bars() as stages:
+        evaluation = assess(result.best.policy, log, provenance=result.provenance, stages=stages)
+    with atomic_file(out / ASSESSMENT_FILE) as unfinished:
+        unfinished.write_text(json.dumps(evaluation.as_dict(), indent=2) + "\n", encoding="utf-8")
+    for line in recommendation_lines(evaluation):
+        say(line)
+    return evaluation.as_dict()

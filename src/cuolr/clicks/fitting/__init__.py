@@ -1,0 +1,1 @@
+"""Click models fitted to a log: which users are behind it."""

@@ -1,0 +1,95 @@
+"""Fit several click models to a log, and compare them on held-out sessions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
+from cuolr.clicks.fitting.evaluate_fit import Difference, FitScores, difference_to, evaluate_fit
+from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, fit_click_model
+from cuolr.errors import InputError
+from cuolr.logs.click_patterns import ClickPatterns
+
+
+@dataclass(frozen=True)
+class FitComparison:
+    """Click models fitted to the training sessions of a log, with their scores on the held-out ones.
+
+    Attributes:
+        fits: The fitted models by name.
+        scores: Their scores.
+        best: The click model of the highest held-out log-likelihood; a baseline only if there is nothing else.
+        differences: The difference of each model to the best.
+        train_sessions: Number of sessions that were fitted to.
+        held_out_sessions: Number of held-out sessions.
+    """
+
+    fits: Mapping[str, FittedClicks]
+    scores: Mapping[str, FitScores]
+    best: str
+    differences: Mapping[str, Difference]
+    train_sessions: int
+    held_out_sessions: int
+
+    @property
+    def in_order(self) -> list[str]:
+        """The names, best first."""
+        return sorted(self.scores, key=lambda name: (-self.scores[name].log_likelihood, name))
+
+    @property
+    def as_good(self) -> list[str]:
+        """The click models that cannot be distinguished from the best."""
+        others = [name for name in self.in_order if name != self.best and not self.fits[name].model.is_baseline]
+        return [
+            name for name in others if self.differences[name].interval[0] <= 0 <= self.differences[name].interval[1]
+        ]
+
+    @property
+    def better_baselines(self) -> list[str]:
+        """The click rates that predict held-out clicks better than the best click model."""
+        baselines = [name for name in self.in_order if self.fits[name].model.is_baseline and name != self.best]
+        return [name for name in baselines if self.differences[name].mean > 0]
+
+
+def compare_fits(
+    patterns: ClickPatterns,
+    names: Sequence[str] | None = None,
+    folds: int = 2,
+    documents: DocumentParameters = "pair",
+    progress: Callable[[int], None] | None = None,
+) -> FitComparison:
+    """Fit click models to all but some folds of a log, and score them on these.
+
+    Args:
+        patterns: The counts of the log.
+        names: Names of `CLICK_FITS`; None = all.
+        folds: Number of folds, of `click_patterns.FOLDS`, that are held out.
+        documents: The parameters of documents, see `fit_click_model`.
+        progress: Called with 1 after each model.
+    """
+    names = list(dict.fromkeys(names)) if names else CLICK_FITS.names()
+    classes = {name: CLICK_FITS.get(name) for name in names}
+    train, held_out = patterns.held_out(folds)
+    if not train.sessions or not held_out.sessions:
+        raise InputError(f"expected sessions to fit to and to hold out, found {patterns.sessions:.0f} in all")
+    if not train.clicks.any():
+        raise InputError("the sessions to fit click models to have no clicks")
+    fits, scores = {}, {}
+    for name in classes:
+        fits[name] = fit_click_model(name, train, documents)
+        scores[name] = evaluate_fit(fits[name], held_out)
+        if progress is not None:
+            progress(1)
+    users = [name for name in names if not classes[name].is_baseline] or names
+    best = max(users, key=lambda name: scores[name].log_likelihood)
+    differences = {name: difference_to(scores[best], score) for name, score in scores.items()}
+    return FitComparison(fits, scores, best, differences, int(train.sessions), int(held_out.sessions))
+
+
+def share_at_several_positions(patterns: ClickPatterns) -> float:
+    """The share of the documents that were shown at more than one position; 0 = position bias is not identifiable."""
+    row, position = np.nonzero(patterns.where)
+    places = np.unique(patterns.documents[row, position] * patterns.k + position)
+    shown = np.bincount(places // patterns.k, minlength=len(patterns.pairs))
+    return float((shown > 1).sum() / max((shown > 0).sum(), 1))

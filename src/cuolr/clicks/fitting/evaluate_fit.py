@@ -1,0 +1,122 @@
+"""How well a fitted click model predicts the clicks of held-out sessions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit, xlog1py, xlogy
+
+from cuolr.clicks.fitting.fit_model import FittedClicks
+from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.types import Doubles
+
+# Rows of click patterns at a time.
+ROWS_AT_A_TIME = 1 << 16
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class FitScores:
+    """Scores of a click model on held-out sessions.
+
+    The perplexity of position k is 2^(−mean log₂ P(C_k)): 1 is perfect, and 2 is a coin. It is conditional if P is
+    given the clicks above. The scores of all positions are their means (Chuklin et al. 2015, section 5.1).
+
+    Attributes:
+        log_likelihood: Mean over sessions, in nats; −∞ if a session has probability 0.
+        perplexity: Mean over positions.
+        conditional_perplexity: Mean over positions.
+        perplexity_by_position: [K] NaN where nothing was shown.
+        conditional_by_position: [K] the same of the conditional perplexity.
+        impossible: Share of sessions that have probability 0 under the model.
+        log_likelihood_by_unit: [units] the sum over the sessions of each unit, see `ClickPatterns.unit`.
+        sessions_by_unit: [units].
+    """
+
+    log_likelihood: float
+    perplexity: float
+    conditional_perplexity: float
+    perplexity_by_position: Doubles
+    conditional_by_position: Doubles
+    impossible: float
+    log_likelihood_by_unit: Doubles
+    sessions_by_unit: Doubles
+
+
+def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
+    """Score a click model on sessions that it was not fitted to."""
+    k, units = held_out.k, held_out.units
+    bits = {"marginal": np.zeros(k), "conditional": np.zeros(k)}
+    by_unit, impossible = np.zeros(units), 0.0
+    for start in range(0, len(held_out), ROWS_AT_A_TIME):
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        documents, clicks, count = held_out.documents[rows], held_out.clicks[rows], held_out.count[rows]
+        where = documents >= 0
+        chances = {
+            "marginal": fitted.model.marginal(fitted.values, documents),
+            "conditional": fitted.model.conditional(fitted.values, documents, clicks),
+        }
+        for name, chance in chances.items():
+            nats = np.where(where, xlogy(clicks, chance) + xlog1py(~clicks, -chance), 0.0)
+            bits[name] += count @ nats / np.log(2)
+        of_row = nats.sum(axis=1)  # of the conditional probabilities, which are last
+        by_unit += np.bincount(held_out.unit[rows], weights=count * of_row, minlength=units)
+        impossible += float(count[np.isneginf(of_row)].sum())
+    shown = held_out.count @ held_out.where
+    by_position = {name: _perplexity(total, shown) for name, total in bits.items()}
+    return FitScores(
+        log_likelihood=float(by_unit.sum() / held_out.sessions),
+        perplexity=float(np.nanmean(by_position["marginal"])),
+        conditional_perplexity=float(np.nanmean(by_position["conditional"])),
+        perplexity_by_position=by_position["marginal"],
+        conditional_by_position=by_position["conditional"],
+        impossible=impossible / held_out.sessions,
+        log_likelihood_by_unit=by_unit,
+        sessions_by_unit=np.bincount(held_out.unit, weights=held_out.count, minlength=units).astype(np.float64),
+    )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The log-likelihood per held-out session of a model minus that of the best.
+
+    Attributes:
+        mean: −∞ if a session has probability 0 under the model.
+        interval: 95 % confidence interval over queries.
+    """
+
+    mean: float
+    interval: tuple[float, float]
+
+    @property
+    def is_more_than_noise(self) -> bool:
+        """Whether the interval is below 0."""
+        return self.interval[1] < 0
+
+
+def difference_to(best: FitScores, score: FitScores) -> Difference:
+    """The difference of a model to the best one, on the same held-out sessions.
+
+    Sessions of one query are not independent: the interval is that of a ratio of sums over queries (delta method, with
+    Student's t); in a log of few queries over their folds, see `ClickPatterns.unit`.
+    """
+    if score is best:
+        return Difference(0.0, (0.0, 0.0))
+    if np.isneginf(score.log_likelihood):
+        return Difference(-np.inf, (-np.inf, -np.inf))
+    if np.isneginf(best.log_likelihood):
+        return Difference(np.inf, (np.inf, np.inf))
+    there = score.sessions_by_unit > 0
+    gap, sessions = (score.log_likelihood_by_unit - best.log_likelihood_by_unit)[there], score.sessions_by_unit[there]
+    mean, number = float(gap.sum() / sessions.sum()), len(sessions)
+    if number < 2:
+        return Difference(mean, (-np.inf, np.inf))
+    error = np.sqrt(number / (number - 1) * ((gap - mean * sessions) ** 2).sum()) / sessions.sum()
+    margin = float(stdtrit(number - 1, (1 + CONFIDENCE) / 2) * error)
+    return Difference(mean, (mean - margin, mean + margin))
+
+
+def _perplexity(bits: Doubles, shown: Doubles) -> Doubles:
+    """[K] 2^(−bits / sessions)."""
+    mean = np.divide(bits, shown, out=np.full(len(bits), np.nan), where=shown > 0)
+    perplexity: Doubles = np.exp2(-mean)
+    return perplexity

@@ -1,0 +1,43 @@
+"""The simplified dynamic Bayesian network model, fitted to a log."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cuolr.clicks.click_model import ClickModel
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, Values, of_pairs
+from cuolr.clicks.fitting.top_down_fit import Counted, Passed, TopDownFit
+from cuolr.clicks.sdbn import SimplifiedDynamicBayesianModel
+from cuolr.types import Doubles, Ints
+
+
+@CLICK_FITS.register("sdbn")
+class SimplifiedDynamicBayesianFit(TopDownFit):
+    """A click on document d satisfies with probability s(d), and only satisfied users stop; Chapelle and Zhang 2009."""
+
+    by_pair = ("attractiveness", "satisfaction")
+
+    def start(self) -> dict[str, Doubles]:
+        """All alike."""
+        return {"attractiveness": np.full(self.pairs, 0.3), "satisfaction": np.full(self.pairs, 0.5)}
+
+    def after_click(self, values: Values, documents: Ints) -> Doubles:
+        """[M, K] 1 − s."""
+        return 1 - of_pairs(values["satisfaction"], documents)
+
+    def count(self, values: Values, documents: Ints, passed: Passed) -> Iterator[Counted]:
+        """Who stops is satisfied."""
+        satisfied = passed.clicked - passed.clicked_on
+        hidden = satisfied * passed.clicked_on
+        yield Counted("satisfaction", np.maximum(documents, 0), satisfied, passed.clicked, hidden)
+
+    def click_model(self, values: Values) -> ClickModel:
+        """With the share of attractiveness that is satisfaction, see `share_satisfied`."""
+        return SimplifiedDynamicBayesianModel(satisfaction=share_satisfied(values))
+
+
+def share_satisfied(values: Values) -> float:
+    """σ of s = σ · relevance, as labelled documents are simulated: s regressed on the attractiveness, through 0."""
+    attractiveness = values["attractiveness"]
+    squares = float(attractiveness @ attractiveness)
+    return min(1.0, float(values["satisfaction"] @ attractiveness) / squares) if squares > 0 else 0.0

@@ -1,0 +1,154 @@
+"""What kind of feature a column of a table is: number, boolean, category or date; or none, and why."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from cuolr.data.column_values import (
+    category_values,
+    date_values,
+    is_text,
+    not_understood,
+    number_values,
+    truth_values,
+)
+from cuolr.data.feature_options import FeatureOptions
+from cuolr.errors import InputError
+from cuolr.registry import did_you_mean
+from cuolr.types import FeatureColumn, FeatureRecipe
+
+# Categories of more levels are hashed.
+MAX_LEVELS = 20
+# Number of buckets of a hashed category.
+BUCKETS = 64
+# Text with more distinct values than this share of the documents (or queries) it describes names each of them.
+MAX_DISTINCT_SHARE = 0.5
+EPOCH = datetime(1970, 1, 1)
+
+# Names of features that would leak labels to learners.
+LABEL_WORD = re.compile(r"(?<![a-z])(relevan[a-z]*|labels?|grades?|judg[a-z]*|ratings?|targets?)(?![a-z])")
+LABEL_NAME = re.compile(r"y|rel|qrels?|clicks?|clicked")
+
+
+class _UnusableError(Exception):
+    """Why a column cannot be a feature."""
+
+
+def looks_like_label(name: str) -> bool:
+    """Whether the name contains a word for relevance, or is a short name for it."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return LABEL_WORD.search(words) is not None or LABEL_NAME.fullmatch(words) is not None
+
+
+def decide_recipe(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptions = FeatureOptions()) -> FeatureRecipe:
+    """Decide what kind of feature each column is.
+
+    Args:
+        table: A row per document.
+        ids: Its columns that are not features.
+        options: What to leave out, and what is a category.
+
+    Raises:
+        InputError: With a line for each column that is not usable.
+    """
+    columns, problems = [], []
+    for name in (name for name in table.columns if name not in (*ids, *options.drop_columns)):
+        leave_out = f"leave it out with drop_columns=['{name}']"
+        if looks_like_label(name) and name not in options.allow_columns:
+            problems.append(
+                f"column '{name}' looks like a relevance label, which a ranker must not see; if it is a feature, say "
+                f"allow_columns=['{name}'], otherwise {leave_out}"
+            )
+            continue
+        try:
+            columns.append(_column(table, name, ids, name in options.category_columns))
+        except _UnusableError as reason:
+            problems.append(f"column '{name}': {reason}; {leave_out}")
+    unknown = [name for name in options.category_columns if name not in table.columns]
+    problems += [
+        f"category_columns=['{name}']: there is no such column{did_you_mean(name, table.columns)}" for name in unknown
+    ]
+    if not columns and not problems:
+        problems.append("expected a column 'features' with lists, or a column per feature, found none")
+    recipe = FeatureRecipe(tuple(columns), tuple(options.drop_columns))
+    names = recipe.feature_names
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        problems.append(f"two features would be called '{twice}'; rename one of the columns they come from")
+    if problems:
+        raise InputError(problems)
+    return recipe
+
+
+def _column(table: pl.DataFrame, name: str, ids: Sequence[str], is_category: bool) -> FeatureColumn:
+    column, dtype = table[name], table.schema[name]
+    if isinstance(dtype, pl.List | pl.Array) and name == "features":
+        raise _UnusableError(f"expected one list of numbers, and no other column, found {dtype}")
+    if not (is_text(dtype) or dtype.is_numeric() or isinstance(dtype, pl.Boolean | pl.Date | pl.Datetime | pl.Null)):
+        raise _UnusableError(f"{dtype} is neither a number, a boolean, a category nor a date")
+    if not _has_value(column):
+        raise _UnusableError("it has no value in any row")
+    if is_category:
+        return _category(table, name, ids)
+    if dtype.is_numeric():
+        return FeatureColumn(name)
+    if dtype == pl.Boolean:
+        return FeatureColumn(name, "boolean")
+    if isinstance(dtype, pl.Date | pl.Datetime):
+        return _date(column)
+    if isinstance(dtype, pl.String):
+        if _is_read(column, number_values(column), words=True) and not _are_codes(column):
+            return FeatureColumn(name)
+        if _is_read(column, truth_values(column)):
+            return FeatureColumn(name, "boolean")
+        if _is_read(column, date_values(column)):
+            return _date(column)
+    return _category(table, name, ids)
+
+
+def _has_value(column: pl.Series) -> bool:
+    """Whether any value is known."""
+    if is_text(column.dtype):
+        return bool(column.cast(pl.String).str.contains(r"\S").any())
+    known = column.drop_nulls()
+    return len(known.drop_nans() if column.dtype.is_float() else known) > 0
+
+
+def _is_read(column: pl.Series, values: pl.Series, words: bool = False) -> bool:
+    """Whether values were read from text wherever there is any, and some were."""
+    return values.null_count() < len(values) and not len(not_understood(column, values, words))
+
+
+def _are_codes(column: pl.Series) -> bool:
+    """Whether digits start with a zero, as in postal codes: no number is written so."""
+    return bool(column.str.contains(r"^\s*0\d").any())
+
+
+def _date(column: pl.Series) -> FeatureColumn:
+    latest = date_values(column).max()
+    assert isinstance(latest, int)
+    return FeatureColumn(column.name, "date", latest=(EPOCH + timedelta(microseconds=latest)).isoformat())
+
+
+def _category(table: pl.DataFrame, name: str, ids: Sequence[str]) -> FeatureColumn:
+    values = category_values(table[name])
+    levels, missing = values.drop_nulls().unique().sort(), values.null_count() > 0
+    if len(levels) <= MAX_LEVELS:
+        return FeatureColumn(name, "category", tuple(levels.to_list()), missing_level=missing)
+    number, what = _described(table.select(ids).with_columns(values.alias("(value)")), ids)
+    if len(levels) > MAX_DISTINCT_SHARE * number:
+        raise _UnusableError(
+            f"text with {len(levels):,} different values for {number:,} {what} is neither a number nor a category"
+        )
+    return FeatureColumn(name, "hashed category", buckets=BUCKETS, missing_level=missing)
+
+
+def _described(table: pl.DataFrame, ids: Sequence[str]) -> tuple[int, str]:
+    """How many queries a column describes, if each has one value; or documents, if each of those has; or rows."""
+    for name in ids:
+        distinct = table[name].n_unique()
+        if table.select(name, "(value)").n_unique() == distinct:
+            return distinct, "queries" if name == "query_id" else "documents"
+    return len(table), "rows"

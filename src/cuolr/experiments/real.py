@@ -1,0 +1,138 @@
+"""Methods on a real log: each is trained once per seed; what is finished is kept and not run again."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cuolr.errors import InputError, unreadable
+from cuolr.experiments.real_cells import FORMAT, RealResult, measure_method
+from cuolr.experiments.real_click_rates import click_rates
+from cuolr.experiments.real_data import RealData
+from cuolr.experiments.real_summary import NAIVE, RealSummary, summarise
+from cuolr.experiments.selection import select
+from cuolr.experiments.spec import Cell, Experiment
+from cuolr.experiments.workers import describe
+from cuolr.files import atomic_file, content_hash, versions
+
+SUMMARY_FILE = "real.json"
+# Reference rankers that learn from labels of the training queries, which a real log does not have.
+NEED_LABELS = ("oracle", "oracle-best", "skyline")
+
+
+@dataclass(frozen=True)
+class RealRequest:
+    """What to run.
+
+    Attributes:
+        experiment: Its methods and seeds are run; click models and logging policies do not apply.
+        data: The log.
+        out: Folder of the results.
+        only: Condition on the cells; see `select`.
+        command: The command that was typed.
+    """
+
+    experiment: Experiment
+    data: RealData
+    out: Path
+    only: str = ""
+    command: str = ""
+
+
+def run_real(request: RealRequest, say: Callable[[str], None]) -> tuple[RealSummary, Mapping[Cell, str]]:
+    """Run what has no result yet, and summarise all.
+
+    Returns:
+        The summary, also written to the folder, and the error of each cell that failed.
+    """
+    _check_folder(request.out)
+    cells = real_cells(request)
+    (request.out / "cells").mkdir(parents=True, exist_ok=True)
+    results: dict[str, list[RealResult]] = {}
+    failed: dict[Cell, str] = {}
+    for number, cell in enumerate(cells, start=1):
+        file = request.out / "cells" / f"{_name(request, cell)}.json"
+        result = _earlier(file)
+        try:
+            if result is None:
+                result = measure_method(request.experiment, cell, request.data)
+                _write(file, result.as_dict())
+                say(f"{number}/{len(cells)} {cell}: {result.seconds:.0f} s")
+            results.setdefault(cell.method, []).append(result)
+        except (InputError, RuntimeError, ValueError, MemoryError) as error:
+            failed[cell] = describe(error)
+            say(f"{cell}: failed: {failed[cell]}")
+    if not request.data.can_train:
+        results |= {name: [result] for name, result in click_rates(request.data).items()}
+    logging = next((name for name in results if _is_logging(request.experiment, name)), None)
+    summary = summarise(request.data, results, logging)
+    description = {"format": FORMAT, "command": request.command, "versions": versions()}
+    _write(request.out / SUMMARY_FILE, {**description, "title": request.experiment.title, **summary.as_dict()})
+    return summary, failed
+
+
+def real_cells(request: RealRequest) -> list[Cell]:
+    """The methods of the experiment that a real log allows, and naive; none if no ranker can be trained."""
+    experiment = request.experiment
+    if not request.data.can_train:
+        return []
+    methods = [name for name in experiment.methods if experiment.method_named(name).learner not in NEED_LABELS]
+    first = experiment.first_seed
+    cells = [
+        Cell(name, seed=seed)
+        for name in dict.fromkeys([*methods, NAIVE])
+        for seed in range(first, first + (1 if experiment.method_named(name).is_reference else experiment.seeds))
+    ]
+    chosen = select(cells, experiment, request.only)
+    naive = [cell for cell in cells if cell.method == NAIVE]
+    return list(dict.fromkeys([*chosen, *naive]))  # naive beside every method
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """The summary of results in a folder, as JSON values."""
+    file = folder / SUMMARY_FILE
+    try:
+        content = json.loads(file.read_bytes())
+    except OSError as error:
+        raise unreadable(file, error) from None
+    except ValueError as error:
+        raise InputError(f"{file}: not valid JSON: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{file}: not the results of this version; expected format '{FORMAT}'")
+    return content
+
+
+def _is_logging(experiment: Experiment, method: str) -> bool:
+    return method in experiment.methods and experiment.method_named(method).learner == "logging"
+
+
+def _check_folder(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: expected a folder for the results, found a file; choose another path")
+    if out.is_dir() and any(out.iterdir()) and not (out / "cells").is_dir():
+        raise InputError(f"{out}: not a folder of results; choose another path")
+    if (out / "experiment.json").exists():
+        raise InputError(f"{out}: has the results of an experiment on simulated logs; choose another path")
+
+
+def _name(request: RealRequest, cell: Cell) -> str:
+    """The cell in words, and a hash of everything that affects its result, except the code."""
+    config = request.experiment.config_of(cell)
+    decisive = [FORMAT, request.data.digest, cell.seed, "logging" if config is None else config.as_dict()]
+    readable = re.sub(r"[^a-z0-9.+-]+", "-", str(cell).lower()).strip("-")
+    return f"{readable[:100]}-{content_hash(decisive)[:12]}"
+
+
+def _earlier(file: Path) -> RealResult | None:
+    """A saved result; None if there is none, or if it is damaged."""
+    try:
+        return RealResult.from_dict(json.loads(file.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _write(file: Path, content: Mapping[str, Any]) -> None:
+    with atomic_file(file) as unfinished:
+        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")

@@ -1,0 +1,252 @@
+"""Deletion of sessions from a log, on the request of the person that they are from."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.data.candidate_store import DOCUMENT_IDS, FEATURE_NAMES, RECIPE
+from cuolr.errors import InputError, problems_in
+from cuolr.logs.aggregate import subtract
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.hashed_ids import HASHED_WITH, IdKey, Kind
+from cuolr.logs.lineage import DELETIONS, described
+from cuolr.logs.log_folder import (
+    REQUIRED_FILES,
+    concatenate,
+    load_click_log,
+    read_click_log,
+    read_column,
+    read_meta,
+    write_click_log,
+)
+from cuolr.types import Bools, Candidates, Ints
+
+# What a log writes itself; other files of its folder are kept.
+OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
+
+
+@dataclass(frozen=True)
+class SessionsToDelete:
+    """Sessions by their ids, or by their users.
+
+    Attributes:
+        session_ids: Ids of sessions, as in the table that was imported.
+        user_ids: Ids of users; all their sessions are deleted.
+        id_key: Key to hash these ids with, for a log whose ids are hashed. None = they are as in the log.
+    """
+
+    session_ids: Sequence[str] = ()
+    user_ids: Sequence[str] = ()
+    id_key: IdKey | None = None
+
+
+@dataclass(frozen=True)
+class DeletionReport:
+    """What was deleted.
+
+    Attributes:
+        ids: Number of different ids that were given.
+        unknown: Number of ids that no session of the log has.
+        sessions: Sessions that were deleted.
+        impressions: Their shown documents.
+        clicks: Their clicks.
+        queries: Queries that were deleted with their documents, because all their sessions were.
+        kept: Sessions that are left.
+    """
+
+    ids: int
+    unknown: int
+    sessions: int
+    impressions: int
+    clicks: int
+    queries: int
+    kept: int
+
+    def as_dict(self) -> dict[str, int]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+
+def delete_sessions(
+    folder: Path | str, which: SessionsToDelete, counts: Sequence[Path | str] = (), dry_run: bool = False
+) -> DeletionReport:
+    """Delete sessions from a log, all or nothing.
+
+    A query all of whose sessions are deleted goes with them, because its text can be personal, too. The log records how
+    many sessions were deleted, and its identity before, by which models that learned from them can be found.
+
+    Args:
+        folder: A log of sessions, with ids.
+        which: The sessions.
+        counts: Logs that were aggregated from this one, to subtract the sessions from.
+        dry_run: Whether to write nothing.
+    """
+    folder = Path(folder)
+    meta = read_meta(folder)
+    if meta["aggregated"]:
+        raise InputError(
+            f"{folder}: an aggregated log has no ids; delete the sessions from the log that it was made of, and "
+            "give this one as counts, or aggregate again"
+        )
+    _check_key(folder, meta, which.id_key)
+    deleted, ids, unknown = _find(folder, which)
+    found = _Found.of(folder, deleted)
+    report = DeletionReport(
+        ids=ids,
+        unknown=unknown,
+        sessions=int(deleted.sum()),
+        impressions=found.impressions,
+        clicks=found.clicks,
+        queries=len(found.orphans),
+        kept=int((~deleted).sum()),
+    )
+    if not report.kept:
+        raise InputError(f"{folder}: all {report.sessions:,} sessions would be deleted; remove the folder instead")
+    if not report.sessions:
+        return report
+    subtracted = {Path(lists): _subtracted(Path(lists), found) for lists in counts}
+    if not dry_run:
+        source = dict(meta.get("source", {}))
+        source[DELETIONS] = [*source.get(DELETIONS, []), {**described(folder, meta), "deleted": report.as_dict()}]
+        write_click_log(
+            folder,
+            _without(folder, deleted, found.orphans),
+            source,
+            overwrite=True,
+            more=lambda unfinished: _copy_others(folder, unfinished),
+        )
+        for lists, log in subtracted.items():
+            write_click_log(
+                lists,
+                [log],
+                read_meta(lists).get("source", {}),
+                overwrite=True,
+                more=lambda unfinished, lists=lists: _copy_others(lists, unfinished),  # type: ignore[misc]
+            )
+    return report
+
+
+def _check_key(folder: Path, meta: dict[str, Any], key: IdKey | None) -> None:
+    hashed_with = meta.get("source", {}).get(HASHED_WITH)
+    if key is not None and hashed_with is None:
+        raise InputError(f"{folder}: the ids of this log are not hashed; leave the key out")
+    if key is not None and hashed_with != key.name:
+        raise InputError(f"{folder}: the ids of this log are hashed with another key")
+
+
+def _find(folder: Path, which: SessionsToDelete) -> tuple[Bools, int, int]:
+    """[M] whether each session is to be deleted; how many ids were given, and how many of them no session has."""
+    if not which.session_ids and not which.user_ids:
+        raise InputError("expected ids of sessions or users to delete, found none")
+    found: Bools | None = None
+    given = unknown = 0
+    kinds: tuple[tuple[Kind, Sequence[str]], ...] = (("session_id", which.session_ids), ("user_id", which.user_ids))
+    for kind, ids in kinds:
+        wanted = np.unique(np.asarray([text for text in ids if text], np.str_))
+        if not len(wanted):
+            continue
+        known = read_column(folder, kind)
+        if known is None:
+            raise InputError(
+                f"{folder}: has no {kind}, so nothing can be found by it; import the log again to have one"
+            )
+        if which.id_key is not None:
+            wanted = which.id_key.hash(kind, wanted.tolist())
+        given += len(wanted)
+        unknown += int((~np.isin(wanted, known)).sum())
+        matches = np.isin(known, wanted)
+        found = matches if found is None else found | matches
+    if found is None:
+        raise InputError("expected ids of sessions or users to delete, found empty ones only")
+    return found, given, unknown
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The sessions to delete.
+
+    Attributes:
+        sessions: They themselves; None if there are none.
+        orphans: Queries that have no other sessions.
+    """
+
+    sessions: ClickLog | None
+    orphans: Ints
+
+    @property
+    def impressions(self) -> int:
+        """Number of their shown documents."""
+        return 0 if self.sessions is None else int(self.sessions.where.sum())
+
+    @property
+    def clicks(self) -> int:
+        """Number of their clicks."""
+        return 0 if self.sessions is None else int(self.sessions.clicks.sum())
+
+    @classmethod
+    def of(cls, folder: Path, deleted: Bools) -> "_Found":
+        start, parts = 0, []
+        gone: npt.NDArray[np.bool_] | None = None
+        for chunk in read_click_log(folder, ids=False):
+            of_chunk = deleted[start : start + len(chunk)]
+            start += len(chunk)
+            if gone is None:
+                gone, left = np.zeros((2, chunk.candidates.n_queries), np.bool_)
+            gone[chunk.query[of_chunk]], left[chunk.query[~of_chunk]] = True, True
+            if of_chunk.any():
+                parts.append(chunk.select(np.flatnonzero(of_chunk)))
+        assert gone is not None
+        sessions = concatenate(parts, sum(map(len, parts))) if parts else None
+        return cls(sessions, np.flatnonzero(gone & ~left))
+
+
+def _without(folder: Path, deleted: Bools, orphans: Ints) -> Iterator[ClickLog]:
+    """The sessions that are left, over the queries that are left."""
+    start, queries = 0, _OtherQueries(orphans)
+    for chunk in read_click_log(folder):
+        rows = np.flatnonzero(~deleted[start : start + len(chunk)])
+        start += len(chunk)
+        if len(rows):
+            yield queries.of(chunk.select(rows))
+
+
+class _OtherQueries:
+    """All queries but some, of which no session is left."""
+
+    def __init__(self, orphans: Ints) -> None:
+        self._orphans = orphans
+        self._candidates: Candidates | None = None
+
+    def of(self, log: ClickLog) -> ClickLog:
+        """The log over these queries."""
+        if self._candidates is None:
+            queries = np.setdiff1d(np.arange(log.candidates.n_queries), self._orphans)
+            self._candidates = log.candidates.select(queries) if len(self._orphans) else log.candidates
+            self._number = np.zeros(log.candidates.n_queries, np.int32)
+            self._number[queries] = np.arange(len(queries))
+        return replace(log, candidates=self._candidates, query=self._number[log.query])
+
+
+def _subtracted(folder: Path, found: _Found) -> ClickLog:
+    """An aggregated log without the sessions that are deleted."""
+    if not read_meta(folder)["aggregated"]:
+        raise InputError(f"{folder}: expected an aggregated log; delete from this one by ids, too")
+    lists, sessions = load_click_log(folder), found.sessions
+    assert sessions is not None
+    ours, other = lists.candidates, sessions.candidates
+    if not (np.array_equal(ours.query_ids, other.query_ids) and np.array_equal(ours.offsets, other.offsets)):
+        raise InputError(f"{folder}: was not aggregated from this log: it has other queries or documents")
+    with problems_in(folder):
+        return _OtherQueries(found.orphans).of(subtract(lists, sessions))
+
+
+def _copy_others(folder: Path, unfinished: Path) -> None:
+    """Keep what others wrote to the folder, such as propensities."""
+    for file in folder.iterdir():
+        if file.name not in OWN_FILES and file.is_file():
+            shutil.copy2(file, unfinished / file.name)

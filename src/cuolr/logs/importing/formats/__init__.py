@@ -1,0 +1,1 @@
+"""Formats of click logs, one file each."""

@@ -1,0 +1,58 @@
+"""`tiangong-st`: sessions of Sogou web search, TianGong-ST, in the text form with a line per query."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from cuolr.errors import InputError
+from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog
+from cuolr.logs.importing.source_tables import list_numbers, read_fields
+
+COLUMNS = ("session", "query_id", "documents", "verticals", "clicks")
+
+
+@IMPORTERS.register("tiangong-st")
+class TianGongImporter(LogImporter):
+    """Each line is a list: session, query, then document ids, vertical types and clicks in brackets, tab-separated.
+
+    The human grades are in a file of their own, which `cuolr experiment real --labels` reads.
+    """
+
+    def read(self, files: Sequence[Path]) -> SourceLog:
+        """Read one or more text files."""
+        lists = pl.concat([_lists(file, number) for number, file in enumerate(files)])
+        size = pl.col("doc_id").list.len()
+        good = lists.filter((size > 0) & (size == pl.col("click").list.len()))
+        if not len(good):
+            raise InputError(
+                f"{files[0]}: expected lines of session, query, [documents], [vertical types] and [clicks], separated "
+                "by tabs, found none"
+            )
+        table = good.with_columns(position=pl.int_ranges(1, pl.col("doc_id").list.len() + 1)).explode(
+            "doc_id", "click", "position"
+        )
+        counts = {
+            "lists": len(lists),
+            "lists without documents, or with another number of clicks: dropped": len(lists) - len(good),
+        }
+        return SourceLog(
+            table.select("query_id", "session_id", "position", "doc_id", "click"),
+            report=SourceCounts("TianGong-ST", counts),
+        )
+
+
+def _lists(file: Path, number: int) -> pl.DataFrame:
+    return read_fields(file, COLUMNS).select(
+        "query_id",
+        session_id=list_numbers(number),
+        doc_id=_items("documents"),
+        click=_items("clicks"),
+    )
+
+
+def _items(name: str) -> pl.Expr:
+    """The items of a list in brackets, as texts; none where there is no list."""
+    inside = pl.col(name).fill_null("").str.strip_chars("[]")
+    items = inside.str.split(",").list.eval(pl.element().str.strip_chars().str.strip_chars("'\""))
+    return items.list.filter(pl.element() != "")

@@ -1,0 +1,71 @@
+"""`yandex`: the log of the Yandex relevance prediction challenge, tab-separated actions."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from cuolr.errors import InputError
+from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog
+from cuolr.logs.importing.source_tables import read_fields
+
+# SessionID, TimePassed, TypeOfAction, QueryID or URLID, RegionID, ten URLs.
+LONGEST = 10
+COLUMNS = ("session", "time", "action", "id", "region", *(f"url_{i}" for i in range(1, LONGEST + 1)))
+
+
+@IMPORTERS.register("yandex")
+class YandexImporter(LogImporter):
+    """A list for each query action `Q`; a click `C` belongs to the latest list of its session that shows the URL."""
+
+    def read(self, files: Sequence[Path]) -> SourceLog:
+        """Read one or more files of tab-separated actions."""
+        actions = pl.concat([read_fields(file, COLUMNS) for file in files]).with_row_index("line")
+        shown = _shown(actions)
+        if not len(shown):
+            raise InputError(f"{files[0]}: expected query actions 'Q' with the URLs that were shown, found none")
+        clicks = actions.filter(pl.col("action") == "C").select("line", "session", doc_id="id")
+        placed = _placed(clicks, shown)
+        table = (
+            shown.join(
+                placed.select("session_id", "doc_id", click=pl.lit(1)).unique(), ["session_id", "doc_id"], "left"
+            )
+            .with_columns(pl.col("click").fill_null(0))
+            .select("query_id", "session_id", "position", "doc_id", "click")
+        )
+        counts = {
+            "lists": shown["session_id"].n_unique(),
+            "clicks": len(clicks),
+            "clicks again on the same document": len(placed) - int(table["click"].sum()),
+            "clicks on a URL that no earlier list of the session shows: dropped": len(clicks) - len(placed),
+            "lines that are no action: dropped": len(actions) - int(actions["action"].is_in(["Q", "C"]).sum()),
+        }
+        return SourceLog(table, report=SourceCounts("Yandex actions", counts))
+
+
+def _shown(actions: pl.DataFrame) -> pl.DataFrame:
+    """A row per shown document: line and session of the list, session_id (its number), query_id, position, doc_id."""
+    lists = actions.filter(pl.col("action") == "Q").select(
+        "line",
+        "session",
+        session_id=pl.int_range(pl.len(), dtype=pl.Int64),
+        query_id="id",
+        doc_id=pl.concat_list(COLUMNS[-LONGEST:]),
+        position=pl.lit(list(range(1, LONGEST + 1)), pl.List(pl.Int64)),
+    )
+    return lists.explode("doc_id", "position").filter(pl.col("doc_id").is_not_null())
+
+
+def _placed(clicks: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
+    """The clicks with the list that they belong to; others are left out."""
+    return (
+        clicks.sort("line")
+        .join_asof(
+            shown.select("line", "session", "doc_id", "session_id").sort("line"),
+            on="line",
+            by=["session", "doc_id"],
+            strategy="backward",
+            check_sortedness=False,
+        )
+        .drop_nulls("session_id")
+    )

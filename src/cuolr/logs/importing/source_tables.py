@@ -1,0 +1,61 @@
+"""What importers of public click data share: checked columns, lines of text, numbers of lists, and features."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from cuolr.data.features import read_feature_table
+from cuolr.data.tables import read_errors
+from cuolr.errors import InputError
+from cuolr.files import require_file
+from cuolr.logs.importing.log_rows import ROW_BITS
+from cuolr.types import Candidates
+
+# Columns that identify a document of a query.
+DOCUMENT = ("query_id", "doc_id")
+# A character that is in no text, to read whole lines.
+NO_SEPARATOR = "\x1f"
+
+
+def check_columns(file: Path, found: Iterable[str], needed: Iterable[str], what: str) -> None:
+    """Raise if a file lacks columns.
+
+    Args:
+        file: The file.
+        found: Its columns.
+        needed: Those that it must have.
+        what: What the file should be, for the message.
+    """
+    found = list(found)
+    missing = [name for name in needed if name not in found]
+    if missing:
+        shown = ", ".join(found[:12]) + (f" and {len(found) - 12} more" if len(found) > 12 else "")
+        raise InputError(f"{file}: expected {what}; columns missing: {', '.join(missing)}; found: {shown or 'none'}")
+
+
+def list_numbers(file_number: int) -> pl.Expr:
+    """The number of each row of a file, which no row of another file has: for files with a list per row."""
+    return pl.int_range(pl.len(), dtype=pl.Int64) + (file_number << ROW_BITS)
+
+
+def read_fields(file: Path, names: Sequence[str]) -> pl.DataFrame:
+    """The fields of each line of a text file without a header, separated by tabs; null where a line has fewer."""
+    require_file(file)
+    with read_errors(file):
+        lines = pl.read_csv(file, has_header=False, separator=NO_SEPARATOR, quote_char=None, schema={"line": pl.String})
+    fields = lines.drop_nulls().select(pl.col("line").str.split_exact("\t", len(names) - 1).struct.unnest())
+    return fields.rename(dict(zip(fields.columns, names, strict=True))).with_columns(pl.all().str.strip_chars())
+
+
+def features_of(rows: pl.DataFrame, columns: Iterable[str]) -> Candidates:
+    """The documents of each query with their features, those of a document that occurs again from its first row.
+
+    Args:
+        rows: A row per shown document: query_id, doc_id and features.
+        columns: The columns of features.
+    """
+    known = rows.filter(pl.all_horizontal(pl.col(DOCUMENT).is_not_null()))
+    return read_feature_table(
+        known.unique(DOCUMENT, keep="first", maintain_order=True).select(*DOCUMENT, *columns).sort(DOCUMENT)
+    )

@@ -1,0 +1,273 @@
+"""Several logs as one, such as those of four weeks: candidates are united, and a session is counted once."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from cuolr.errors import InputError, problems_in
+from cuolr.logs.aggregate import aggregate_chunks
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import IDS, index_dtype
+from cuolr.logs.common_columns import common_columns, common_types
+from cuolr.logs.hashed_ids import HASHED_WITH
+from cuolr.logs.lineage import MERGED, described
+from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
+from cuolr.logs.reward_scale import weights_of
+from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, no_timestamps, unit_of, within
+from cuolr.logs.united_candidates import UnitedCandidates, unite
+from cuolr.types import Bools
+
+# What stands in a column after the last document of a list.
+AFTER_LAST = {"ranking": -1, "logging_propensity": 1.0, "page_position": -1}
+
+
+@dataclass(frozen=True)
+class MergeReport:
+    """What became of the merged logs.
+
+    Attributes:
+        sessions: Sessions of the logs together.
+        outside: Those outside the time window.
+        repeated: Those that a later log has, too, by their ids; the later one is kept.
+        differing: Repeated sessions with other lists or clicks, such as one that spans two files.
+        changed: Documents whose features differ between logs; those of the last log are kept.
+        left_out: Columns that some logs lack, and therefore the merged one.
+        queries: Queries of the merged log.
+        documents: Documents of the merged log.
+    """
+
+    sessions: int
+    outside: int
+    repeated: int
+    differing: int
+    changed: int
+    left_out: tuple[str, ...]
+    queries: int
+    documents: int
+
+    @property
+    def kept(self) -> int:
+        """Sessions of the merged log."""
+        return self.sessions - self.outside - self.repeated
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {**asdict(self), "left_out": list(self.left_out), "kept": self.kept}
+
+
+def merge_logs(
+    folders: Sequence[Path | str], out: Path | str, window: TimeWindow = ALL_TIME, overwrite: bool = False
+) -> MergeReport:
+    """Merge logs into a new one, chunk by chunk.
+
+    Queries are the same if their ids are, documents if their query and ids are. Where logs disagree, on the features of
+    a document or on a session, the later one in `folders` counts.
+
+    Args:
+        folders: The logs, the latest last: all of sessions, or all aggregated.
+        out: The folder to create.
+        window: The sessions to keep; 28d counts from the latest session of all logs.
+        overwrite: Whether an existing log is replaced.
+    """
+    paths = [Path(folder) for folder in folders]
+    if len({path.resolve() for path in paths}) < max(len(paths), 2):
+        raise InputError("expected at least 2 different logs, each given once")
+    metas = [read_meta(path) for path in paths]
+    _check_alike(paths, metas)
+    merge = _Merge.of(paths, metas, window)
+    aggregated: bool = metas[0]["aggregated"]
+    chunks: Iterable[ClickLog] = merge.chunks(merge.kept)
+    source: dict[str, Any] = {MERGED: [described(path, meta) for path, meta in zip(paths, metas, strict=True)]}
+    if key := _key_of(metas[0]):
+        source[HASHED_WITH] = key
+    if weights := weights_of(metas[0]):
+        source["reward"] = weights
+    report = MergeReport(
+        sessions=sum(meta["sessions"] for meta in metas),
+        outside=merge.outside,
+        repeated=sum(len(repeated) for repeated in merge.repeated),
+        differing=merge.differing(),
+        changed=merge.united.changed,
+        left_out=merge.left_out,
+        queries=merge.united.candidates.n_queries,
+        documents=merge.united.candidates.n_documents,
+    )
+    write_click_log(
+        Path(out),
+        [aggregate_chunks(chunks)] if aggregated else chunks,
+        {**source, "merge": report.as_dict()},
+        overwrite,
+    )
+    return report
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """Logs to be merged.
+
+    Attributes:
+        paths: Their folders.
+        united: The candidates of all of them.
+        columns: The columns of the merged log.
+        types: The type of those that are numbers of sessions, such as timestamps.
+        left_out: Columns that some logs lack.
+        k: Length of the lists of the merged log.
+        outside: Number of sessions outside the time window.
+        ids: Session ids with their log and row, of sessions in the window that have one.
+        kept: For each log, [M] whether a session is in the merged log.
+    """
+
+    paths: Sequence[Path]
+    united: UnitedCandidates
+    columns: tuple[str, ...]
+    types: Mapping[str, np.dtype[Any]]
+    left_out: tuple[str, ...]
+    k: int
+    outside: int
+    ids: pl.DataFrame
+    kept: Sequence[Bools]
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], metas: Sequence[Mapping[str, Any]], window: TimeWindow) -> "_Merge":
+        examples = [next(read_click_log(path, rows_at_a_time=1)) for path in paths]
+        columns, left_out = common_columns(examples)
+        kept = _in_window(paths, "timestamp" in columns, metas[0]["aggregated"], window)
+        outside = int(sum((~of_log).sum() for of_log in kept))
+        ids = pl.concat(
+            _ids(number, path, of_log) for number, (path, of_log) in enumerate(zip(paths, kept, strict=True))
+        )
+        merge = cls(
+            paths,
+            unite([example.candidates for example in examples], list(map(str, paths))),
+            columns,
+            common_types(paths, examples, columns),
+            left_out,
+            max(meta["k"] for meta in metas),
+            outside,
+            ids,
+            kept,
+        )
+        for of_log, repeated in zip(kept, merge.repeated, strict=True):
+            of_log[repeated] = False
+        return merge
+
+    @property
+    def repeated(self) -> list[npt.NDArray[Any]]:
+        """For each log, the rows of sessions that occur again later."""
+        again = self.ids.filter(~pl.col("id").is_last_distinct())
+        return [again.filter(pl.col("log") == number)["row"].to_numpy() for number in range(len(self.paths))]
+
+    def chunks(self, rows: Sequence[Bools]) -> Iterator[ClickLog]:
+        """These sessions of each log, with the candidates and columns of the merged log."""
+        for number, path in enumerate(self.paths):
+            start = 0
+            for chunk in read_click_log(path):
+                chosen = np.flatnonzero(rows[number][start : start + len(chunk)])
+                start += len(chunk)
+                if len(chosen):
+                    yield self._converted(number, chunk.select(chosen))
+
+    def differing(self) -> int:
+        """The number of sessions that are in several logs with other lists or clicks."""
+        several = self.ids.filter(pl.col("id").is_duplicated())
+        if not len(several):
+            return 0
+        rows = [np.zeros(len(kept), np.bool_) for kept in self.kept]
+        for number, of_log in enumerate(rows):
+            of_log[several.filter(pl.col("log") == number)["row"].to_numpy()] = True
+        contents = pl.concat(_contents(chunk) for chunk in self.chunks(rows))
+        return int((contents.group_by("id").agg(pl.col("content").n_unique())["content"] > 1).sum())
+
+    def _converted(self, number: int, log: ClickLog) -> ClickLog:
+        candidates, found = self.united.candidates, log.columns
+        query = self.united.query[number][log.query].astype(np.int32)
+        index = self.united.document[number][log.documents] - candidates.offsets[query][:, None]
+        found |= {"query": query, "ranking": np.where(log.where, index, -1).astype(index_dtype(candidates))}
+        found.setdefault("page_position", np.where(log.where, np.arange(log.k), -1).astype(np.int32))
+        for name in IDS:
+            found.setdefault(name, np.full(len(log), "", "<U1"))
+        return ClickLog.from_columns(
+            candidates, {name: self._to_length(name, found[name]) for name in self.columns}, log.aggregated
+        )
+
+    def _to_length(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The lists of a column, as long as those of the merged log."""
+        if name in self.types:
+            return values.astype(self.types[name], copy=False)
+        if values.ndim == 1 or values.shape[1] == self.k:
+            return values
+        rest = np.full((len(values), self.k - values.shape[1]), AFTER_LAST.get(name, 0), values.dtype)
+        return np.concatenate([values, rest], axis=1)
+
+
+def _key_of(meta: Mapping[str, Any]) -> str | None:
+    key: str | None = meta.get("source", {}).get(HASHED_WITH)
+    return key
+
+
+def _check_alike(paths: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> None:
+    """Raise if logs of sessions and aggregated logs are mixed, ids hashed in different ways, or different rewards."""
+    for path, meta in zip(paths, metas, strict=True):
+        if meta["aggregated"] != metas[0]["aggregated"]:
+            first, other = (("a log of sessions", "aggregated")[one["aggregated"]] for one in (metas[0], meta))
+            raise InputError(f"{paths[0]} is {first}, {path} is {other}; merge logs of sessions, then aggregate")
+        if _key_of(meta) != _key_of(metas[0]):
+            raise InputError(
+                f"{paths[0]} and {path}: ids are hashed with different keys, or in one of them only; import both with "
+                "the same key"
+            )
+        if weights_of(meta) != weights_of(metas[0]):
+            raise InputError(
+                f"{paths[0]} and {path}: rewards have different weights; import both with the same weights"
+            )
+
+
+def _in_window(paths: Sequence[Path], timed: bool, aggregated: bool, window: TimeWindow) -> list[Bools]:
+    """Whether each session of each log is in the time window."""
+    if not timed:
+        if window:
+            untimed = next(path for path in paths if read_column(path, "timestamp") is None)
+            with problems_in(untimed):
+                raise no_timestamps(aggregated)
+        return [np.ones(len(_column(path, "query")), np.bool_) for path in paths]
+    timestamps = [_column(path, "timestamp") for path in paths]
+    _check_times(paths, timestamps)
+    bounds = window.bounds(max(timestamp.max() for timestamp in timestamps))
+    kept = [within(timestamp, bounds) for timestamp in timestamps]
+    if not any(of_log.any() for of_log in kept):
+        raise InputError("no session of these logs is in the time window")
+    return kept
+
+
+def _check_times(paths: Sequence[Path], timestamps: Sequence[Timestamps]) -> None:
+    """Raise if timestamps cannot be compared."""
+    kinds = [unit_of(times.max()) or "other numbers" if is_number(times) else "dates" for times in timestamps]
+    for path, kind in zip(paths, kinds, strict=True):
+        if kind != kinds[0]:
+            raise InputError(f"{path}: expected timestamps in the unit of {paths[0]} ({kinds[0]}), found {kind}")
+
+
+def _column(path: Path, name: str) -> npt.NDArray[Any]:
+    values = read_column(path, name)
+    assert values is not None, name
+    return values
+
+
+def _ids(number: int, path: Path, in_window: Bools) -> pl.DataFrame:
+    """The session ids of a log, where it has some, with their rows."""
+    ids = read_column(path, "session_id")
+    texts = pl.Series("id", [] if ids is None else ids[in_window], pl.String)
+    rows = pl.Series("row", [] if ids is None else np.flatnonzero(in_window), pl.Int64)
+    return pl.DataFrame([texts, rows]).filter(pl.col("id") != "").with_columns(log=pl.lit(number))
+
+
+def _contents(log: ClickLog) -> pl.DataFrame:
+    """A hash of the list and the clicks of each session, by its id."""
+    positions = {f"{name}.{k}": getattr(log, name)[:, k] for name in ("ranking", "clicks") for k in range(log.k)}
+    content = pl.DataFrame({"query": log.query, **positions}).hash_rows()
+    return pl.DataFrame({"id": log.session_id, "content": content})

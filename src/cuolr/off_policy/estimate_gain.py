@@ -1,0 +1,222 @@
+"""Estimates the gain of a policy over production from a log with known propensities."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.config import Range, check_arguments
+from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.clicklog import ClickLog, Outcome
+from cuolr.off_policy.estimators.off_policy_estimator import OffPolicyEstimator, off_policy_estimator
+from cuolr.off_policy.gain_estimate import GainEstimate
+from cuolr.off_policy.list_distributions import ListDistribution, distribution_of
+from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists, check_probabilities
+from cuolr.off_policy.paired_gain import paired_gain
+from cuolr.off_policy.support import ShownLists, Support, support_of
+from cuolr.policies.plackett_luce import StochasticLogger
+from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.random_policy import UniformLogger
+from cuolr.random import FIXED_SEED
+from cuolr.training.hold_out import MANY_QUERIES
+from cuolr.types import Doubles, Floats, IntegerArray, Ints
+
+# Number of groups of sessions that intervals are over, if there are few queries.
+GROUPS_OF_SESSIONS = 30
+# Name of the column that keeps the groups apart when sessions are aggregated.
+UNIT = "unit"
+
+
+class Fitted(Protocol):
+    """A fitted `Ranker`."""
+
+    @property
+    def policy_(self) -> RankingPolicy:
+        """What it learned."""
+
+
+Policy = RankingPolicy | StochasticLogger | UniformLogger
+
+
+@dataclass(frozen=True)
+class Estimand:
+    """What is estimated: the mean over sessions of Σ_k weight_k · reward_k, on the policy's own top k.
+
+    Attributes:
+        reward: `clicks`, or the log's `reward`; None = the reward, or clicks if the log has none, as learners maximise.
+        k: Length of the lists; None = as in the log.
+        position_weights: [k] the weight of each position, such as 1 / log2(1 + position); None = 1.
+        reward_limits: Lowest and highest mean reward of a document that the log cannot say anything about; None = 0,
+            or the lowest of the log if that is negative, and the highest of the log.
+    """
+
+    reward: Outcome | None = None
+    k: int | None = None
+    position_weights: Sequence[float] | None = None
+    reward_limits: tuple[float, float] | None = None
+
+
+# What learners maximise, on lists as long as those of the log.
+REWARD_OF_LOG = Estimand()
+
+
+def estimate_gain(
+    policy: Policy | Fitted,
+    log: ClickLog,
+    estimator: OffPolicyEstimator | str = "reward-interaction-ips",
+    estimand: Estimand = REWARD_OF_LOG,
+    logging_policy: Policy | None = None,
+    control_variate: bool = True,
+) -> GainEstimate:
+    """Estimate what a policy's own lists would earn, as a gain over the logged ones.
+
+    The log must not have been used to train the policy: its own clicks would flatter it.
+
+    Args:
+        policy: A policy or a fitted `Ranker`, which show one list per query, or one that draws its lists.
+        log: Raw sessions, or an aggregated log, with `logging_propensity`.
+        estimator: The estimator, or its registered name.
+        estimand: What is estimated.
+        logging_policy: The logging policy, for estimators that need its probabilities of documents at positions. The
+            log's propensities remain those of the lists.
+        control_variate: See `paired_gain`.
+    """
+    chosen = off_policy_estimator(estimator) if isinstance(estimator, str) else estimator
+    target = policy if isinstance(policy, Policy) else policy.policy_
+    return paired_gain(logged_lists(target, log, estimand, logging_policy), chosen, control_variate)
+
+
+def logged_lists(
+    policy: Policy, log: ClickLog, estimand: Estimand = REWARD_OF_LOG, logging_policy: Policy | None = None
+) -> LoggedLists:
+    """The lists of a log, aggregated, with the probabilities of both policies; the arguments are those above."""
+    rows = _prepared(log, estimand)
+    weights = position_weights(estimand, rows.k)
+    queries, number = np.unique(rows.query, return_inverse=True)
+    unit = rows.context.get(UNIT, number)
+    assert rows.logging_propensity is not None
+    lists = distribution_of(policy, rows.candidates, queries, rows.k)
+    logging = ListProbabilities(rows.logging_propensity.astype(np.float64))
+    if logging_policy is not None:
+        known = distribution_of(logging_policy, rows.candidates, queries, rows.k)
+        logging = replace(logging, marginal=known.probabilities(rows.query, rows.ranking, marginal=True).marginal)
+    target = lists.probabilities(rows.query, rows.ranking, marginal=logging_policy is not None)
+    # In the precision of the log's propensities, so that a policy like the logging policy has weights of 1.
+    rounded = target.given_above.astype(rows.logging_propensity.dtype).astype(np.float64)
+    rewards = rewards_of(rows, estimand)
+    low, high = _limits(log, estimand)
+    return LoggedLists(
+        unit=unit.astype(np.int64),
+        where=rows.where,
+        reward=np.where(rows.where, rewards * weights, 0.0),
+        count=rows.count,
+        logging=logging,
+        target=replace(target, given_above=rounded),
+        features=DocumentsOfLists(rows, lists),
+        support=_support(rows, lists, queries, logging),
+        reward_limits=(low * weights, high * weights),
+    )
+
+
+@dataclass(frozen=True)
+class DocumentsOfLists:
+    """The scaled features of logged lists, position by position.
+
+    Attributes:
+        rows: The aggregated log.
+        lists: The target policy's lists.
+    """
+
+    rows: ClickLog
+    lists: ListDistribution
+
+    @cached_property
+    def features(self) -> Floats:
+        """[n_documents, F] scaled to [−1, 1]."""
+        candidates = self.rows.candidates
+        return Normaliser.fit("log-min-max", candidates).apply(candidates).features
+
+    def at(self, position: int) -> tuple[Floats, Floats, Floats]:
+        """See `ListFeatures`."""
+        rows, features = self.rows, self.features
+        documents, where = rows.documents, rows.where
+        above = np.zeros((len(rows), features.shape[1]), np.float32)
+        for higher in range(position):
+            above += features[documents[:, higher]] * where[:, higher, None]
+        expected = self.lists.expected_features(rows.query, rows.ranking, position, features)
+        return features[documents[:, position]], expected, above / np.float32(max(position, 1))
+
+
+def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:
+    """One row per distinct list, and group of sessions if there are few queries; shown documents first."""
+    if log.logging_propensity is None:
+        raise InputError(
+            "log: expected the logging policy's probability of each shown document (logging_propensity), found none"
+        )
+    rewards_of(log, estimand)
+    row = "row" if log.aggregated else "session"
+    check_probabilities("logging_propensity", log.logging_propensity, log.where, row=row)
+    k = log.k if estimand.k is None else estimand.k
+    check_arguments(k=(k, Range(1, log.k)))
+    shown = log.select(np.flatnonzero(log.where.any(axis=1)))
+    if not len(shown):
+        raise InputError("expected a log that shows documents, found none in any session")
+    names = ("ranking", "clicks", "logging_propensity", "reward")
+    columns: dict[str, Any] = {name: shown.columns[name][:, :k] for name in names if name in shown.columns}
+    if (shown.where[:, 1:] > shown.where[:, :-1]).any():
+        order = np.argsort(~shown.where, axis=1, kind="stable")[:, :k]
+        columns = {name: np.take_along_axis(shown.columns[name], order, axis=1) for name in columns}
+    few = len(np.unique(shown.query)) < MANY_QUERIES and not shown.aggregated
+    context = {UNIT: session_groups(len(shown))} if few else {}
+    plain = replace(shown, **columns, examination=None, timestamp=None, page_position=None, context=context)
+    return aggregate(plain)
+
+
+def session_groups(sessions: int) -> Ints:
+    """[M] the group of each session, at random."""
+    groups: Ints = np.random.default_rng(FIXED_SEED).permutation(sessions) % min(GROUPS_OF_SESSIONS, sessions)
+    return groups
+
+
+def rewards_of(log: ClickLog, estimand: Estimand) -> npt.NDArray[Any]:
+    """[M, K] the clicks or the rewards of a log."""
+    if estimand.reward == "clicks":
+        return log.clicks
+    if estimand.reward == "reward" and log.reward is None:
+        raise InputError("log: expected a column of rewards (reward), found none; estimate clicks instead")
+    return log.rewards
+
+
+def position_weights(estimand: Estimand, k: int) -> Doubles:
+    """[k] the weight of each position."""
+    if estimand.position_weights is None:
+        return np.ones(k)
+    weights = np.asarray(estimand.position_weights, np.float64)
+    if weights.shape != (k,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        found = estimand.position_weights
+        raise InputError(f"position_weights: expected {k} finite numbers >= 0, one per position, found {found}")
+    return weights
+
+
+def _limits(log: ClickLog, estimand: Estimand) -> tuple[float, float]:
+    if estimand.reward_limits is not None:
+        low, high = estimand.reward_limits
+        if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+            raise InputError(f"reward_limits: expected two finite numbers, low <= high, found {low} and {high}")
+        return low, high
+    seen = rewards_of(log, estimand)[log.where]
+    return min(0.0, float(seen.min())), max(0.0, float(seen.max()))
+
+
+def _support(rows: ClickLog, lists: ListDistribution, queries: IntegerArray, logging: ListProbabilities) -> Support:
+    sessions = np.bincount(rows.query, weights=rows.count, minlength=rows.candidates.n_queries)
+    drawn, ranking = lists.sample(queries)
+    share = sessions / np.maximum(np.bincount(drawn, minlength=len(sessions)), 1)
+    target = ShownLists(drawn, ranking, share[drawn])
+    logged = ShownLists(rows.query, rows.ranking, rows.count.astype(np.float64))
+    return support_of(logged, target, logging.given_above, logging.marginal)

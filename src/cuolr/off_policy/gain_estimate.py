@@ -1,0 +1,110 @@
+"""The gain of a policy over production, by an off-policy estimator, and how far it can be relied on."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# Fewer effective sessions than this give intervals that are too short, because a few weights decide.
+MIN_EFFECTIVE_SESSIONS = 100
+# Share of the policy's list positions that the log need not support.
+MAX_UNSUPPORTED = 0.001
+# Standard errors by which the mean weight may differ from 1.
+MAX_ERRORS_OF_MEAN_WEIGHT = 4.0
+
+
+@dataclass(frozen=True)
+class GainEstimate:
+    """The reward per session of a policy's own lists, against that of the logged ones. Intervals are of 95 %.
+
+    Attributes:
+        estimator: Registered name of the estimator.
+        units: Number of queries, or of groups of sessions, that intervals are over.
+        sessions: Number of sessions.
+        production: Mean reward of the logged sessions.
+        value: Estimated mean reward of the policy; that of production if there is no overlap.
+        value_interval: Its interval.
+        gain: value − production, paired: both are from the same sessions.
+        interval: Interval of the gain; infinite if it cannot be estimated.
+        relative_gain: gain / production.
+        relative_interval: Its interval.
+        control_variate: β* by which the gain was corrected; 0 if the estimator does not take one.
+        effective_sample_size: (Σ w)² / Σ w², the smallest over positions with a weight; 0 = no overlap.
+        mean_weights: [K] mean importance weight at each position; 1 is expected if the log supports the policy's lists.
+        errors_of_mean_weights: [K] how many standard errors it is from 1; 0 where fewer than 100 effective sessions
+            cannot tell.
+        max_weight: Weights were clipped to it; None = no clipping.
+        share_clipped: Share of sessions with a clipped weight.
+        never_shown: Share of the policy's documents that the log never shows for their query; None = not known.
+        unobserved: Share of what the estimator needs to see of the policy's lists that this log does not show; None =
+            not known.
+        unsupported: Share of it that no log of this logging policy would show, or whose documents were never shown.
+        reward_limits: Lowest and highest reward of an unsupported document at the first position.
+        worst_case: The gain if all unsupported rewards are the lowest.
+        best_case: The gain if they are the highest.
+    """
+
+    estimator: str
+    units: int
+    sessions: int
+    production: float
+    value: float
+    value_interval: tuple[float, float]
+    gain: float
+    interval: tuple[float, float]
+    relative_gain: float
+    relative_interval: tuple[float, float]
+    control_variate: float
+    effective_sample_size: float
+    mean_weights: tuple[float, ...]
+    errors_of_mean_weights: tuple[float, ...]
+    max_weight: float | None
+    share_clipped: float
+    never_shown: float | None
+    unobserved: float | None
+    unsupported: float
+    reward_limits: tuple[float, float]
+    worst_case: float
+    best_case: float
+
+    @property
+    def overlap(self) -> bool:
+        """Whether any logged session counts."""
+        return self.effective_sample_size > 0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The interval of the gain with what the log cannot say: its lower end in the worst case, upper in the best."""
+        low, high = self.interval
+        return low + self.worst_case - self.gain, high + self.best_case - self.gain
+
+    @property
+    def doubts(self) -> list[str]:
+        """Reasons not to rely on the estimate, a line each."""
+        if not self.overlap:
+            return ["no logged session shows what the policy would show: the log cannot tell its gain"]
+        doubts = []
+        if self.effective_sample_size < MIN_EFFECTIVE_SESSIONS:
+            size = f"{self.effective_sample_size:,.0f} of {self.sessions:,} sessions"
+            doubts.append(f"the effective sample size is {size}: the interval is not reliable")
+        furthest = int(np.argmax(np.abs(self.errors_of_mean_weights)))
+        if abs(self.errors_of_mean_weights[furthest]) > MAX_ERRORS_OF_MEAN_WEIGHT and self.share_clipped == 0:
+            mean = f"the mean weight at position {furthest + 1} is {self.mean_weights[furthest]:.3f}, expected 1"
+            doubts.append(f"{mean}: propensities are wrong, or the log does not support the policy's lists")
+        if self.unsupported > MAX_UNSUPPORTED:
+            doubts.append(f"the log cannot say the reward of {self.unsupported:.1%} of the policy's list positions")
+        if self.share_clipped > 0:
+            doubts.append(f"weights of {self.share_clipped:.1%} of the sessions were clipped to {self.max_weight:g}")
+        return doubts
+
+    def as_dict(self) -> dict[str, Any]:
+        """The estimate as JSON values; the ends of an infinite interval are None."""
+        values = dataclasses.asdict(self) | {"bounds": self.bounds, "doubts": self.doubts}
+        return {name: _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,124 @@
+"""`cuolr import-log --hash-ids`, `merge-logs` and `delete-sessions`, as they are used week after week."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cuolr
+from cuolr.logs.log_folder import load_click_log, read_meta
+from tests.cli.conftest import Run
+from tests.logs.day_tables import Days, make_days
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> Days:
+    """Two days as CSV, and the features of both."""
+    made = make_days(1, sessions=30)
+    for number, table in enumerate(made.days):
+        table.write_csv(tmp_path / f"{number}.csv")
+    made.features.write_parquet(tmp_path / "features.parquet")
+    return made
+
+
+def import_days(run: Run, folder: Path, *flags: object) -> None:
+    for number in (0, 1):
+        out = folder / f"LOG{number}"
+        result = run(
+            "import-log", folder / f"{number}.csv", "--features", folder / "features.parquet", "--out", out, *flags
+        )
+        assert result.status == 0, result.err
+
+
+@pytest.mark.usefixtures("days")
+def test_logs_are_merged_and_told(run: Run, tmp_path: Path) -> None:
+    import_days(run, tmp_path)
+    logs = (tmp_path / "LOG0", tmp_path / "LOG1")
+    result = run("merge-logs", *logs, "--out", tmp_path / "LOG")
+    assert result.status == 0
+    assert result.err.splitlines() == [
+        f"wrote {tmp_path / 'LOG'}: 60 sessions of 4 queries and 24 documents",
+    ]
+    assert "already exists" in run("merge-logs", *logs, "--out", tmp_path / "LOG").err
+    # The latest session is at 23:00 on the second day.
+    result = run("merge-logs", *logs, tmp_path / "LOG", "--keep-days", 1, "--out", tmp_path / "DAY", "--json")
+    found = json.loads(result.out)
+    assert (found["sessions"], found["outside"], found["repeated"], found["kept"]) == (120, 58, 31, 31)
+    result = run("merge-logs", *logs, "--keep-days", 1, "--since", "2d", "--out", tmp_path / "X")
+    assert "--keep-days 1: says when to start, as --since does" in result.err
+    assert "--since: expected a date" in run("merge-logs", *logs, "--since", "now", "--out", tmp_path / "X").err
+
+
+@pytest.mark.usefixtures("days")
+def test_hashed_ids_are_the_same_week_after_week(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(bytes(range(32)))
+    import_days(run, tmp_path, "--hash-ids", tmp_path / "key")
+    result = run("merge-logs", tmp_path / "LOG0", tmp_path / "LOG1", "--out", tmp_path / "LOG")
+    assert result.err.splitlines()[-1].endswith("60 sessions of 4 queries and 24 documents")
+    stored = b"".join(file.read_bytes() for file in (tmp_path / "LOG").iterdir())
+    for text in ("query 1", "user 1"):
+        assert text.encode() not in stored
+        assert text.encode("utf-32-le") not in stored
+    delete = ("delete-sessions", tmp_path / "LOG", "--user-id", "user 1")
+    result = run(*delete)
+    assert "deleted 0 sessions" in result.err
+    assert "1 of 1 ids are not in the log" in result.err
+    assert "the ids of this log are hashed; to find a session by its own id, give the key" in result.err
+    result = run(*delete, "--hash-ids", tmp_path / "key")
+    assert result.err.startswith("deleted 12 sessions with ")
+    assert load_click_log(tmp_path / "LOG").sessions == 48
+
+
+@pytest.mark.usefixtures("days")
+def test_models_that_learned_from_the_deleted_sessions_are_told(run: Run, tmp_path: Path) -> None:
+    import_days(run, tmp_path)
+    logs = [tmp_path / "LOG0", tmp_path / "LOG1"]
+    assert run("merge-logs", *logs, "--out", tmp_path / "LOG").status == 0
+    models = tmp_path / "models"
+    for name, log in (("first", logs[0]), ("other", logs[1]), ("merged", tmp_path / "LOG")):
+        small = ("--learner", "naive", "--steps", 1, "--set", "learner.hidden=[4]")
+        result = run("train", log, "--out", models / name, *small)
+        assert result.status == 0, result.err
+    ranker = cuolr.Ranker("naive", steps=1, settings={"learner.hidden": [4]}).fit(load_click_log(logs[0]))
+    ranker.save(models / "in python")
+    (models / "no model").mkdir()
+    (models / "no model" / "model.json").write_text("{}")
+    delete = ("delete-sessions", logs[0], "--session-id", "0-1", "--session-id", "0-2", "--models", models)
+    planned = json.loads(run(*delete, "--dry-run", "--json").out)
+    assert (planned["sessions"], planned["kept"], planned["dry_run"]) == (2, 28, True)
+    assert read_meta(logs[0])["sessions"] == 30
+    found = {Path(model["folder"]).name: model["same_log"] for model in planned["models"]}
+    assert found == {"first": True, "in python": True, "merged": False}
+    result = run(*delete)
+    assert f"{models / 'first'}: learned from this log; train it again" in result.err
+    assert f"{models / 'merged'}: learned from a log that shares sessions with this one" in result.err
+    assert read_meta(logs[0])["sessions"] == 28
+    # The log still knows what it was, so that models of then are found later, too.
+    again = json.loads(run("delete-sessions", logs[0], "--session-id", "0-3", "--models", models, "--json").out)
+    assert {Path(model["folder"]).name for model in again["models"]} == {"first", "merged"}
+
+
+@pytest.mark.usefixtures("days")
+def test_ids_can_be_in_files(run: Run, tmp_path: Path) -> None:
+    import_days(run, tmp_path)
+    (tmp_path / "ids").write_text("0-1\n\n0-2\nunknown\n")
+    found = json.loads(run("delete-sessions", tmp_path / "LOG0", "--session-ids", tmp_path / "ids", "--json").out)
+    assert (found["ids"], found["unknown"], found["sessions"]) == (3, 1, 2)
+    result = run("delete-sessions", tmp_path / "LOG0", "--user-ids", tmp_path / "nothing")
+    assert (result.status, result.err) == (2, f"error: {tmp_path / 'nothing'}: file not found\n")
+    result = run("delete-sessions", tmp_path / "LOG0")
+    assert result.err.startswith("error: expected sessions to delete: give --session-id")
+
+
+@pytest.mark.usefixtures("days")
+def test_an_import_counts_what_is_outside_the_window(run: Run, tmp_path: Path) -> None:
+    command = ("import-log", tmp_path / "0.csv", tmp_path / "1.csv", "--features", tmp_path / "features.parquet")
+    result = run(*command, "--since", "2026-11-02", "--out", tmp_path / "LOG")
+    assert result.status == 0
+    assert "outside the time window" in result.out
+    assert result.err.startswith(f"wrote {tmp_path / 'LOG'}: 30 sessions")
+    found = json.loads(run(*command, "--keep-days", 1, "--dry-run", "--json").out)
+    assert found["report"]["kept"]["sessions"] == found["sessions"] == 31
+    assert read_meta(tmp_path / "LOG")["source"]["import"]["dropped"][0]["sessions"] == 30
+    result = run(*command, "--hash-ids", tmp_path / "none", "--out", tmp_path / "X")
+    assert result.err.startswith(f"error: {tmp_path / 'none'}: key not found; make one with: head -c 32 /dev/urandom")

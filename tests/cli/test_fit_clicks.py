@@ -1,0 +1,158 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
+from tests.cli.conftest import Run
+from tests.clicks.fitting.small_patterns import random_log
+from tests.small_log import small_log
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    save_click_log(random_log("dcm", sessions=2_000), tmp_path / "log")
+    return tmp_path / "log"
+
+
+def test_the_best_model_and_its_parameters_are_shown(run: Run, log: Path) -> None:
+    result = run("fit-clicks", log, "--model", "pbm", "dcm", "ctr", "cascade", "--samples", 3)
+    assert result.status == 0, result.err
+    assert "Best click model: dcm; the difference to the others is more than noise." in result.out
+    assert "impossible: " in result.out
+    assert "parameters of dcm" in result.out
+    assert "documents without sessions" in result.out
+    assert result.out.index(" dcm ") < result.out.index(" pbm ") < result.out.index(" ctr ")
+
+
+def test_programs_get_valid_json_with_everything(run: Run, log: Path) -> None:
+    result = run("fit-clicks", log, "--model", "dcm", "cascade", "--samples", 3, "--json")
+    found = json.loads(result.out, parse_constant=lambda constant: pytest.fail(constant))
+    assert (found["best"], found["not_distinguishable"]) == ("dcm", [])
+    assert found["train_sessions"] + found["held_out_sessions"] == 2_000
+    assert found["models"]["cascade"]["log_likelihood"] is None
+    assert found["models"]["cascade"]["impossible_sessions"] > 0
+    assert len(found["models"]["dcm"]["conditional_perplexity_by_position"]) == 5
+    values, (low, high) = (found["parameters"]["continuation"][name] for name in ("values", "interval"))
+    assert values[-1] is None
+    assert all(a < value < b for a, value, b in zip(low[:4], values[:4], high[:4], strict=True))
+    assert 0 < found["unseen"]["attractiveness"] < 1
+
+
+def test_without_names_all_models_are_fitted(run: Run, log: Path) -> None:
+    found = json.loads(run("fit-clicks", log, "--samples", 0, "--json").out)
+    assert found["best"] == "dcm"
+    assert {"pbm", "ubm", "dcm", "ccm", "dbn", "sdbn", "cascade", "trust", "ctr-document"} <= set(found["models"])
+
+
+def test_fitted_users_are_simulated_on_their_log_and_on_labelled_data(
+    run: Run, log: Path, tiny: Path, tmp_path: Path
+) -> None:
+    users, plot = tmp_path / "users.toml", tmp_path / "fit.svg"
+    fitted = run("fit-clicks", log, "--model", "dcm", "--samples", 2, "--out", users, "--plot", plot)
+    assert (fitted.status, fitted.err) == (0, f"wrote {users}\nwrote {plot}\n")
+    assert plot.read_text().startswith("<?xml")
+    again = tmp_path / "again"
+    result = run("simulate", "--data", log, "--click-model", users, "--sessions", 4_000, "--out", again, "--json")
+    expected = json.loads(result.out)["expected_clicks_per_session"]
+    simulated = load_click_log(again)
+    assert simulated.clicks.sum() / 4_000 == pytest.approx(expected, abs=0.1)
+    assert load_click_log(log).clicks.sum() / 2_000 == pytest.approx(expected, abs=0.1)
+    assert read_meta(again)["source"]["users"] == str(users)
+    refitted = json.loads(run("fit-clicks", again, "--model", "dcm", "pbm", "--samples", 0, "--json").out)
+    assert refitted["best"] == "dcm"
+    more = ("--sessions", 50, "--out", tmp_path / "labelled", "--randomised-lists", 0)
+    assert run("simulate", "--data", tiny, "--click-model", users, *more).status == 0
+    assert read_meta(tmp_path / "labelled")["source"]["click_model"]["name"] == "dcm"
+
+
+def test_a_model_can_be_tried_on_the_users(run: Run, log: Path, tmp_path: Path) -> None:
+    users, out = tmp_path / "users.toml", tmp_path / "tried"
+    assert run("fit-clicks", log, "--model", "pbm", "--samples", 0, "--out", users).status == 0
+    arguments = ("simulate", "--data", log, "--click-model", users, "--sessions", 90, "--out", out)
+    result = run(*arguments, "--logging", "random")
+    assert result.status == 0, result.err
+    assert "expected clicks per session: " in result.err
+    rankings = load_click_log(out)
+    assert len(np.unique(rankings.ranking[rankings.query == rankings.query[0]], axis=0)) == 1
+    for more, problem in (
+        (("--logging", "ranksvm"), "--logging ranksvm: needs labels, but --data is a click log"),
+        (("--temperature", 1), "--temperature: not possible if --data is a click log"),
+        (("--save-logging", tmp_path / "x"), "--save-logging: not possible if --data is a click log"),
+        (("--context", "device=a:1"), "--context: not possible if --data is a click log"),
+        (("--keep-examination",), "--keep-examination: not possible if --data is a click log"),
+        (("--noise", 0.1), "--eta and --noise: not possible if --data is a click log"),
+        (("--click-model", "pbm"), "on a click log, expected the file of `cuolr fit-clicks LOG --out users.toml`"),
+        (("--out", log), "is the log to simulate on; choose another folder"),
+    ):
+        result = run(*arguments, "--overwrite", *more)
+        assert (result.status, len(result.err.splitlines())) == (2, 1), result.err
+        assert problem in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--model", "pmb"], "unknown fitted click model 'pmb' (did you mean 'pbm'?)"),
+        (["--samples", 1], "--samples: expected 0 or at least 2, found 1"),
+        (["--samples", -1], "--samples: expected a whole number >= 0, found -1"),
+        (["--out", "users.json"], "users.json: expected a name that ends in .toml"),
+        (["--plot", "fit.gif"], "fit.gif: expected a name that ends in .png, .svg, .pdf"),
+        (["--model", "ctr", "--out", "users.toml"], "--out: ctr: a click rate is not a model of users"),
+    ],
+)
+def test_bad_arguments_are_one_line_before_any_work(
+    run: Run, tmp_path: Path, arguments: list[object], problem: str
+) -> None:
+    result = run("fit-clicks", tmp_path / "nothing", *arguments)
+    assert (result.status, len(result.err.splitlines())) == (2, 1)
+    assert problem in result.err
+
+
+def test_existing_files_are_not_replaced(run: Run, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "users.parquet").write_text("precious")
+    result = run("fit-clicks", log, "--out", tmp_path / "users.toml")
+    assert result.status == 2
+    assert "users.parquet: already exists" in result.err
+
+
+def test_logs_that_cannot_be_fitted_are_one_line(run: Run, tmp_path: Path) -> None:
+    log = small_log(rows=60)
+    logs = {
+        "aggregated": (aggregate(log), "fitting click models needs the clicks of each session"),
+        "unclicked": (replace(log, clicks=np.zeros_like(log.clicks)), "have no clicks"),
+    }
+    for name, (saved, problem) in logs.items():
+        save_click_log(saved, tmp_path / name)
+        result = run("fit-clicks", tmp_path / name)
+        assert (result.status, len(result.err.splitlines())) == (2, 1), result.err
+        assert problem in result.err
+    assert "folder not found" in run("fit-clicks", tmp_path / "nowhere").err
+
+
+def test_a_log_that_cannot_tell_position_from_attractiveness_has_a_note(run: Run, tmp_path: Path) -> None:
+    log = random_log("pbm", sessions=400)
+    fixed = replace(log, ranking=np.tile(np.arange(5, dtype=log.ranking.dtype), (400, 1)), logging_propensity=None)
+    save_click_log(fixed, tmp_path / "log")
+    result = run("fit-clicks", tmp_path / "log", "--model", "pbm", "--samples", 0)
+    assert result.status == 0
+    assert "each document was always shown at the same position" in result.err
+
+
+def test_parameters_can_come_from_features_also_of_documents_that_were_never_shown(run: Run, tmp_path: Path) -> None:
+    log = random_log("pbm", sessions=300, k=3)
+    save_click_log(log, tmp_path / "log")
+    users = tmp_path / "users.toml"
+    arguments = ("--model", "pbm", "--samples", 0, "--out", users, "--json")
+    result = run("fit-clicks", tmp_path / "log", "--parameters", "both", *arguments)
+    assert result.status == 0, result.err
+    assert len(pl.read_parquet(tmp_path / "users.parquet")) == log.candidates.n_documents
+    without = replace(log, candidates=replace(log.candidates, features=np.zeros_like(log.candidates.features)))
+    save_click_log(without, tmp_path / "without")
+    result = run("fit-clicks", tmp_path / "without", "--parameters", "features")
+    assert (result.status, len(result.err.splitlines())) == (2, 1)
+    assert "without: the documents of this log have no features that differ" in result.err

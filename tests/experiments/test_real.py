@@ -1,0 +1,178 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuolr.clicks.click_model import click_model, relevance_of
+from cuolr.clicks.pbm import EYE_TRACKING
+from cuolr.errors import InputError
+from cuolr.experiments.real import RealRequest, read_summary, run_real
+from cuolr.experiments.real import real_cells as cells_of
+from cuolr.experiments.real_data import RealData, split_log
+from cuolr.experiments.real_summary import RealSummary
+from cuolr.experiments.spec import Cell
+from cuolr.experiments.spec_file import parse_experiment, read_experiment
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.importing.seen_documents import CONSTANT_FEATURE
+from cuolr.policies.policy import RankingPolicy
+from cuolr.training.fit import FitRequest, fit
+from cuolr.training.log_form import TrainingLog
+from cuolr.types import RankingDataset
+from tests.experiments.real_log import real_log
+
+METHODS = parse_experiment(
+    {
+        "title": "Two methods",
+        "training": {"steps": 20, "batch_size": 32, "validate_every": 10},
+        "seeds": 1,
+        "grid": [{"method": ["LOGGING", "LightGBM", "ORACLE"]}],
+        "method": {
+            "LOGGING": {"learner": "logging"},
+            "ORACLE": {"learner": "oracle"},
+            "LightGBM": {"learner": "lightgbm"},
+        },
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def made_up() -> tuple[ClickLog, RankingDataset, RankingPolicy]:
+    return real_log(queries=60, sessions=20_000)
+
+
+def run_methods(data: RealData, out: Path) -> tuple[RealSummary, list[str]]:
+    said: list[str] = []
+    summary, failed = run_real(RealRequest(METHODS, data, out), said.append)
+    assert failed == {}
+    return summary, said
+
+
+def without_features(log: ClickLog) -> ClickLog:
+    candidates = log.candidates
+    constant = np.zeros((candidates.n_documents, 1), np.float32)
+    return replace(log, candidates=replace(candidates, features=constant, feature_names=np.array([CONSTANT_FEATURE])))
+
+
+def test_random_lists_are_set_apart_and_their_mark_is_hidden(made_up: tuple[ClickLog, object, object]) -> None:
+    log, _, _ = made_up
+    data = split_log(log, "made up")
+    assert data.judge is not None
+    assert (len(data.train), len(data.judge)) == (20_000, 20_000)
+    assert data.train.randomised is None
+    assert log.randomised is not None
+    np.testing.assert_array_equal(data.judge.ranking, log.ranking[log.randomised])
+
+
+def test_the_production_order_is_found_in_the_training_log(
+    made_up: tuple[ClickLog, RankingDataset, RankingPolicy],
+) -> None:
+    log, shown, production = made_up
+    data = split_log(log, "made up")
+    assert data.judge is not None
+    in_order = np.take_along_axis(data.judge.ranking, data.logging_order(), axis=1)
+    expected = production.rank(shown.candidates, log.k)[data.judge.query]
+    np.testing.assert_array_equal(in_order, np.where(in_order >= 0, expected, -1))
+
+
+def test_naive_runs_beside_every_method_and_rankers_that_need_labels_do_not(
+    made_up: tuple[ClickLog, object, object], tmp_path: Path
+) -> None:
+    request = RealRequest(METHODS, split_log(made_up[0], "made up"), tmp_path, "method=LightGBM")
+    assert [cell.method for cell in cells_of(request)] == ["LightGBM", "naive"]
+    everything = replace(request, only="")
+    assert [cell.method for cell in cells_of(everything)] == ["LOGGING", "LightGBM", "naive"]
+
+
+@pytest.mark.thorough
+def test_the_outcome_agrees_with_the_truth_of_the_simulation(
+    made_up: tuple[ClickLog, RankingDataset, RankingPolicy], tmp_path: Path
+) -> None:
+    log, shown, production = made_up
+    data = split_log(log, "made up", shown)
+    summary, said = run_methods(data, tmp_path / "out")
+    rows = {row.method: row for row in summary.methods}
+    assert set(rows) == {"LOGGING", "LightGBM", "naive"}
+
+    def true_clicks(policy: RankingPolicy) -> float:
+        assert data.judge is not None
+        ranking = policy.rank(shown.candidates, log.k)
+        documents = np.where(ranking >= 0, shown.candidates.offsets[:-1, None] + ranking, 0)
+        relevance = relevance_of(shown.relevance[documents], shown.max_grade)
+        return float(click_model("pbm").click_probability(relevance, ranking >= 0).sum(axis=1)[data.judge.query].mean())
+
+    of_production = true_clicks(production)
+    for method in ("LightGBM", "naive"):
+        config = METHODS.config_of(Cell(method))
+        assert config is not None
+        trained = fit(FitRequest(TrainingLog.of(data.train), config)).best
+        assert trained is not None
+        outcome = rows[method].outcome
+        assert outcome is not None
+        assert outcome[1] is not None
+        assert outcome[2] is not None
+        assert outcome[1] < true_clicks(trained.policy) / of_production - 1 < outcome[2]
+        assert rows[method].predicted is not None
+        assert 0 < rows[method].values["ndcg@10"][0] <= 1
+    assert rows["LOGGING"].outcome == (0.0, 0.0, 0.0)
+    assert "clicks" in rows["LightGBM"].against_naive
+    # Examination: estimated from clicks it is closer to that of the random lists than without an estimate.
+    truth = np.array(EYE_TRACKING[: log.k]) / EYE_TRACKING[0]
+    of_lists = [value for value in summary.random_examination[0] if value is not None]
+    np.testing.assert_allclose(of_lists, truth, atol=0.06)
+    errors = {row.estimate: row.error[0] for row in summary.examination}
+    for row in summary.examination:
+        assert row.error[1] is not None
+        assert row.error[2] is not None
+        assert 0 <= row.error[1] <= row.error[0] < row.error[2]
+    assert errors["from clicks"] < errors["click rates"] < errors["none: all positions alike (naive)"]
+    # What is finished is not run again, and gives the same summary.
+    again, said_again = run_methods(data, tmp_path / "out")
+    assert (len(said), said_again) == (3, [])
+    assert json.loads(json.dumps(again.as_dict())) == {
+        name: value for name, value in read_summary(tmp_path / "out").items() if name in again.as_dict()
+    }
+
+
+def test_without_features_examination_and_click_rates_are_judged(
+    made_up: tuple[ClickLog, RankingDataset, RankingPolicy], tmp_path: Path
+) -> None:
+    log, shown, _ = made_up
+    # Some random lists are not marked: the training log shows documents at several positions.
+    bare = replace(without_features(log), randomised=np.arange(len(log)) >= 21_000)
+    labels = replace(shown, candidates=bare.candidates)
+    summary, said = run_methods(split_log(bare, "bare", labels), tmp_path / "out")
+    assert said == []
+    rows = {row.method: row for row in summary.methods}
+    assert set(rows) == {"naive", "examination-corrected click rate"}
+    naive, corrected = (rows[name].values["ndcg@10"][0] for name in ("naive", "examination-corrected click rate"))
+    difference, p = rows["examination-corrected click rate"].against_naive["ndcg@10"]
+    assert difference == pytest.approx(corrected - naive)
+    assert naive < corrected == 1
+    assert 0 < p <= 1
+    assert [row.estimate for row in summary.examination] == [
+        "none: all positions alike (naive)",
+        "click rates",
+        "from clicks",
+    ]
+
+
+def test_labels_alone_judge_a_log_without_random_lists(made_up: tuple[ClickLog, RankingDataset, object]) -> None:
+    log, shown, _ = made_up
+    data = split_log(replace(log, randomised=None), "made up", shown)
+    assert (data.judge, len(data.train)) == (None, 40_000)
+
+
+def test_a_log_without_a_judge_is_refused(made_up: tuple[ClickLog, object, object]) -> None:
+    log, _, _ = made_up
+    with pytest.raises(InputError, match=r"in random order .* or labels, to judge methods by; found neither"):
+        split_log(replace(log, randomised=None), "made up")
+    with pytest.raises(InputError, match="all lists were in random order"):
+        split_log(replace(log, randomised=np.ones(len(log), np.bool_)), "made up")
+
+
+def test_the_built_in_experiment_has_naive_and_methods_that_run_without_other_information() -> None:
+    experiment = read_experiment("real")
+    assert "naive" in experiment.methods
+    assert "cm-ipw" not in {experiment.method_named(name).learner for name in experiment.methods}  # needs continuation

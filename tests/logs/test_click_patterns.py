@@ -1,0 +1,139 @@
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuolr.errors import InputError
+from cuolr.logs import click_patterns
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.click_patterns import FOLDS, ClickPatterns
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.counts import ClickCounts
+from cuolr.logs.log_folder import save_click_log
+from cuolr.logs.time_window import TimeWindow
+from tests.small_log import small_candidates, small_log
+
+Pattern = tuple[int, tuple[int, ...], tuple[bool, ...]]
+
+
+def plainly(log: ClickLog) -> Counter[Pattern]:
+    """Counts of query, documents (rows of the candidates) and clicks."""
+    documents = np.where(log.where, log.documents, -1)
+    return Counter(
+        (int(query), tuple(map(int, shown)), tuple(map(bool, clicks)))
+        for query, shown, clicks in zip(log.query, documents, log.clicks, strict=True)
+    )
+
+
+def counted(patterns: ClickPatterns) -> Counter[Pattern]:
+    found: Counter[Pattern] = Counter()
+    documents = np.where(patterns.where, patterns.pairs[patterns.documents], -1)
+    for query, shown, clicks, count in zip(patterns.query, documents, patterns.clicks, patterns.count, strict=True):
+        found[int(query), tuple(map(int, shown)), tuple(map(bool, clicks))] += int(count)
+    return found
+
+
+def test_the_counts_are_those_of_a_plain_loop() -> None:
+    log = small_log(rows=500)
+    patterns = ClickPatterns.of(log)
+    assert counted(patterns) == plainly(log)
+    assert patterns.sessions == 500
+
+
+def test_chunks_and_a_folder_give_the_same_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = small_log(rows=300)
+    whole = ClickPatterns.of(log)
+    save_click_log(log, tmp_path / "log")
+    monkeypatch.setattr(click_patterns, "ROWS_AT_A_TIME", 7)
+    for other in (ClickPatterns.of(log), ClickPatterns.of(tmp_path / "log")):
+        for name in ("query", "documents", "clicks", "count", "fold", "pairs"):
+            assert np.array_equal(getattr(other, name), getattr(whole, name)), name
+
+
+def test_lists_longer_than_a_word_of_clicks_are_counted() -> None:
+    candidates = small_candidates(queries=1, least=70, most=70)
+    clicks = np.zeros((3, 70), np.uint8)
+    clicks[0, 69] = clicks[1, 0] = clicks[2, 64] = 1
+    ranking = np.tile(np.arange(70, dtype=np.int16), (3, 1))
+    log = ClickLog(candidates, np.zeros(3, np.int32), ranking, clicks, np.ones(3, np.int64))
+    assert counted(ClickPatterns.of(log)) == plainly(log)
+
+
+def test_a_document_stands_in_the_column_of_its_position_on_the_page() -> None:
+    candidates = small_candidates(queries=1)
+    page = np.array([[0, 3, -1], [1, 2, 5]], np.int32)
+    ranking, clicks = np.array([[0, 1, -1], [2, 0, 1]], np.int16), np.array([[0, 1, 0], [1, 0, 0]], np.uint8)
+    log = ClickLog(candidates, np.zeros(2, np.int32), ranking, clicks, np.ones(2, np.int64), page_position=page)
+    patterns = ClickPatterns.of(log)
+    rows = {
+        tuple(map(int, documents)): clicks.nonzero()[0].tolist()
+        for documents, clicks in zip(patterns.documents, patterns.clicks, strict=True)
+    }
+    assert rows == {(0, -1, -1, 1, -1, -1): [3], (-1, 2, 0, -1, -1, 1): [1]}
+
+
+def test_folds_are_random_of_equal_size_and_decided_by_the_seed() -> None:
+    log = small_log(rows=20_000)
+    one, same, other = (ClickPatterns.of(log, seed) for seed in (1, 1, 2))
+    sizes = np.bincount(one.fold, weights=one.count)
+    assert len(sizes) == FOLDS
+    assert np.abs(sizes - 2_000).max() < 5 * np.sqrt(20_000 * 0.1 * 0.9)
+    assert np.array_equal(one.count, same.count)
+    assert not np.array_equal(np.bincount(other.fold, weights=other.count), sizes)
+
+
+def test_held_out_sessions_and_the_others_are_all_sessions() -> None:
+    patterns = ClickPatterns.of(small_log(rows=1_000))
+    train, held_out = patterns.held_out(2)
+    assert train.sessions + held_out.sessions == 1_000
+    assert set(held_out.fold.tolist()) == {0, 1}
+    assert counted(train) + counted(held_out) == counted(patterns)
+
+
+def test_cells_are_the_sums_that_the_counts_of_examination_have() -> None:
+    log = small_log(rows=800)
+    cells, counts = ClickPatterns.of(log).cells, ClickCounts.of(log)
+    row, position, last = counts.coordinates()
+    documents = counts.lists.documents[row, position]
+    shape = (log.candidates.n_documents, 5, 6)
+    size = int(np.prod(shape))
+    places = np.ravel_multi_index((documents, position, last), shape)
+    pairs = ClickPatterns.of(log).pairs
+    found = np.ravel_multi_index((pairs[cells.pair], cells.position, cells.last_click), shape)
+    for expected, weights in ((counts.impressions, cells.impressions), (counts.clicks, cells.clicks)):
+        assert np.array_equal(np.bincount(found, weights, size), np.bincount(places, expected, size))
+
+
+@pytest.mark.parametrize("queries", [6, 30])
+def test_weights_multiply_the_sessions_of_a_query_or_of_its_folds(queries: int) -> None:
+    patterns = ClickPatterns.of(small_log(rows=900, queries=queries))
+    assert patterns.few_queries == (queries == 6)
+    weights = np.random.default_rng(1).random(patterns.units)
+    weighted = patterns.weighted(weights)
+    of_row = weights[patterns.query * FOLDS + patterns.fold] if queries == 6 else weights[patterns.query]
+    assert weighted.count == pytest.approx(patterns.count * of_row)
+    cells = patterns.cells.weighted(weights)
+    assert cells.impressions.sum() == pytest.approx((weighted.count @ patterns.where).sum())
+    assert cells.clicks.sum() == pytest.approx((weighted.count @ patterns.clicks).sum())
+
+
+def test_the_sessions_of_a_window_are_counted(tmp_path: Path) -> None:
+    log = replace(small_log(rows=50), timestamp=np.arange(50))
+    save_click_log(log, tmp_path / "log")
+    assert counted(ClickPatterns.of(tmp_path / "log", window=TimeWindow("10", "30"))) == plainly(
+        log.select(slice(10, 30))
+    )
+
+
+def test_an_aggregated_log_is_refused() -> None:
+    with pytest.raises(InputError, match="fitting click models needs the clicks of each session"):
+        ClickPatterns.of(aggregate(small_log()))
+
+
+def test_a_log_that_shows_nothing_is_refused() -> None:
+    log = small_log(rows=3)
+    nothing = replace(log, ranking=np.full_like(log.ranking, -1), clicks=np.zeros_like(log.clicks))
+    with pytest.raises(InputError, match="shows no documents"):
+        ClickPatterns.of(nothing)

@@ -1,0 +1,163 @@
+"""Deleted sessions are gone, all others stay as they were."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cuolr.errors import InputError
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.deletion import SessionsToDelete, delete_sessions
+from cuolr.logs.hashed_ids import IdKey, hash_ids
+from cuolr.logs.lineage import identities
+from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
+from tests.logs.day_tables import make_days
+from tests.logs.test_merge import imported, rows
+from tests.small_log import small_log
+
+KEY = IdKey(b"0123456789abcdef")
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10_000), users=st.sets(st.integers(0, 7)), sessions=st.sets(st.integers(0, 14)))
+def test_what_is_left_and_what_is_deleted_is_what_there_was(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, users: set[int], sessions: set[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("log") / "log"
+    days = make_days(seed)
+    log = imported(days.table, days.features)
+    save_click_log(log, folder)
+    which = SessionsToDelete([f"0-{number}" for number in sessions], [f"user {number}" for number in users])
+    matches = pl.col("session_id").is_in(which.session_ids) | pl.col("user_id").is_in(which.user_ids)
+    gone, left = days.table.filter(matches), days.table.filter(~matches)
+    if not (users or sessions) or not len(left):
+        with pytest.raises(InputError):
+            delete_sessions(folder, which)
+        assert rows(load_click_log(folder)).equals(rows(log))
+        return
+    report = delete_sessions(folder, which)
+    after = load_click_log(folder)
+    assert rows(after).equals(rows(imported(left, days.features)))
+    assert report.sessions + report.kept == log.sessions
+    assert report.impressions + after.where.sum() == log.where.sum()
+    assert report.clicks + after.clicks.sum() == log.clicks.sum()
+    assert report.sessions == gone["session_id"].n_unique()
+    assert report.ids == len(users) + len(sessions)
+    assert report.unknown == sum(user > 4 for user in users) + sum(session > 11 for session in sessions)
+    lost = set(gone["query_id"]) - set(left["query_id"])
+    assert report.queries == len(lost)
+    assert not lost & set(after.candidates.query_ids.tolist())
+
+
+def test_nothing_of_a_deleted_session_is_left_in_any_file(tmp_path: Path) -> None:
+    days = make_days(1)
+    secret = {"query_id": "my private illness", "session_id": "secret session", "user_id": "secret user"}
+    lists = days.days[0].head(1).with_columns(pl.lit(value).alias(name) for name, value in secret.items())
+    features = pl.concat([days.features, days.features.head(6).with_columns(query_id=pl.lit(secret["query_id"]))])
+    save_click_log(imported(pl.concat([days.table, lists]), features), tmp_path / "log")
+    (tmp_path / "log" / "propensity.json").write_text("{}")
+    assert delete_sessions(tmp_path / "log", SessionsToDelete(user_ids=["secret user"])).queries == 1
+    for file in (tmp_path / "log").iterdir():
+        content = file.read_bytes()
+        for value in secret.values():
+            assert value.encode() not in content
+            assert value.encode("utf-32-le") not in content
+    assert (tmp_path / "log" / "propensity.json").read_text() == "{}"
+
+
+def test_a_dry_run_counts_and_changes_nothing(tmp_path: Path) -> None:
+    days = make_days(2)
+    save_click_log(imported(days.table, days.features), tmp_path / "log")
+    before = read_meta(tmp_path / "log")
+    which = SessionsToDelete(session_ids=["0-1", "1-1", "0-1"])
+    planned = delete_sessions(tmp_path / "log", which, dry_run=True)
+    assert (planned.ids, planned.sessions) == (2, 2)
+    assert read_meta(tmp_path / "log") == before
+    assert delete_sessions(tmp_path / "log", which) == planned
+
+
+def test_the_log_records_deletions_and_what_it_was_before(tmp_path: Path) -> None:
+    days = make_days(3)
+    save_click_log(imported(days.table, days.features), tmp_path / "log", {"tables": ["a.csv"]})
+    first = read_meta(tmp_path / "log")["sessions_sha256"]
+    delete_sessions(tmp_path / "log", SessionsToDelete(session_ids=["0-1"]))
+    second = read_meta(tmp_path / "log")["sessions_sha256"]
+    delete_sessions(tmp_path / "log", SessionsToDelete(session_ids=["0-2"]))
+    meta = read_meta(tmp_path / "log")
+    assert meta["source"]["tables"] == ["a.csv"]
+    assert [deletion["deleted"]["sessions"] for deletion in meta["source"]["deletions"]] == [1, 1]
+    assert identities(meta) == {first, second, meta["sessions_sha256"]}
+    assert "0-1" not in str(meta)
+
+
+def test_ids_are_hashed_with_the_key_of_the_log(tmp_path: Path) -> None:
+    days = make_days(4)
+    log = hash_ids(imported(days.table, days.features), KEY)
+    save_click_log(log, tmp_path / "log", {"ids_hashed_with": KEY.name})
+    by_name = SessionsToDelete(user_ids=["user 1"])
+    assert delete_sessions(tmp_path / "log", by_name).sessions == 0
+    with pytest.raises(InputError, match="hashed with another key"):
+        delete_sessions(tmp_path / "log", replace(by_name, id_key=IdKey(b"another key of the log")))
+    assert delete_sessions(tmp_path / "log", replace(by_name, id_key=KEY)).sessions == 6
+    save_click_log(imported(days.table, days.features), tmp_path / "plain")
+    with pytest.raises(InputError, match="are not hashed; leave the key out"):
+        delete_sessions(tmp_path / "plain", replace(by_name, id_key=KEY))
+
+
+def test_a_log_without_ids_is_refused(tmp_path: Path) -> None:
+    save_click_log(small_log(), tmp_path / "log")
+    with pytest.raises(InputError, match="log: has no user_id, so nothing can be found by it"):
+        delete_sessions(tmp_path / "log", SessionsToDelete(user_ids=["x"]))
+    save_click_log(aggregate(small_log()), tmp_path / "lists")
+    with pytest.raises(InputError, match="lists: an aggregated log has no ids"):
+        delete_sessions(tmp_path / "lists", SessionsToDelete(user_ids=["x"]))
+    with pytest.raises(InputError, match="found none"):
+        delete_sessions(tmp_path / "log", SessionsToDelete())
+
+
+def test_sessions_of_unknown_users_are_not_found_by_an_empty_id(tmp_path: Path) -> None:
+    log = replace(small_log(4), user_id=np.array(["", "", "a", "b"]))
+    save_click_log(log, tmp_path / "log")
+    with pytest.raises(InputError, match="empty ones only"):
+        delete_sessions(tmp_path / "log", SessionsToDelete(user_ids=[""]))
+    assert delete_sessions(tmp_path / "log", SessionsToDelete(user_ids=["", "a"])).sessions == 1
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10_000), users=st.sets(st.integers(0, 4), min_size=1, max_size=3))
+def test_counts_without_the_deleted_sessions_are_those_of_the_rest(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, users: set[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    # Lists of one document occur often.
+    days = make_days(seed, sessions=40, queries=3, gaps=True)
+    table = days.table.with_columns(doc_id=pl.col("doc_id").str.replace("[3-5]", "0"))
+    table = table.unique(["session_id", "doc_id"], maintain_order=True).with_columns(reward=pl.lit(0.5))
+    save_click_log(imported(table, days.features), folder / "log")
+    save_click_log(aggregate(load_click_log(folder / "log")), folder / "lists")
+    which = SessionsToDelete(user_ids=[f"user {user}" for user in users])
+    delete_sessions(folder / "log", which, [folder / "lists"])
+    left, expected = load_click_log(folder / "lists"), aggregate(load_click_log(folder / "log"))
+    assert np.array_equal(left.candidates.query_ids, expected.candidates.query_ids)
+    for name, values in expected.columns.items():
+        np.testing.assert_allclose(left.columns[name], values, err_msg=name)
+
+
+def test_counts_of_another_log_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    days = make_days(9)
+    save_click_log(imported(days.table, days.features), tmp_path / "log")
+    save_click_log(aggregate(imported(days.days[1], days.features)), tmp_path / "other")
+    save_click_log(aggregate(small_log()), tmp_path / "small")
+    which = SessionsToDelete(session_ids=["0-1"])
+    for name, problem in (
+        ("other", "does not hold all of the sessions|the columns and the length of lists"),
+        ("small", "small: was not aggregated from this log"),
+        ("log", "log: expected an aggregated log"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            delete_sessions(tmp_path / "log", which, [tmp_path / name])
+    assert load_click_log(tmp_path / "log").sessions == 24

@@ -1,0 +1,98 @@
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from cuolr.errors import InputError
+from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust, doubly_robust
+from cuolr.off_policy.estimators.reward_interaction_ips import RewardInteractionIPS
+from cuolr.off_policy.logged_lists import LoggedLists
+from cuolr.types import Doubles, Floats, Ints
+from tests.off_policy.enumerated import Enumerated, cascade, enumerated, sampled
+
+LOGGING, TARGET = [4.0, 3.0, 2.0, 1.0], [1.0, 1.0, 5.0, 2.0]
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Documents by number, under a Plackett–Luce target policy."""
+
+    rankings: Ints
+    rates: Doubles
+
+    def at(self, position: int) -> tuple[Floats, Floats, Floats]:
+        one_hot = np.eye(len(self.rates), dtype=np.float32)
+        above = one_hot[self.rankings[:, :position]].sum(axis=1)
+        left = self.rates * (1 - above)
+        expected = (left / left.sum(axis=1, keepdims=True)).astype(np.float32)
+        return one_hot[self.rankings[:, position]], expected, above / np.float32(max(position, 1))
+
+
+def predictions(problem: Enumerated, seed: int) -> tuple[Doubles, Doubles]:
+    """[M, K] an arbitrary Q̂ of each document after those above it, and its mean over the target policy's."""
+    rng = np.random.default_rng(seed)
+    rankings, given_above = problem.rankings, problem.lists.target.given_above
+    shown, expected = np.zeros(rankings.shape), np.zeros(rankings.shape)
+    table: dict[tuple[int, ...], float] = {}
+    for row, ranking in enumerate(rankings.tolist()):
+        for k in range(len(ranking)):
+            shown[row, k] = table.setdefault(tuple(ranking[: k + 1]), float(rng.normal()))
+    for row, ranking in enumerate(rankings.tolist()):
+        for k in range(len(ranking)):
+            below = {  # each document that can follow, once
+                other[k]: given_above[number, k] * shown[number, k]
+                for number, other in enumerate(rankings.tolist())
+                if other[:k] == ranking[:k]
+            }
+            expected[row, k] = sum(below.values())
+    return shown, expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_unbiased_whatever_the_reward_model(seed: int) -> None:
+    problem = enumerated(cascade, LOGGING, TARGET)
+    shown, expected = predictions(problem, seed)
+    values = doubly_robust(problem.lists.reward, problem.lists.ratio_above(), shown, expected)
+    assert problem.expected(values) == pytest.approx(problem.value, rel=1e-12)
+
+
+def test_without_a_reward_model_it_is_reward_interaction_ips() -> None:
+    lists = enumerated(cascade, LOGGING, TARGET).lists
+    zero = np.zeros(lists.reward.shape)
+    expected = RewardInteractionIPS().contributions(lists).values
+    assert doubly_robust(lists.reward, lists.ratio_above(), zero, zero) == pytest.approx(expected)
+
+
+def sampled_with_features(problem: Enumerated, sessions: int, seed: int) -> LoggedLists:
+    """Sessions drawn from the logging policy, with clicks."""
+    lists, rows = sampled(problem, sessions, seed)
+    return replace(lists, features=OneHot(problem.rankings[rows], np.array(TARGET)))
+
+
+def test_over_many_logs_its_mean_is_the_value_and_its_variance_is_less_than_without_a_model() -> None:
+    problem = enumerated(cascade, LOGGING, TARGET)
+    logs = [sampled_with_features(problem, 300, seed) for seed in range(200)]
+    robust, plain = (
+        np.array([estimator.contributions(log).values.mean() for log in logs])
+        for estimator in (CascadeDoublyRobust(), RewardInteractionIPS())
+    )
+    error = robust.std() / np.sqrt(len(logs))
+    assert abs(robust.mean() - problem.value) < 3.5 * error
+    assert robust.var() < 0.8 * plain.var()
+
+
+def test_each_unit_is_predicted_without_its_own_rewards() -> None:
+    problem = enumerated(cascade, LOGGING, TARGET)
+    log = sampled_with_features(problem, 60, 0)
+    reward = log.reward.copy()
+    reward[7] += 100
+    estimator = CascadeDoublyRobust()
+    before, after = estimator.contributions(log), estimator.contributions(replace(log, reward=reward))
+    expected = before.values[7] + 100 * log.ratio_above()[7].sum()
+    assert after.values[7] == pytest.approx(expected)
+    assert np.abs(after.values - before.values)[np.arange(60) != 7].max() > 0.1
+
+
+def test_it_needs_features() -> None:
+    with pytest.raises(InputError, match="expected features of documents"):
+        CascadeDoublyRobust().contributions(enumerated(cascade, LOGGING, TARGET).lists)

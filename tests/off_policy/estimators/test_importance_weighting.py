@@ -1,0 +1,128 @@
+"""All inverse-propensity estimators: unbiased under their own assumption, exact for the logging policy itself."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuolr.errors import InputError
+from cuolr.off_policy.estimators.importance_weighting import ImportanceWeighting
+from cuolr.off_policy.estimators.item_position_ips import ItemPositionIPS
+from cuolr.off_policy.estimators.list_ips import ListIPS
+from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, off_policy_estimator
+from cuolr.off_policy.estimators.reward_interaction_ips import RewardInteractionIPS
+from cuolr.off_policy.estimators.snips import SelfNormalisedIPS
+from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists
+from tests.off_policy.enumerated import Users, cascade, enumerated, position_based, whole_list
+
+LOGGING = [4.0, 3.0, 2.0, 1.0]
+TARGETS = [[1.0, 1.0, 5.0, 2.0], (2, 0, 3)]
+WEIGHTING: list[ImportanceWeighting] = [ListIPS(), SelfNormalisedIPS(), ItemPositionIPS(), RewardInteractionIPS()]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("estimator", "users"),
+    [
+        (ListIPS(), position_based),
+        (ListIPS(), cascade),
+        (ListIPS(), whole_list),
+        (RewardInteractionIPS(), position_based),
+        (RewardInteractionIPS(), cascade),
+        (ItemPositionIPS(), position_based),
+    ],
+)
+def test_it_is_unbiased_for_the_users_that_it_assumes(
+    estimator: ImportanceWeighting, users: Users, target: list[float] | tuple[int, ...]
+) -> None:
+    problem = enumerated(users, LOGGING, target)
+    assert problem.expected(estimator.contributions(problem.lists).values) == pytest.approx(problem.value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "users"),
+    [(RewardInteractionIPS(), whole_list), (ItemPositionIPS(), cascade), (ItemPositionIPS(), whole_list)],
+)
+def test_it_is_biased_for_others(estimator: ImportanceWeighting, users: Users) -> None:
+    problem = enumerated(users, LOGGING, (2, 0, 3))
+    assert abs(problem.expected(estimator.contributions(problem.lists).values) - problem.value) > 0.01
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("estimator", WEIGHTING)
+def test_the_expected_weight_of_each_position_is_1(
+    estimator: ImportanceWeighting, target: list[float] | tuple[int, ...]
+) -> None:
+    problem = enumerated(cascade, LOGGING, target)
+    np.testing.assert_allclose(problem.logging @ estimator.weights(problem.lists), 1.0)
+
+
+@pytest.mark.parametrize("estimator", WEIGHTING)
+def test_the_logging_policy_itself_has_the_logged_rewards(estimator: ImportanceWeighting) -> None:
+    lists = enumerated(cascade, LOGGING, LOGGING).lists
+    lists = replace(lists, count=np.arange(1, len(lists.count) + 1), target=lists.logging)
+    assert estimator.contributions(lists).values == pytest.approx(lists.reward.sum(axis=1), abs=1e-15)
+
+
+def two_sessions() -> LoggedLists:
+    """Two lists of two positions; the second shows one document."""
+    return LoggedLists(
+        unit=np.array([0, 1]),
+        where=np.array([[True, True], [True, False]]),
+        reward=np.array([[1.0, 0.5], [0.25, 0.0]]),
+        count=np.array([1, 3]),
+        logging=ListProbabilities(np.array([[0.5, 0.25], [0.5, 1.0]]), np.array([[0.5, 0.4], [0.5, 1.0]])),
+        target=ListProbabilities(np.array([[0.25, 1.0], [0.75, 1.0]]), np.array([[0.25, 0.8], [0.75, 1.0]])),
+    )
+
+
+def test_values_by_hand() -> None:
+    lists = two_sessions()
+    # List: weights 0.25 / 0.125 = 2 and 0.75 / 0.5 = 1.5.
+    assert ListIPS().contributions(lists).values.tolist() == [2 * (1 + 0.5), 1.5 * 0.25]
+    # Down to each position: 0.25 / 0.5 = 0.5, then 0.5 · 1 / 0.25 = 2.
+    assert RewardInteractionIPS().contributions(lists).values.tolist() == [0.5 * 1 + 2 * 0.5, 1.5 * 0.25]
+    # At each position: 0.25 / 0.5 = 0.5 and 0.8 / 0.4 = 2.
+    assert ItemPositionIPS().contributions(lists).values.tolist() == [0.5 * 1 + 2 * 0.5, 1.5 * 0.25]
+
+
+def test_self_normalised_values_by_hand() -> None:
+    lists = two_sessions()
+    first = (2 * 1 + 3 * 1.5 * 0.25) / (2 + 3 * 1.5)  # all four sessions show a document at position 1
+    second = 2 * 0.5 / 2  # one of the four shows one at position 2
+    values = SelfNormalisedIPS().contributions(lists).values
+    assert values @ lists.count / 4 == pytest.approx(first + second / 4)
+
+
+def test_weights_are_clipped_and_counted() -> None:
+    found = ListIPS(max_weight=1.8).contributions(two_sessions())
+    assert found.values.tolist() == [1.8 * 1.5, 1.5 * 0.25]
+    assert found.share_clipped == 1 / 4
+
+
+@given(st.integers(0, 1000))
+def test_a_self_normalised_estimate_is_within_the_rewards(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lists = enumerated(cascade, rng.uniform(0.1, 5, 4).tolist(), rng.uniform(0.1, 5, 4).tolist()).lists
+    lists = replace(lists, reward=rng.normal(size=lists.reward.shape), count=rng.integers(1, 9, len(lists.count)))
+    for estimator in (SelfNormalisedIPS(), ItemPositionIPS(self_normalised=True)):
+        estimate = estimator.contributions(lists).values @ lists.count / lists.sessions
+        assert lists.reward.min(axis=0).sum() <= estimate <= lists.reward.max(axis=0).sum()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_an_estimator_is_made_by_name(name: str) -> None:
+    assert off_policy_estimator(name, max_weight=7).max_weight == 7
+
+
+def test_a_maximum_below_1_is_refused() -> None:
+    with pytest.raises(InputError, match="expected a finite number >= 1"):
+        off_policy_estimator("snips", max_weight=0.5)
+
+
+def test_item_position_ips_needs_the_probabilities_of_positions() -> None:
+    lists = two_sessions()
+    with pytest.raises(InputError, match="pass logging_policy, or use another estimator"):
+        ItemPositionIPS().contributions(replace(lists, logging=replace(lists.logging, marginal=None)))

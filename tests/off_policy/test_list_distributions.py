@@ -1,0 +1,88 @@
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from cuolr.off_policy.list_distributions import OneListPerQuery, PlackettLuceLists, distribution_of
+from cuolr.policies.plackett_luce import StochasticLogger
+from cuolr.policies.random_policy import RandomPolicy, UniformLogger
+from cuolr.types import Ints
+from tests.off_policy.enumerated import marginals, plackett_luce
+from tests.small_log import small_candidates
+
+CANDIDATES = small_candidates(queries=3, least=4, most=5)
+SCORES = np.random.default_rng(0).normal(size=CANDIDATES.n_documents)
+
+
+def all_lists(query: int, k: int) -> Ints:
+    return np.array(list(permutations(range(CANDIDATES.sizes[query]), k)))
+
+
+@pytest.mark.parametrize("query", range(3))
+def test_plackett_luce_equals_the_sum_over_lists(query: int) -> None:
+    rankings = all_lists(query, 3)
+    rates = np.exp(SCORES[CANDIDATES.rows_of(np.array([query]))]).tolist()
+    lists = PlackettLuceLists(SCORES, CANDIDATES, 3)
+    found = lists.probabilities(np.full(len(rankings), query), rankings, marginal=True)
+    expected = np.array([plackett_luce(rates, tuple(ranking)) for ranking in rankings])
+    np.testing.assert_allclose(found.given_above, expected)
+    assert found.marginal is not None
+    np.testing.assert_allclose(found.marginal, marginals(rankings, expected), atol=1e-9)
+
+
+def test_expected_features_are_the_mean_over_documents_that_are_not_above() -> None:
+    lists = PlackettLuceLists(SCORES, CANDIDATES, 2)
+    rows = CANDIDATES.rows_of(np.array([1]))
+    rates, features = np.exp(SCORES[rows]), CANDIDATES.features[rows]
+    found = lists.expected_features(np.array([1, 1]), np.array([[0, 2], [1, 3]]), 1, CANDIDATES.features)
+    for row, above in enumerate((0, 1)):
+        left = np.delete(np.arange(len(rows)), above)
+        expected = (rates[left, None] * features[left]).sum(axis=0) / rates[left].sum()
+        np.testing.assert_allclose(found[row], expected, rtol=1e-5)
+
+
+def test_drawn_lists_come_as_often_as_their_probability() -> None:
+    lists = PlackettLuceLists(SCORES, CANDIDATES, 2)
+    queries, drawn = lists.sample(np.repeat(np.array([1]), 100))
+    first = np.bincount(drawn[:, 0], minlength=CANDIDATES.sizes[1]) / len(drawn)
+    rates = np.exp(SCORES[CANDIDATES.rows_of(np.array([1]))])
+    assert (queries == 1).all()
+    np.testing.assert_allclose(first, rates / rates.sum(), atol=0.03)
+
+
+def test_a_deterministic_policy_has_one_list() -> None:
+    policy = RandomPolicy(1)
+    lists = distribution_of(policy, CANDIDATES, np.arange(3), 3)
+    own = policy.rank(CANDIDATES, 3)
+    other = own.copy()
+    other[:, [1, 2]] = own[:, [2, 1]]
+    assert (lists.probabilities(np.arange(3), own, marginal=True).given_above == 1).all()
+    found = lists.probabilities(np.arange(3), other, marginal=True)
+    assert found.given_above.tolist() == [[1, 0, 0]] * 3
+    assert lists.sample(np.array([2, 0]))[1].tolist() == own[[2, 0]].tolist()
+
+
+def test_a_deterministic_policy_continues_with_its_best_document_that_is_left() -> None:
+    lists = OneListPerQuery(np.array([[2, 0, 1]]), np.array([0, 3]))
+    features = np.array([[1.0], [2.0], [3.0]], np.float32)
+    ranking = np.array([[2, 0, 1], [0, 2, 1]])
+    expected = [
+        lists.expected_features(np.zeros(2, np.int64), ranking, position, features)[:, 0] for position in range(3)
+    ]
+    assert np.array(expected).tolist() == [[3, 3], [1, 3], [2, 2]]
+
+
+def test_a_uniform_policy_has_every_list_alike() -> None:
+    lists = distribution_of(UniformLogger(), CANDIDATES, np.arange(3), 2)
+    found = lists.probabilities(np.array([0]), np.array([[1, 0]]), marginal=True)
+    size = int(CANDIDATES.sizes[0])
+    assert found.given_above[0] == pytest.approx([1 / size, 1 / (size - 1)])
+    assert found.marginal is not None
+    assert found.marginal[0] == pytest.approx([1 / size, 1 / size])
+
+
+def test_a_low_temperature_gives_the_policys_own_list() -> None:
+    policy = RandomPolicy(1)
+    own = policy.rank(CANDIDATES, 3)
+    lists = distribution_of(StochasticLogger(policy, 1e-4), CANDIDATES, np.arange(3), 3)
+    assert lists.probabilities(np.arange(3), own, marginal=False).given_above == pytest.approx(np.ones((3, 3)))
