@@ -19,6 +19,8 @@ from cuolr.types import Bools, Doubles, Ints
 NO_MISSING, MISSING_RIGHT, MISSING_LEFT = 0, 8, 10
 # Whether a missing value goes left, where values do not occur missing; has no effect.
 UNUSED_DEFAULT_LEFT = 2
+# LightGBM's text names each feature.
+MAX_FEATURES = 1 << 20
 KNOWN_SPLITS = (NO_MISSING, UNUSED_DEFAULT_LEFT, MISSING_RIGHT, MISSING_LEFT)
 
 
@@ -56,10 +58,10 @@ class RegressionTrees:
         splits = (self.feature, self.threshold, self.kind, self.left, self.right)
         if any(array.ndim != 1 for array in (self.leaves, self.value, *splits)):
             yield "expected arrays of one dimension"
-        if not 0 < self.n_features < 2**31:
-            yield f"expected a positive number of features, found {self.n_features}"
-        if not len(self.leaves) or (self.leaves < 1).any() or (self.leaves > len(self.value)).any():
-            yield "expected at least one tree, and trees of at least one leaf"
+        if not 0 < self.n_features <= MAX_FEATURES:
+            yield f"expected 1 to {MAX_FEATURES:,} features, found {self.n_features:,}"
+        if (self.leaves < 1).any() or (self.leaves > len(self.value)).any():
+            yield "expected trees of at least one leaf"
         if int(self.leaves.sum()) != len(self.value):
             yield f"expected a value for each of {int(self.leaves.sum())} leaves, found {len(self.value)}"
         number = len(self.value) - len(self.leaves)
