@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from cuolr.policies.lambdamart_policy import LambdaMartPolicy
 from cuolr.policies.store import load_policy
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.supervised import oracle_best
 from cuolr.supervised.oracle import LambdaMartSettings
 from cuolr.training.training_config import TrainingConfig
@@ -23,7 +23,7 @@ def test_it_writes_a_model_that_can_be_evaluated(run: Run, tiny: Path, tmp_path:
     assert result.status == 0, result.err
     assert "lambdamart, ndcg@10 0." in result.err
     assert "on vali (queries without a relevant document skipped)" in result.err
-    assert isinstance(load_policy(tmp_path / "model"), LambdaMartPolicy)
+    assert isinstance(load_policy(tmp_path / "model"), TreesPolicy)
     described = provenance(tmp_path / "model")
     assert (described["oracle"], described["fold"]) == ("lambdamart", 1)
     evaluated = json.loads(run("evaluate", tmp_path / "model", "--data", tiny, "--json").out)

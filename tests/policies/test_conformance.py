@@ -11,13 +11,14 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import DocumentNetwork, PairNetwork, seeded
-from cuolr.policies.lambdamart_policy import LambdaMartPolicy, grow_ranking_trees
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
+from cuolr.policies.ranking_trees import grow_ranking_trees
 from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates
 from tests.small_log import small_candidates, with_missing_values
 
@@ -35,27 +36,17 @@ def network() -> NetworkPolicy:
         return NetworkPolicy(DocumentNetwork(4, (8,)), NORMALISER)
 
 
-def lambdamart() -> LambdaMartPolicy:
+def trees() -> TreesPolicy:
     scaled = NORMALISER.apply(CANDIDATES)
     grades = (scaled.features[:, 0] > 0).astype(np.int8)
     parameters = {"num_threads": 1, "min_data_in_leaf": 2, "num_leaves": 3}
-    return LambdaMartPolicy(grow_ranking_trees(scaled.features, grades, scaled.sizes, parameters, 3), 1, NORMALISER)
+    return TreesPolicy(grow_ranking_trees(scaled.features, grades, scaled.sizes, parameters, 3), 1, NORMALISER)
 
 
 def sequential() -> SequentialPolicy:
     with seeded(1):
         encoder = build_encoder("position+previous", {}, 4, K)
         return SequentialPolicy(encoder, PairNetwork(encoder.n_states, 4, (8, 8)), NORMALISER)
-
-
-def xgboost() -> RankingPolicy:
-    xgb = pytest.importorskip("xgboost")
-    from cuolr.policies.xgboost_policy import XGBoostPolicy
-
-    scaled = NORMALISER.apply(CANDIDATES)
-    sample = xgb.DMatrix(scaled.features, scaled.features[:, 0] > 0, group=scaled.sizes, nthread=1)
-    booster = xgb.train({"objective": "rank:ndcg", "nthread": 1, "verbosity": 0}, sample, 3)
-    return XGBoostPolicy(bytes(booster.save_raw("ubj")), 1, NORMALISER)
 
 
 def ensemble() -> RankingPolicy:
@@ -65,9 +56,8 @@ def ensemble() -> RankingPolicy:
 EXAMPLES: dict[str, Callable[[], RankingPolicy]] = {
     "ranksvm": linear,
     "network": network,
-    "lambdamart": lambdamart,
+    "trees": trees,
     "sequential": sequential,
-    "xgboost": xgboost,
     "ensemble": ensemble,
     "random": lambda: RandomPolicy(3),
 }

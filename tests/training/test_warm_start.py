@@ -83,7 +83,7 @@ def test_it_learns_faster_than_from_scratch(name: str, tmp_path: Path) -> None:
 def test_trees_are_added_to_those_of_the_model(tmp_path: Path) -> None:
     fitted("lightgbm", folder=tmp_path / "model", config=config_of("lightgbm", keep="last"))
     after = fitted("lightgbm", config=config_of("lightgbm", keep="last"), warm_start=WarmStart.read(tmp_path / "model"))
-    assert str(policy_of(after).model).count("Tree=") == 6 + 6  # type: ignore[attr-defined]
+    assert len(policy_of(after).trees.leaves) == 6 + 6  # type: ignore[attr-defined]
 
 
 def test_features_are_scaled_and_ordered_as_in_the_model(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
-from cuolr.policies.lambdamart_policy import LambdaMartPolicy, grow_ranking_trees
 from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_pairs
 from cuolr.policies.policy import rank_by_score
+from cuolr.policies.ranking_trees import grow_ranking_trees
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
@@ -43,17 +44,17 @@ class ClonedRanker:
         ranker: The linear or LambdaMART ranker.
     """
 
-    ranker: LinearPolicy | LambdaMartPolicy
+    ranker: LinearPolicy | TreesPolicy
 
     def score(self, features: Floats) -> Doubles:
         """[n] the scores of scaled documents [n, F]; those of a linear ranker are in double precision."""
-        if isinstance(self.ranker, LambdaMartPolicy):
+        if isinstance(self.ranker, TreesPolicy):
             return self.ranker.score_scaled(features).astype(np.float64)
         starts = range(0, len(features), DOCUMENTS_AT_A_TIME)
         parts = (features[start : start + DOCUMENTS_AT_A_TIME].astype(np.float64) for start in starts)
         return np.concatenate([np.einsum("nf,f->n", part, self.ranker.weights) for part in parts])
 
-    def policy(self) -> LinearPolicy | LambdaMartPolicy:
+    def policy(self) -> LinearPolicy | TreesPolicy:
         """The ranker."""
         return self.ranker
 
@@ -116,7 +117,7 @@ class LoggingPolicyModel:
         return standardised
 
 
-def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries: IntegerArray) -> float:
+def agreement(ranker: LinearPolicy | TreesPolicy, lists: ClickLog, queries: IntegerArray) -> float:
     """nDCG@K of a ranker, with the mean height at which the log shows a document as its gain; mean over queries."""
     candidates = lists.candidates.select(queries)
     height = _grades(lists)[lists.candidates.rows_of(queries)].astype(np.float64)
@@ -133,7 +134,7 @@ def agreement(ranker: LinearPolicy | LambdaMartPolicy, lists: ClickLog, queries:
 
 def clone_lambdamart(
     lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int, progress: Progress = unseen
-) -> LambdaMartPolicy:
+) -> TreesPolicy:
     """LambdaMART trained on the shown order of these queries, with documents that were never shown last."""
     candidates = lists.candidates
     affordable = int((np.cumsum(candidates.sizes[queries]) <= MAX_LAMBDAMART_DOCUMENTS).sum())
@@ -141,8 +142,8 @@ def clone_lambdamart(
     chosen = normaliser.apply(candidates.select(queries))
     grades = _grades(lists)[candidates.rows_of(queries)]
     features, parameters = normaliser.natively(chosen.features), {**LAMBDAMART, "seed": seed}
-    model = grow_ranking_trees(features, grades, chosen.sizes, parameters, NUMBER_OF_TREES, progress)
-    return LambdaMartPolicy(model, 1, normaliser)
+    trees = grow_ranking_trees(features, grades, chosen.sizes, parameters, NUMBER_OF_TREES, progress)
+    return TreesPolicy(trees, 1, normaliser)
 
 
 def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPolicy | None:

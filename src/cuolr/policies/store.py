@@ -21,7 +21,7 @@ from cuolr.policies.policy import POLICIES, RankingPolicy
 
 SETTINGS_FILE = "model.json"
 ARRAYS_PATTERN = "model-*.safetensors"
-FORMAT = "cuolr-policy-3"
+FORMAT = "cuolr-policy-4"
 # Errors when a policy is rebuilt from files that are undamaged, but that no policy could have saved.
 NO_POLICY = (ArithmeticError, AttributeError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError)
 

@@ -1,37 +1,50 @@
-"""What policies of regression trees share: how they are saved."""
+"""Regression trees, whichever library grew them."""
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.data.normalise import Normaliser
-from cuolr.policies.policy import ScaledScoringPolicy
+from cuolr.data.normalise import UNSCALED, Normaliser
+from cuolr.policies.lightgbm_library import load_lightgbm
+from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
+from cuolr.policies.regression_trees import RegressionTrees
+from cuolr.types import Floats
 
 
+@POLICIES.register("trees")
 class TreesPolicy(ScaledScoringPolicy):
-    """Scores a document by regression trees, in the format of the library that grew them.
+    """Scores a document by the sum of its leaf values, computed by LightGBM.
 
     Attributes:
+        trees: The trees.
         threads: Number of threads for scoring.
+        normaliser: How the training features were scaled; not scaled by default, because trees only compare values of
+            one feature.
     """
 
-    threads: int
+    def __init__(self, trees: RegressionTrees, threads: int = 1, normaliser: Normaliser = UNSCALED) -> None:
+        self.trees = trees
+        self.threads = threads
+        self.normaliser = normaliser
+        self._booster = load_lightgbm().Booster(model_str=trees.lightgbm_text)
 
-    @abstractmethod
-    def as_bytes(self) -> bytes:
-        """The trees."""
+    @property
+    def n_features(self) -> int:
+        """The number of features of the trees."""
+        return self.trees.n_features
 
-    @classmethod
-    @abstractmethod
-    def of_bytes(cls, model: bytes, threads: int, normaliser: Normaliser) -> Self:
-        """The policy with the trees that `as_bytes` returned."""
+    def score_scaled(self, features: Floats) -> Floats:
+        """[n] the sum of the trees' outputs."""
+        scores: npt.NDArray[np.float64] = self._booster.predict(
+            self.normaliser.natively(features), num_threads=self.threads
+        )
+        return scores.astype(np.float32)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The trees as bytes, and the range of each feature."""
-        return {"model": np.frombuffer(bytearray(self.as_bytes()), np.uint8), **self.normaliser.arrays()}
+        """The trees, and the range of each feature."""
+        return {**self.trees.arrays(), **self.normaliser.arrays()}
 
     def settings(self) -> dict[str, Any]:
         """The number of threads, and how features are normalised."""
@@ -39,6 +52,6 @@ class TreesPolicy(ScaledScoringPolicy):
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """The policy with these trees."""
-        normaliser = Normaliser.from_parts(arrays, settings)
-        return cls.of_bytes(arrays["model"].tobytes(), int(settings["threads"]), normaliser)
+        """The policy with these trees; raises if they are none."""
+        trees, normaliser = RegressionTrees.from_arrays(arrays), Normaliser.from_parts(arrays, settings)
+        return cls(trees, int(settings["threads"]), normaliser)

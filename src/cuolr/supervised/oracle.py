@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuolr.errors import InputError
-from cuolr.policies.lambdamart_policy import MAX_DOCUMENTS, LambdaMartPolicy, load_lightgbm
+from cuolr.policies.lightgbm_library import load_lightgbm
+from cuolr.policies.ranking_trees import MAX_DOCUMENTS
+from cuolr.policies.regression_trees import RegressionTrees
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import RankingDataset
 
@@ -41,7 +44,7 @@ def fit_lambdamart(
     validation: RankingDataset | None = None,
     settings: LambdaMartSettings | None = None,
     progress: Callable[[int], None] | None = None,
-) -> LambdaMartPolicy:
+) -> TreesPolicy:
     """LambdaMART (Burges, 2010) on true labels, with gain 2^r − 1.
 
     Deviation: the paper uses RankLib; this is LightGBM, which grows trees leaf-wise (best first).
@@ -81,7 +84,7 @@ def fit_lambdamart(
             callbacks=[*callbacks, lgb.early_stopping(settings.early_stopping, verbose=False)],
         )
     # After early stopping, LightGBM writes the trees up to the best iteration only.
-    return LambdaMartPolicy(booster.model_to_string(), settings.threads)
+    return TreesPolicy(RegressionTrees.from_lightgbm(booster.model_to_string()), settings.threads)
 
 
 def _lightgbm_dataset(dataset: RankingDataset, reference: Any = None) -> Any:

@@ -19,9 +19,9 @@ from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
-from cuolr.policies.lambdamart_policy import LambdaMartPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.training.base_learner import FitTask
 from cuolr.training.batches import Batches, WeightedLists
@@ -49,8 +49,8 @@ def grown(
 
 def model_of(steps: RankerSteps) -> str:
     policy = steps.policy()
-    assert isinstance(policy, LambdaMartPolicy)
-    return policy.model
+    assert isinstance(policy, TreesPolicy)
+    return policy.trees.lightgbm_text
 
 
 def test_a_step_is_one_more_tree() -> None:

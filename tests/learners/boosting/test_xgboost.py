@@ -8,8 +8,8 @@ from cuolr.errors import InputError
 from cuolr.learners.boosting.tree_learner import ShownDocuments, sample
 from cuolr.learners.boosting.xgboost import XGBoost
 from cuolr.learners.rankers.ranker_steps import RankerSteps
-from cuolr.policies import xgboost_policy
 from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.training.batches import WeightedLists
 from cuolr.training.presets.configure import configure
 from tests.learners.lists import no_scaling, random_batch
@@ -39,7 +39,7 @@ def test_it_learns_saves_and_resumes(tmp_path: Path, position_bias: bool) -> Non
     for _ in range(2):
         resumed.step()
     policy = learner.policy()
-    assert isinstance(policy, xgboost_policy.XGBoostPolicy)
+    assert isinstance(policy, TreesPolicy)
     scores = policy.score(log.candidates)
     assert np.corrcoef(scores, log.candidates.features[:, 0])[0, 1] > 0.5
     np.testing.assert_array_equal(resumed.policy().score(log.candidates), scores)

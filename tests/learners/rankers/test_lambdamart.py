@@ -39,14 +39,14 @@ def test_scores_follow_the_targets() -> None:
 def test_a_step_is_one_more_tree() -> None:
     ranker = new_ranker()
     assert [ranker.step()["trees"] for _ in range(3)] == [1, 2, 3]
-    assert ranker.policy().model.count("Tree=") == 3
+    assert len(ranker.policy().trees.leaves) == 3
 
 
 def test_a_step_without_a_split_adds_no_tree_to_the_count() -> None:
     lists = QueryGroups(np.ones((40, 1), np.float32), np.tile([1, 0], 20).astype(np.int8), np.full(20, 2))
     ranker = new_ranker(lists)
     reported = [ranker.step()["trees"] for _ in range(3)]
-    assert reported[-1] == ranker.policy().model.count("Tree=") < 3
+    assert reported[-1] == len(ranker.policy().trees.leaves) < 3
 
 
 def test_a_resumed_ranker_takes_the_steps_that_grew_no_tree_as_well() -> None:

@@ -8,9 +8,11 @@ import numpy as np
 
 from cuolr.config import Range
 from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
 from cuolr.learners.rankers.base_ranker import BaseRanker
-from cuolr.policies.xgboost_policy import XGBoostPolicy, load_xgboost
+from cuolr.policies.regression_trees import RegressionTrees
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.types import Doubles, Floats
 
@@ -61,6 +63,15 @@ class XGBoost(TreeLearner):
         return XGBoostRanker(documents, parameters, task.normaliser)
 
 
+def load_xgboost() -> Any:
+    """Import XGBoost; raises `InputError` with instructions if it is not installed."""
+    try:
+        import xgboost
+    except ModuleNotFoundError:
+        raise InputError("XGBoost is not installed; install it with: pip install 'cuolr[xgboost]'") from None
+    return xgboost
+
+
 class XGBoostRanker(BaseRanker):
     """LambdaMART by XGBoost. A step grows one tree."""
 
@@ -96,9 +107,10 @@ class XGBoostRanker(BaseRanker):
         scores: Floats = self._booster.predict(documents)
         return scores.astype(np.float64)
 
-    def policy(self) -> XGBoostPolicy:
+    def policy(self) -> TreesPolicy:
         """The trees grown so far."""
-        return XGBoostPolicy(bytes(self._booster.save_raw("ubj")), self._threads, self._normaliser)
+        trees = RegressionTrees.from_xgboost(bytes(self._booster.save_raw("json")))
+        return TreesPolicy(trees, self._threads, self._normaliser)
 
     def state(self) -> dict[str, Any]:
         """The number of trees; everything else is determined by the documents, the parameters and the seed."""

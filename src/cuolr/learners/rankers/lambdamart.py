@@ -11,8 +11,11 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.targets import Targets
-from cuolr.policies.lambdamart_policy import RANKING_TREES, LambdaMartPolicy, load_lightgbm
+from cuolr.policies.lightgbm_library import load_lightgbm
 from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.ranking_trees import RANKING_TREES
+from cuolr.policies.regression_trees import RegressionTrees
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Doubles, Floats, Ints
 
 # Targets become integer grades from 0 to this, with linear gain.
@@ -120,9 +123,9 @@ class LambdaMartRanker(BaseRanker):
 
     def continue_from(self, policy: RankingPolicy) -> None:
         """Start with the trees of a model; to be called before the first step."""
-        if not isinstance(policy, LambdaMartPolicy):
-            raise InputError(f"expected a model of LightGBM to start from, found {type(policy).__name__}")
-        self._grown, self._continues = self._lgb.Booster(model_str=policy.model), True
+        if not isinstance(policy, TreesPolicy):
+            raise InputError(f"expected a model of trees to start from, found {type(policy).__name__}")
+        self._grown, self._continues = self._lgb.Booster(model_str=policy.trees.lightgbm_text), True
 
     def step(self) -> dict[str, float]:
         """Grow one more tree; returns the number of trees."""
@@ -142,9 +145,10 @@ class LambdaMartRanker(BaseRanker):
         scores: Doubles = self._booster.predict(self._normaliser.natively(features), num_threads=self._threads)
         return scores
 
-    def policy(self) -> LambdaMartPolicy:
+    def policy(self) -> TreesPolicy:
         """The trees grown so far."""
-        return LambdaMartPolicy(self._booster.model_to_string(), self._threads, self._normaliser)
+        trees = RegressionTrees.from_lightgbm(self._booster.model_to_string())
+        return TreesPolicy(trees, self._threads, self._normaliser)
 
     def state(self) -> dict[str, Any]:
         """The number of steps taken; everything else is determined by the lists, the parameters and the seed."""

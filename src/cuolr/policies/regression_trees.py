@@ -1,0 +1,241 @@
+"""Regression trees as plain arrays, which are checked before a library sees them.
+
+A model from a stranger may hold any bytes, and LightGBM and XGBoost trust what they read: a child that does not exist
+ends the process, and a cycle never ends. So trees are kept as arrays, and LightGBM's text is written from these.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cuolr.types import Bools, Doubles, Ints
+
+# LightGBM's kinds of splits on numbers: missing values do not occur (and count as 0), or go right, or left.
+NO_MISSING, MISSING_RIGHT, MISSING_LEFT = 0, 8, 10
+# Whether a missing value goes left, where values do not occur missing; has no effect.
+UNUSED_DEFAULT_LEFT = 2
+# LightGBM's text names each feature.
+MAX_FEATURES = 1 << 20
+KNOWN_SPLITS = (NO_MISSING, UNUSED_DEFAULT_LEFT, MISSING_RIGHT, MISSING_LEFT)
+
+
+@dataclass(frozen=True)
+class RegressionTrees:
+    """The splits and the leaves of all trees, tree after tree. A document's score is the sum of its leaves' values.
+
+    Attributes:
+        n_features: F.
+        leaves: [T] the number of leaves of each tree; it has one split less.
+        feature: [S] the feature that a split compares.
+        threshold: [S] a value up to this goes left; infinite = all values but missing ones.
+        kind: [S] how missing values are treated, as LightGBM numbers it.
+        left: [S] the next split within the tree, from 0, the first being the root; −1 − i = the leaf i of the tree.
+        right: [S] the same for other values.
+        value: [L] the value of each leaf.
+    """
+
+    n_features: int
+    leaves: Ints
+    feature: Ints
+    threshold: Doubles
+    kind: Ints
+    left: Ints
+    right: Ints
+    value: Doubles
+
+    def __post_init__(self) -> None:
+        problem = next(self._problems(), None)
+        if problem is not None:
+            raise ValueError(f"not regression trees: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        """What makes them no trees; what comes later relies on what comes before."""
+        splits = (self.feature, self.threshold, self.kind, self.left, self.right)
+        if any(array.ndim != 1 for array in (self.leaves, self.value, *splits)):
+            yield "expected arrays of one dimension"
+        if not 0 < self.n_features <= MAX_FEATURES:
+            yield f"expected 1 to {MAX_FEATURES:,} features, found {self.n_features:,}"
+        if (self.leaves < 1).any() or (self.leaves > len(self.value)).any():
+            yield "expected trees of at least one leaf"
+        if int(self.leaves.sum()) != len(self.value):
+            yield f"expected a value for each of {int(self.leaves.sum())} leaves, found {len(self.value)}"
+        number = len(self.value) - len(self.leaves)
+        if any(len(array) != number for array in splits):
+            yield f"expected {number} splits, found {', '.join(str(len(array)) for array in splits)}"
+        if not np.isfinite(self.value).all() or np.isnan(self.threshold).any():
+            yield "expected finite values, and numbers as thresholds"
+        if ((self.feature < 0) | (self.feature >= self.n_features)).any():
+            yield f"expected features from 0 to {self.n_features - 1}"
+        if not np.isin(self.kind, KNOWN_SPLITS).all():
+            yield f"expected splits of the kinds {', '.join(map(str, KNOWN_SPLITS))}"
+        if not self._each_node_has_one_parent().all():
+            yield "expected each split and each leaf once, below a split that comes before it"
+
+    def _each_node_has_one_parent(self) -> Bools:
+        """[T] whether the nodes form a tree: the root has no parent, all others have one with a lower number."""
+        n_splits = self.leaves - 1
+        first_split = np.cumsum(n_splits) - n_splits
+        tree = np.repeat(np.arange(len(self.leaves)), n_splits)
+        own = np.arange(len(tree)) - first_split[tree]  # the number of each split within its tree
+        good = np.ones(len(self.leaves), np.bool_)
+        seen_splits, seen_leaves = np.zeros(len(tree), np.int64), np.zeros(len(self.value), np.int64)
+        for child in (self.left, self.right):
+            is_leaf, leaf = child < 0, -1 - child
+            fits = np.where(is_leaf, leaf < self.leaves[tree], (child > own) & (child < n_splits[tree]))
+            good[tree[~fits]] = False
+            ok_leaf, ok_split = fits & is_leaf, fits & ~is_leaf
+            first_leaf = np.cumsum(self.leaves) - self.leaves
+            np.add.at(seen_leaves, (first_leaf[tree] + leaf)[ok_leaf], 1)
+            np.add.at(seen_splits, (first_split[tree] + child)[ok_split], 1)
+        # A tree of one leaf has no split above it.
+        alone = np.repeat(self.leaves == 1, self.leaves)
+        wrong_leaf = np.repeat(np.arange(len(self.leaves)), self.leaves)[seen_leaves != np.where(alone, 0, 1)]
+        wrong_split = tree[seen_splits != (own > 0)]
+        good[wrong_leaf] = False
+        good[wrong_split] = False
+        return good
+
+    @classmethod
+    def from_lightgbm(cls, text: str) -> Self:
+        """The trees of a model in LightGBM's text format, with one output and splits on numbers only."""
+        head, *trees = text.split("end of trees")[0].split("\nTree=")
+        of_model = _assignments(head)
+        if of_model.get("num_tree_per_iteration", "1") != "1":
+            raise ValueError("not regression trees: expected one output")
+        parsed = [_assignments(tree) for tree in trees]
+        if any(int(tree.get("num_cat", 0)) or int(tree.get("is_linear", 0)) for tree in parsed):
+            raise ValueError("not regression trees: expected splits on numbers and constant leaves")
+
+        def column(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+            # A tree without a split has no such lines, or empty ones.
+            texts = [tree.get(name, "") for tree in parsed]
+            return np.array(" ".join(texts).split(), np.str_).astype(dtype)
+
+        return cls(
+            n_features=int(of_model["max_feature_idx"]) + 1,
+            leaves=column("num_leaves", np.int64),
+            feature=column("split_feature", np.int64),
+            threshold=column("threshold", np.float64),
+            kind=column("decision_type", np.int64),
+            left=column("left_child", np.int64),
+            right=column("right_child", np.int64),
+            value=column("leaf_value", np.float64),
+        )
+
+    @classmethod
+    def from_xgboost(cls, model: bytes) -> Self:
+        """The trees of a model in XGBoost's JSON format, with one output and splits on numbers only.
+
+        XGBoost goes left below a threshold in float32: up to the number before it.
+        """
+        learner = json.loads(model)["learner"]
+        trees = [_xgboost_tree(tree) for tree in learner["gradient_booster"]["model"]["trees"]]
+        base_score = float(learner["learner_model_param"]["base_score"].strip("[]"))
+        names = ("feature", "threshold", "kind", "left", "right", "value")
+        arrays = {name: np.concatenate([tree[name] for tree in trees]) for name in names}
+        arrays["value"] = np.append(arrays["value"], base_score)
+        leaves = np.array([*(len(tree["value"]) for tree in trees), 1])
+        return cls(int(learner["learner_model_param"]["num_feature"]), leaves, **arrays)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it, in types that hold it exactly, to be saved."""
+        return {
+            "trees.n_features": np.array([self.n_features], np.int32),
+            "trees.leaves": self.leaves.astype(np.int32),
+            "trees.feature": self.feature.astype(np.int32),
+            "trees.threshold": self.threshold,
+            "trees.kind": self.kind.astype(np.uint8),
+            "trees.left": self.left.astype(np.int32),
+            "trees.right": self.right.astype(np.int32),
+            "trees.value": self.value,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """The trees that `arrays` was taken from; raises if they are no trees."""
+        (n_features,) = arrays["trees.n_features"].tolist()
+        types: dict[str, Any] = {"threshold": np.float64, "value": np.float64}
+        names = ("leaves", "feature", "threshold", "kind", "left", "right", "value")
+        return cls(int(n_features), *(arrays[f"trees.{name}"].astype(types.get(name, np.int64)) for name in names))
+
+    @cached_property
+    def lightgbm_text(self) -> str:
+        """The same trees in LightGBM's text format."""
+        trees = list(self._lightgbm_trees())
+        sizes = " ".join(str(len(tree)) for tree in trees)
+        names = " ".join(f"Column_{i}" for i in range(self.n_features))
+        head = [
+            "tree",
+            "version=v4",
+            "num_class=1",
+            "num_tree_per_iteration=1",
+            "label_index=0",
+            f"max_feature_idx={self.n_features - 1}",
+            f"feature_names={names}",
+            f"feature_infos={' '.join(['none'] * self.n_features)}",
+            f"tree_sizes={sizes}",
+            "",
+            "",
+        ]
+        return "\n".join(head) + "".join(trees) + "end of trees\n"
+
+    def _lightgbm_trees(self) -> Iterator[str]:
+        split = leaf = 0
+        for number, leaves in enumerate(self.leaves.tolist()):
+            splits, values = slice(split, split + leaves - 1), slice(leaf, leaf + leaves)
+            lines = {
+                "Tree": number,
+                "num_leaves": leaves,
+                "num_cat": 0,
+                "split_feature": _joined(self.feature[splits]),
+                "threshold": _joined(self.threshold[splits]),
+                "decision_type": _joined(self.kind[splits]),
+                "left_child": _joined(self.left[splits]),
+                "right_child": _joined(self.right[splits]),
+                "leaf_value": _joined(self.value[values]),
+                "is_linear": 0,
+                "shrinkage": 1,
+            }
+            yield "\n".join(f"{name}={value}" for name, value in lines.items()) + "\n\n\n"
+            split, leaf = splits.stop, values.stop
+
+
+def _assignments(lines: str) -> dict[str, str]:
+    """The lines of the form `name=value`."""
+    return dict(line.split("=", 1) for line in lines.splitlines() if "=" in line)
+
+
+def _joined(values: npt.NDArray[Any]) -> str:
+    """Numbers that are read again exactly."""
+    return " ".join(map(repr, values.tolist()))
+
+
+def _xgboost_tree(tree: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of one tree; XGBoost numbers splits and leaves together, and keeps nodes that were cut off."""
+    left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
+    used, edge = [0], [0]
+    while edge:
+        edge = [child for node in edge if left[node] >= 0 for child in (int(left[node]), int(right[node]))]
+        used += edge
+    nodes = np.sort(np.array(used))
+    is_split = left[nodes] >= 0
+    number = np.empty(len(left), np.int64)
+    number[nodes[is_split]] = np.arange(is_split.sum())
+    number[nodes[~is_split]] = -1 - np.arange((~is_split).sum())
+    splits, leaves = nodes[is_split], nodes[~is_split]
+    conditions = np.array(tree["split_conditions"], np.float32)
+    if any(tree.get("split_type", ())):
+        raise ValueError("not regression trees: expected splits on numbers")
+    return {
+        "feature": np.array(tree["split_indices"], np.int64)[splits],
+        "threshold": np.nextafter(conditions[splits], np.float32(-np.inf)).astype(np.float64),
+        "kind": np.where(np.array(tree["default_left"], np.bool_)[splits], MISSING_LEFT, MISSING_RIGHT),
+        "left": number[left[splits]],
+        "right": number[right[splits]],
+        "value": conditions[leaves].astype(np.float64),
+    }
