@@ -109,3 +109,13 @@ def test_the_lists_are_counted_without_regard_to_propensities() -> None:
     propensity = np.linspace(0.1, 1, log.clicks.size, dtype=np.float32).reshape(log.clicks.shape)
     log = replace(log, logging_propensity=propensity)
     assert diagnose([log]).distinct_lists == diagnose([aggregate(log)]).distinct_lists == 3
+
+
+def test_positions_are_those_on_the_page() -> None:
+    """One document below an advertisement, or on page 5: a slot each."""
+    pages = np.array([[0, 2], [0, 2], [1, 40], [0, -1], [3, -1]], np.int32)
+    log = replace(worked_log(), page_position=pages)
+    info = diagnose([log.select(slice(0, 2)), log.select(slice(2, 5))])
+    assert info.click_rate == (2 / 3, 0, 1, 0, *[None] * 26, 0)
+    # A document was at positions 1 and 31 (of 41: only the order is kept so far down), another at 1 and 4.
+    assert info.share_at_several_positions == 2 / 4

@@ -12,6 +12,7 @@ import scipy
 
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import read_click_log
+from cuolr.logs.page_positions import at_page_positions, widest_page
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Bools, Candidates
@@ -74,16 +75,17 @@ def describe_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages 
 
 
 def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
-    """The statistics of a log, raw or aggregated, given in chunks."""
+    """The statistics of a log, raw or aggregated, given in chunks; by position on the page."""
     chunks = iter(chunks)
     first = next(chunks)
-    clicks, shown = np.zeros(first.k), np.zeros(first.k)
-    seen = np.zeros((first.candidates.n_documents, first.k), np.bool_)
+    width = widest_page(first)
+    clicks, shown = np.zeros(width), np.zeros(width)
+    seen = np.zeros((first.candidates.n_documents, width), np.bool_)
     lists: list[pl.Series] = []
     sessions = without_clicks = rewarded = randomised = 0
     reward = 0.0
     context: dict[str, Counter[str]] = {name: Counter() for name in first.context}
-    for chunk in itertools.chain([first], chunks):
+    for chunk in (at_page_positions(chunk, width) for chunk in itertools.chain([first], chunks)):
         sessions += chunk.sessions
         without_clicks += int((~chunk.clicks.any(axis=1)).sum())
         clicks += chunk.count @ chunk.clicks
@@ -100,6 +102,9 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
         keys = _list_keys(chunk)
         _mark_documents(seen, chunk.select(keys.arg_unique().to_numpy()))
         lists.append(keys.unique())
+    if first.page_position is not None:
+        last = int(np.flatnonzero(shown).max(initial=0)) + 1
+        clicks, shown, seen = clicks[:last], shown[:last], seen[:, :last]
     queries = _queries_of(seen, first.candidates)
     documents, several = int(seen.any(axis=1).sum()), int((seen.sum(axis=1) > 1).sum())
     share, groups = several / max(documents, 1), _groups_of_positions(seen)

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.special
 
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.page_positions import at_page_positions, widest_page
 from cuolr.logs.time_window import Time, Timestamps, time_text, within
 from cuolr.types import Bools, Doubles, Ints
 
@@ -44,7 +45,7 @@ class Drift:
         split: When the later half begins.
         earlier: Number of sessions of the earlier half.
         later: Number of sessions of the later half.
-        click_rate: By position, that of the earlier and of the later half; None where nothing was shown.
+        click_rate: By position on the page, that of the earlier and of the later half; None where nothing was shown.
         changed_positions: Positions, from 1, whose click rates differ: by at least 5 % of the earlier one, and
             significantly (two-proportion z-test, p < 0.001 after Holm's correction over the positions).
         new_queries: Queries that only the later half has.
@@ -75,6 +76,7 @@ class DriftCounts:
 
     def add(self, log: ClickLog) -> None:
         """Count the sessions of a chunk."""
+        log = at_page_positions(log, widest_page(log))
         assert log.timestamp is not None
         if self._by_position is None:
             self._by_position = np.zeros((2, 2, log.k))
@@ -93,7 +95,8 @@ class DriftCounts:
         """The comparison; None if a half has too few sessions."""
         if self._by_position is None or self._sessions.min() < MIN_SESSIONS:
             return None
-        (shown, clicks), (shown_later, clicks_later) = self._by_position
+        last = int(np.flatnonzero(self._by_position[:, 0].any(axis=0)).max(initial=0)) + 1
+        (shown, clicks), (shown_later, clicks_later) = self._by_position[:, :, :last]
         rates = [_rates(clicks, shown), _rates(clicks_later, shown_later)]
         return Drift(
             split=time_text(self._split),

@@ -47,6 +47,11 @@ def page_width(log: ClickLog) -> int:
     return log.k if log.page_position is None else int(_columns(log).max(initial=0)) + 1
 
 
+def widest_page(log: ClickLog) -> int:
+    """The number of columns that no chunk of the same log exceeds."""
+    return log.k if log.page_position is None else DISTINCT_POSITIONS + log.k
+
+
 def _columns(log: ClickLog) -> Ints:
     """[M, K] the column of each document; −1 where nothing was shown."""
     assert log.page_position is not None
