@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.logs.importing import ubi_report as why
+from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.seen_documents import seen_documents
 from cuolr.logs.importing.table import read_log_table
@@ -43,12 +44,12 @@ def write(path: Path, records: Sequence[Record]) -> Path:
 
 
 def read(folder: Path, *records: Record) -> tuple[dict[str, str], UbiReport]:
-    """The lists by session, in capitals where clicked; and the report."""
+    """The lists by session, a letter by position, in capitals where clicked, a dot in a gap; and the report."""
     table, report = read_ubi([write(folder / "ubi.ndjson", records)])
     lists: dict[str, str] = {}
     for row in table.sort("session_id", "position").iter_rows(named=True):
         shown = lists.get(row["session_id"], "")
-        assert row["position"] == len(shown) + 1
+        shown += "." * (row["position"] - 1 - len(shown))
         lists[row["session_id"]] = shown + (row["doc_id"].upper() if row["click"] else row["doc_id"])
     return lists, report
 
@@ -75,10 +76,11 @@ def test_a_list_is_what_was_shown_and_clicked_under_one_query_id(tmp_path: Path)
     records = [query(text="  red shoes "), *impressions("abc"), event("click", "b", 2), event("add_to_cart", "b", 2)]
     table, report = read_ubi([write(tmp_path / "ubi.ndjson", records)])
     assert table.drop("timestamp").rows() == [
-        ("red shoes", "L1", 1, "a", 0),
-        ("red shoes", "L1", 2, "b", 1),
-        ("red shoes", "L1", 3, "c", 0),
+        ("red shoes", "L1", 1, "a", 0, 0),
+        ("red shoes", "L1", 2, "b", 1, 1),
+        ("red shoes", "L1", 3, "c", 0, 0),
     ]
+    assert table.columns[-1] == "add_to_cart"
     assert {str(time) for time in table["timestamp"]} == {"2024-12-10 00:00:00"}
     assert (report.queries, report.events, report.lists, report.complete) == (1, 5, 1, 1)
     assert (report.from_0, report.from_1, report.assumed) == (0, 1, 0)
@@ -117,9 +119,8 @@ def test_an_application_that_mixes_both_is_told_list_by_list(tmp_path: Path) -> 
 def test_a_rare_list_from_1_among_lists_from_0_has_lost_its_first_impression(tmp_path: Path) -> None:
     usual = [record for i in range(9) for record in (query(f"Z{i}"), *impressions("ab", 0, f"Z{i}"))]
     lists, report = read(tmp_path, *usual, query("odd"), *impressions("bc", 1, "odd"))
-    assert "odd" not in lists
-    assert report.dropped == {why.LATE_START: 1}
-    assert report.impressions == why.Tally(20, 18, {why.LATE_START: 2})
+    assert lists["odd"] == ".bc"
+    assert report.impressions == why.Tally(20, 20, {})
     # Another application numbers as it likes.
     lists, _ = read(tmp_path, *usual, query("odd"), *impressions("bc", 1, "odd", application="other"))
     assert lists["odd"] == "bc"
@@ -151,13 +152,16 @@ def test_repeated_events_count_once(tmp_path: Path) -> None:
     assert (report.complete, report.repaired) == (0, 1)
 
 
-def test_a_list_is_cut_at_a_gap(tmp_path: Path) -> None:
+def test_a_list_with_a_gap_keeps_its_positions(tmp_path: Path) -> None:
     shown = [event("impression", "a", 1), event("impression", "b", 2), event("impression", "d", 4)]
     lists, report = read(tmp_path, query(), *shown, event("click", "d", 4), event("click", "a", 1))
-    assert lists == {"L1": "Ab"}
-    assert report.impressions == why.Tally(3, 2, {why.BELOW_GAP: 1})
-    assert report.clicks == why.Tally(2, 1, {why.BELOW_GAP: 1})
-    assert report.repairs == {why.BELOW_GAP: 1}
+    assert lists == {"L1": "Ab.D"}
+    assert report.impressions == why.Tally(3, 3, {})
+    assert report.clicks == why.Tally(2, 2, {})
+    log, of_import = import_log_with_report(tmp_path / "ubi.ndjson", format="ubi")
+    assert log.page_position is not None
+    assert log.page_position.tolist() == [[0, 1, 3]]
+    assert [found.reason for found in of_import.repaired] == ["gap in the positions"]
 
 
 def test_a_document_at_several_positions_is_kept_at_the_first(tmp_path: Path) -> None:
@@ -173,9 +177,22 @@ def test_a_list_with_two_documents_at_one_position_is_dropped(tmp_path: Path) ->
     assert report.impressions == why.Tally(3, 0, {why.TWO_DOCUMENTS: 3})
 
 
-def test_a_second_page_is_dropped(tmp_path: Path) -> None:
-    _, report = read(tmp_path, query(), *impressions("ab", 11))
-    assert report.dropped == {why.LATE_START: 1}
+def test_a_second_page_keeps_its_positions(tmp_path: Path) -> None:
+    lists, report = read(tmp_path, query(), *impressions("ab", 11))
+    assert lists == {"L1": "..........ab"}
+    assert report.complete == 1
+
+
+def test_other_actions_can_be_a_reward(tmp_path: Path) -> None:
+    bought = [event("click", "b", 2), event("add_to_cart", "b", 2), event("purchase", "b"), event("purchase", "z")]
+    write(tmp_path / "ubi.ndjson", [query(), *impressions("ab"), *bought])
+    options = ImportOptions(reward="click=1,add_to_cart=3,purchase=10")
+    log, report = import_log_with_report(tmp_path / "ubi.ndjson", options=options, format="ubi")
+    assert log.reward is not None
+    assert log.reward.tolist() == [[0, 14]]
+    assert report.source is not None
+    with pytest.raises(InputError, match="column 'wish' of the reward is missing"):
+        import_log_with_report(tmp_path / "ubi.ndjson", options=ImportOptions(reward="wish"), format="ubi")
 
 
 @pytest.mark.parametrize(
@@ -323,8 +340,8 @@ def test_impressions_clicks_and_lists_in_are_kept_or_dropped_with_a_reason(
     assert table["session_id"].n_unique() == report.complete + report.repaired
     assert report.from_0 + report.from_1 + report.assumed == report.complete + report.repaired
     assert sum(actions.values()) == report.queries + report.events + report.other_records
-    if len(table):  # a table that the importer of logs takes as it is
-        log, _ = read_log_table(table, seen_documents([table.lazy()]), ImportOptions(strict=True))
+    if len(table):  # of which the importer of logs loses nothing
+        log, _ = read_log_table(table, seen_documents([table.lazy()]), ImportOptions(max_dropped=0, first_position=1))
         assert (log.sessions, int(log.where.sum())) == (table["session_id"].n_unique(), len(table))
         assert int(log.clicks.sum()) == report.clicks.kept
 

@@ -11,8 +11,6 @@ import polars as pl
 from cuolr.errors import InputError
 from cuolr.logs.importing.ubi_records import CLICKS, IMPRESSIONS, UbiRecords, read_records
 from cuolr.logs.importing.ubi_report import (
-    BELOW_GAP,
-    LATE_START,
     NO_DOCUMENT,
     NO_IMPRESSIONS,
     NO_POSITION,
@@ -46,8 +44,8 @@ def read_ubi(files: Sequence[Path | str]) -> tuple[pl.DataFrame, UbiReport]:
 
     Returns:
         table: As `read_log_table` takes it: query_id (the query's text), session_id (the `query_id` of UBI), position
-            (from 1, without gaps), doc_id, click and, where all lists have one, timestamp;
-            where any has one, user_id.
+            (on the page, from 1), doc_id, click and, where all lists have one, timestamp; where any has one, user_id;
+            and a column for each other action, such as add_to_cart, which a reward can be made of.
         report: What was found, kept and dropped.
     """
     if not files:
@@ -65,7 +63,7 @@ def read_ubi(files: Sequence[Path | str]) -> tuple[pl.DataFrame, UbiReport]:
             shown.select("list", "fate"),
         ]
     )
-    table = _table(shown, clicks, lists)
+    table = _with_actions(_table(shown, clicks, lists), records.events)
     return table, report_of(records, lists, shown, impressions, clicks)
 
 
@@ -77,7 +75,7 @@ def _checked_events(events: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit(NO_QUERY_ID))
         .when(pl.col("doc_id").is_null())
         .then(pl.lit(NO_DOCUMENT))
-        .when(impression & pl.col("ordinal").is_null())
+        .when(impression & (pl.col("ordinal").fill_null(-1) < 0))
         .then(pl.lit(NO_POSITION))
     )
     # A document that scrolls into view again, an event that was sent twice: the first in time counts.
@@ -191,8 +189,6 @@ def _with_reasons(lists: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
             .then(pl.lit(SEVERAL_RESPONSES))
             .when(pl.col("documents") > 1)
             .then(pl.lit(TWO_DOCUMENTS))
-            .when(pl.col("start") != 1)
-            .then(pl.lit(LATE_START))
         )
         .drop("start", "responses", "documents")
     )
@@ -204,17 +200,14 @@ def _with_fate(shown: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
     known = shown.sort("list", "position", maintain_order=True).join(
         reasons, on="list", how="left", maintain_order="left"
     )
-    known = known.with_columns(
+    return known.with_columns(
         fate=pl.when(pl.col("reason").is_not_null())
         .then(pl.col("reason"))
         .when(pl.col("doc_id").is_null())
         .then(pl.lit(NO_DOCUMENT))
         .when(~pl.struct("list", "doc_id").is_first_distinct())
         .then(pl.lit(SEVERAL_POSITIONS))
-    )
-    rank = pl.col("fate").is_null().cum_sum().over("list")
-    below = pl.col("fate").is_null() & (pl.col("position") != rank)
-    return known.with_columns(fate=pl.when(below).then(pl.lit(BELOW_GAP)).otherwise(pl.col("fate"))).drop("reason")
+    ).drop("reason")
 
 
 def _clicks_with_fate(events: pl.DataFrame, shown: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
@@ -252,3 +245,20 @@ def _table(shown: pl.DataFrame, clicks: pl.DataFrame, lists: pl.DataFrame) -> pl
     ).sort("session_id", "position")
     table = table.drop("timestamp") if table["timestamp"].null_count() else table
     return table.drop("user_id") if table["user_id"].null_count() == len(table) else table
+
+
+def _with_actions(table: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """The table with a column for each action but impressions and clicks: 1 where it happened to a shown document."""
+    others = (
+        events.filter(~pl.col("action").is_in((*IMPRESSIONS, *CLICKS, *table.columns)))
+        .select(pl.col("action"), session_id="list", doc_id="doc_id", happened=pl.lit(1, pl.UInt8))
+        .drop_nulls()
+        .unique()
+        .sort("action")
+    )
+    if not len(others):
+        return table
+    by_action = others.pivot(on="action", index=["session_id", "doc_id"], values="happened")
+    actions = pl.col(others["action"].unique().to_list())
+    joined = table.join(by_action, on=["session_id", "doc_id"], how="left", maintain_order="left")
+    return joined.with_columns(actions.fill_null(0))

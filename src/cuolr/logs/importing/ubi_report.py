@@ -15,7 +15,6 @@ NO_POSITION = "impression without a position"
 REPEATED_IMPRESSION = "repeated impression"
 REPEATED_CLICK = "repeated click"
 SEVERAL_POSITIONS = "document at several positions: first kept"
-BELOW_GAP = "below a gap in the positions"
 NOT_SHOWN = "click on a document that is not in the list"
 TEXT_FROM_EVENTS = "query text taken from the events"
 UNKNOWN_QUERY = "query_id not in ubi_queries"
@@ -24,7 +23,6 @@ SEVERAL_TEXTS = "several query texts for one query_id"
 NO_IMPRESSIONS = "no impressions"
 SEVERAL_RESPONSES = "several responses for one query_id"
 TWO_DOCUMENTS = "two documents at one position"
-LATE_START = "list does not start at the first position"
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class UbiReport:
         queries_without_id: Queries without a `query_id`, to which no event can belong.
         events: Records of events.
         other_records: Records that are neither.
-        other_events: Events that are neither impressions nor clicks, by action.
+        other_events: Events that are neither impressions nor clicks, by action; a reward can be made of them.
         lists: Distinct `query_id`s: complete + repaired + the sum of `dropped`.
         complete: Lists from which nothing was dropped.
         repaired: Lists that were kept in part, or with the query text of their events.
@@ -89,7 +87,7 @@ class UbiReport:
             "events": self.events,
             **({"records that are neither": self.other_records} if self.other_records else {}),
             **({"queries without a query_id": self.queries_without_id} if self.queries_without_id else {}),
-            **{f"events not used: {action}": number for action, number in self.other_events.items()},
+            **{f"other events: {action}": number for action, number in self.other_events.items()},
             "lists": self.lists,
             "  complete": self.complete,
             "  repaired": self.repaired,
