@@ -107,6 +107,13 @@ def test_columns_that_are_no_features_of_an_impression_are_named(columns: tuple[
         cuolr.import_log(table_of([[(0, 1.0, True)]]), FeatureTables(impression=columns))
 
 
+def test_a_column_of_mixed_objects_is_refused() -> None:
+    mixed = pl.Series("price", [1.0, {}], dtype=pl.Object)
+    table = table_of([[(0, 1.0, True), (1, 2.0, False)]]).with_columns(mixed)
+    with pytest.raises(InputError, match="the table: feature column 'price': expected values of one type"):
+        cuolr.import_log(table, FeatureTables(impression=("price",)))
+
+
 def test_files_of_other_types_are_one_log(tmp_path: Path) -> None:
     one = table_of([[(0, 1.0, True), (1, 2.0, False)]])
     one.write_parquet(tmp_path / "1.parquet")

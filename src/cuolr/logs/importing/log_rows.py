@@ -150,6 +150,8 @@ def _known_columns(
     if lacking := [name for name in features if name not in schema]:
         found = ", ".join(schema.names())
         raise InputError([f"{place}: feature column '{name}' is missing; found: {found}" for name in lacking])
+    if mixed := [name for name in features if schema[name] == pl.Object]:
+        raise InputError([f"{place}: feature column '{name}': expected values of one type" for name in mixed])
     weights = options.reward_weights
     weighted = ["reward"] if weights else []
     known = {name: source for name, source in ours.items() if source in schema and name not in weighted}
