@@ -277,3 +277,22 @@ def test_any_table_is_encoded_or_refused_with_a_line_per_column(table: pl.DataFr
 
 def test_words_for_missing_values_are_lower_case() -> None:
     assert [word for word in MISSING_WORDS if word != word.lower()] == []
+
+
+def test_a_few_values_of_another_kind_are_named() -> None:
+    stars = [str(i % 5) for i in range(40)]
+    dates = [f"2026-01-{i % 5 + 1:02}" for i in range(40)]
+    for values, bad, kind in ((stars, "five", "numbers"), (dates, "0000-00-00", "dates")):
+        table = pl.DataFrame({"doc_id": [str(i) for i in range(41)], "x": [*values, bad]})
+        with pytest.raises(InputError, match=f"40 of 41 values are {kind}, and '{bad}' in row 41 is not"):
+            decide_recipe(table, ["doc_id"])
+        as_category = decide_recipe(table, ["doc_id"], FeatureOptions(category_columns=("x",)))
+        assert as_category.columns[0].kind == "category"
+
+
+def test_numbers_that_float32_cannot_tell_apart_are_refused() -> None:
+    seconds = pl.DataFrame({"doc_id": [str(i) for i in range(300)], "x": [1_790_000_000 + i for i in range(300)]})
+    with pytest.raises(InputError, match=r"300 different numbers are only [0-9]+ in float32"):
+        decide_recipe(seconds, ["doc_id"])
+    rounded = seconds.with_columns(pl.col("x") // 1_000)
+    assert decide_recipe(rounded, ["doc_id"]).columns[0].kind == "number"

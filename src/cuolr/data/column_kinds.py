@@ -31,6 +31,11 @@ EPOCH = datetime(1970, 1, 1)
 LABEL_WORD = re.compile(r"(?<![a-z])(relevan[a-z]*|labels?|grades?|judg[a-z]*|ratings?|targets?)(?![a-z])")
 LABEL_NAME = re.compile(r"y|rel|qrels?|clicks?|clicked")
 
+# Whole numbers up to this are exact in float32.
+EXACT_IN_FLOAT32 = 2**24
+# Up to this share of values that are no numbers, in a column of numbers, are taken for errors; the same for dates.
+MAX_EXCEPTIONS = 0.1
+
 
 class _UnusableError(Exception):
     """Why a column cannot be a feature."""
@@ -94,19 +99,45 @@ def _column(table: pl.DataFrame, name: str, ids: Sequence[str], is_category: boo
     if is_category:
         return _category(table, name, ids)
     if dtype.is_numeric():
+        _check_precision(column)
         return FeatureColumn(name)
     if dtype == pl.Boolean:
         return FeatureColumn(name, "boolean")
     if isinstance(dtype, pl.Date | pl.Datetime):
         return _date(column)
     if isinstance(dtype, pl.String):
-        if _is_read(column, number_values(column), words=True) and not _are_codes(column):
+        numbers = number_values(column)
+        if _is_read(column, numbers, words=True) and not _are_codes(column):
+            _check_precision(numbers)
             return FeatureColumn(name)
         if _is_read(column, truth_values(column)):
             return FeatureColumn(name, "boolean")
         if _is_read(column, date_values(column)):
             return _date(column)
+        for kind, values in (("number", numbers), ("date", date_values(column))):
+            _check_few_exceptions(column, values, kind)
     return _category(table, name, ids)
+
+
+def _check_precision(numbers: pl.Series) -> None:
+    """Raise if float32 cannot tell most of the numbers apart."""
+    if float(numbers.abs().max() or 0) <= EXACT_IN_FLOAT32:  # type: ignore[arg-type]
+        return
+    before, after = numbers.n_unique(), numbers.cast(pl.Float32).n_unique()
+    if 2 * after < before:
+        raise _UnusableError(
+            f"{before:,} different numbers are only {after:,} in float32; give dates as dates, and codes as categories"
+        )
+
+
+def _check_few_exceptions(column: pl.Series, values: pl.Series, kind: str) -> None:
+    """Raise if nearly all values are of a kind and a few are not: these are errors, not levels of a category."""
+    bad, total = not_understood(column, values, words=True), len(column) - column.null_count()
+    if 0 < len(bad) <= MAX_EXCEPTIONS * total:
+        raise _UnusableError(
+            f"{total - len(bad):,} of {total:,} values are {kind}s, and '{column[bad[0]]}' in row {bad[0] + 1} is not; "
+            f"mend it, or say category_columns=['{column.name}']"
+        )
 
 
 def _has_value(column: pl.Series) -> bool:

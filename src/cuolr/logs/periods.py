@@ -11,6 +11,8 @@ from cuolr.types import Ints
 
 # A longer log is described by the week.
 MAX_DAYS = 21
+# More weeks are put together, so that there are at most so many periods.
+MAX_WEEKS = 60
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Periods:
         """Periods from the day of the earliest time (UTC) to that of the latest."""
         first, last = (time.astype("datetime64[D]") for time in (times.min(), times.max()))
         span = int((last - first).astype(np.int64)) + 1
-        days = 1 if span <= MAX_DAYS else 7
+        days = 1 if span <= MAX_DAYS else 7 * -(-span // (7 * MAX_WEEKS))
         return cls(first, days, -(-span // days))
 
     def add(self, times: npt.NDArray[np.datetime64], log: ClickLog) -> None:
