@@ -1,6 +1,7 @@
 """`cuolr import-log --hash-ids`, `merge-logs` and `delete-sessions`, as they are used week after week."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,53 @@ def test_models_that_learned_from_the_deleted_sessions_are_told(run: Run, tmp_pa
     # The log still knows what it was, so that models of then are found later, too.
     again = json.loads(run("delete-sessions", logs[0], "--session-id", "0-3", "--models", models, "--json").out)
     assert {Path(model["folder"]).name for model in again["models"]} == {"first", "merged"}
+
+
+@pytest.mark.usefixtures("days")
+def test_models_that_started_from_one_that_learned_are_told_and_unreadable_ones_too(run: Run, tmp_path: Path) -> None:
+    import_days(run, tmp_path)
+    models = tmp_path / "models"
+    small = ("--learner", "naive", "--steps", 20, "--set", "learner.hidden=[4]")
+
+    def train(name: str, log: int, *flags: object) -> None:
+        result = run("train", tmp_path / f"LOG{log}", "--out", models / name, *small, *flags)
+        assert result.status == 0, result.err
+
+    train("first", 0)
+    # In the order of names, a start comes after what started from it.
+    train("second", 1, "--warm-start", models / "first")
+    train("last", 1, "--warm-start", models / "second")
+    train("apart", 1)
+    train("elsewhere", 1, "--seed", 2)
+    train("started apart", 1, "--warm-start", models / "apart")
+    train("started elsewhere", 1, "--warm-start", models / "elsewhere")
+    shutil.rmtree(models / "elsewhere")
+    for name, log in (("older", 1), ("older first", 0)):
+        train(name, log, "--seed", 5)
+        file = models / name / "model.json"
+        file.write_text(file.read_text().replace('"cuolr-policy-4"', '"cuolr-policy-3"'))
+    (models / "damaged").mkdir()
+    (models / "damaged" / "model.json").write_text("{")
+    delete = ("delete-sessions", tmp_path / "LOG0", "--session-id", "0-1", "--models", models, "--dry-run")
+    found = json.loads(run(*delete, "--json").out)
+    started = {Path(model["folder"]).name: model["started_from"] for model in found["models"]}
+    assert started == {
+        "first": None,
+        "second": str(models / "first"),
+        "last": str(models / "second"),
+        "older first": None,
+    }
+    assert {Path(model["folder"]).name: model["reason"] for model in found["unclear_models"]} == {
+        "damaged": "cannot be read",
+        "older": "cannot be read: another version of cuolr saved it",
+        "started elsewhere": "training started from a model that is not in the folders searched",
+    }
+    told = run(*delete).err
+    assert f"{models / 'last'}: learned from {models / 'second'}, from which its training started; train" in told
+    assert f"warning: {models / 'damaged'}: cannot be read: may have learned from this log" in told
+    only = models / "damaged"
+    told = run("delete-sessions", tmp_path / "LOG0", "--session-id", "0-1", "--models", only, "--dry-run").err
+    assert told.endswith(f"no other model in {only} learned from this log\n")
 
 
 @pytest.mark.usefixtures("days")
