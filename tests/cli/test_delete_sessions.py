@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import cuolr
+from cuolr.logs.aggregate import aggregate
 from cuolr.logs.log_folder import load_click_log, read_meta
 from tests.cli.conftest import Run
 from tests.logs.day_tables import Days, make_days
@@ -48,6 +49,26 @@ def test_logs_are_merged_and_told(run: Run, tmp_path: Path) -> None:
     result = run("merge-logs", *logs, "--keep-days", 1, "--since", "2d", "--out", tmp_path / "X")
     assert "--keep-days 1: says when to start, as --since does" in result.err
     assert "--since: expected a date" in run("merge-logs", *logs, "--since", "now", "--out", tmp_path / "X").err
+
+
+@pytest.mark.usefixtures("days")
+def test_sessions_without_an_id_are_told(run: Run, tmp_path: Path) -> None:
+    import_days(run, tmp_path)
+    both = ("--features", tmp_path / "features.parquet", "--no-session-ids")
+    assert run("import-log", tmp_path / "0.csv", *both, "--out", tmp_path / "NONE").status == 0
+    result = run("merge-logs", tmp_path / "LOG0", tmp_path / "NONE", "--out", tmp_path / "LOG")
+    assert result.err.splitlines()[0] == (
+        "warning: 30 sessions have no session id and cannot be compared: any of them that are in several logs are "
+        "counted more than once"
+    )
+    assert read_meta(tmp_path / "LOG")["source"]["merge"]["without_id"] == 30
+    result = run("delete-sessions", tmp_path / "LOG", "--session-id", "0-1")
+    assert "warning: 30 sessions have no id and cannot be found" in result.err
+    counts = tmp_path / "counts"
+    for name in ("LOG0", "NONE"):
+        cuolr.save_click_log(aggregate(load_click_log(tmp_path / name)), counts / name)
+    result = run("merge-logs", counts / "LOG0", counts / "NONE", "--out", tmp_path / "COUNTS")
+    assert "warning" not in result.err
 
 
 @pytest.mark.usefixtures("days")

@@ -93,8 +93,14 @@ def _tell(report: DeletionReport, dry_run: bool) -> None:
     )
     if report.queries:
         say(f"{verb} {report.queries:,} queries, which no other session has")
+    if report.without_id:
+        say(f"warning: {_nameless(report)}")
     if report.unknown:
         say(f"note: {report.unknown:,} of {report.ids:,} ids are not in the log")
+
+
+def _nameless(report: DeletionReport) -> str:
+    return f"{report.without_id:,} sessions have no id and cannot be found"
 
 
 def _tell_models(found: "FoundModels", folders: str) -> None:
