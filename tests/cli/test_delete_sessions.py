@@ -62,6 +62,9 @@ def test_sessions_without_an_id_are_told(run: Run, tmp_path: Path) -> None:
         "counted more than once"
     )
     assert read_meta(tmp_path / "LOG")["source"]["merge"]["without_id"] == 30
+    result = run("delete-sessions", tmp_path / "LOG", "--session-id", "unknown", "--models", tmp_path)
+    assert (result.status, len(result.err.splitlines())) == (2, 1)
+    assert result.err.endswith("any of the 1 ids given; 30 sessions have no id and cannot be found\n")
     result = run("delete-sessions", tmp_path / "LOG", "--session-id", "0-1")
     assert "warning: 30 sessions have no id and cannot be found" in result.err
     counts = tmp_path / "counts"
@@ -83,8 +86,16 @@ def test_hashed_ids_are_the_same_week_after_week(run: Run, tmp_path: Path) -> No
         assert text.encode("utf-32-le") not in stored
     delete = ("delete-sessions", tmp_path / "LOG", "--user-id", "user 1")
     result = run(*delete)
-    assert "deleted 0 sessions" in result.err
-    assert "1 of 1 ids are not in the log" in result.err
+    assert result.status == 2
+    assert result.err == (
+        f"error: {tmp_path / 'LOG'}: nothing was deleted: no session has any of the 1 ids given; the ids of this log "
+        "are hashed: give the key with --hash-ids KEYFILE\n"
+    )
+    result = run(*delete, "--json")
+    assert (result.status, json.loads(result.out)["sessions"]) == (2, 0)
+    hashed = str(load_click_log(tmp_path / "LOG").session_id[0])  # type: ignore[index]
+    result = run(*delete, "--session-id", hashed, "--dry-run")
+    assert "1 of 2 ids are not in the log" in result.err
     assert "the ids of this log are hashed; to find a session by its own id, give the key" in result.err
     result = run(*delete, "--hash-ids", tmp_path / "key")
     assert result.err.startswith("deleted 12 sessions with ")

@@ -75,14 +75,25 @@ def delete_sessions(
         report = delete(log, chosen, counts, dry_run)
     if json:
         show_json({"log": str(log), "dry_run": dry_run, **report.as_dict(), **_as_json(found)})
+    without_key = hashed and chosen.id_key is None
+    if not report.sessions:
+        raise _nothing_found(log, report, without_key)
+    if json:
         return
     _tell(report, dry_run)
-    if report.unknown and hashed and chosen.id_key is None:
+    if report.unknown and without_key:
         say("note: the ids of this log are hashed; to find a session by its own id, give the key: --hash-ids KEYFILE")
     if found is None:
         say("note: models that learned from this log are listed with --models FOLDER")
         return
     _tell_models(found, ", ".join(map(str, models)))
+
+
+def _nothing_found(log: Path, report: DeletionReport, without_key: bool) -> InputError:
+    """The error if no session has any of the ids: a request that was not met must not look as if it was."""
+    key = "; the ids of this log are hashed: give the key with --hash-ids KEYFILE" if without_key else ""
+    nameless = f"; {_nameless(report)}" if report.without_id else ""
+    return InputError(f"{log}: nothing was deleted: no session has any of the {report.ids:,} ids given{key}{nameless}")
 
 
 def _tell(report: DeletionReport, dry_run: bool) -> None:
