@@ -60,7 +60,7 @@ def test_the_exit_status_tells_the_recommendation(
     cells = [re.split(r"\s{2,}", line.strip()) for line in as_text.out.splitlines()]
     rows = dict(row for row in cells if len(row) == 2)
     assert rows["position bias identifiable"] == "yes"
-    assert rows["model trained on these queries"] == ("yes" if doubtful else "no")
+    assert rows["model trained on these clicks"] == ("yes" if doubtful else "no")
     assert rows["share of the score from a model of the current ranker"] == "25%"
     assert rows["95 % interval"] == f"{gain - 0.1:+.1%} to {gain + 0.1:+.1%}"
 

@@ -10,7 +10,7 @@ from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate, aggregate_folder
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import load_click_log, read_click_log, save_click_log
-from cuolr.logs.time_window import TimeWindow, as_times, split_by_time, time_text, unit_note, unit_of, until
+from cuolr.logs.time_window import TimeWindow, as_times, sessions_between, split_by_time, time_text, unit_note, unit_of
 from tests.small_log import small_log
 
 # Ten sessions, one every twelve hours.
@@ -130,9 +130,11 @@ def test_a_saved_log_is_read_by_time(tmp_path: Path) -> None:
 @EVERY_FORM
 def test_sessions_up_to_a_time_are_counted(timestamp: np.ndarray) -> None:
     log = timed_log(timestamp)
-    assert [until(log, time_text(timestamp[row])) for row in (0, 3, 9)] == [1, 4, 10]
-    assert until(log, "2026-10-31T23:59:59Z") == 0
-    assert until(log, "7") == until(small_log(5), "2026-11-01T00:00:00Z") == 0
+    first = time_text(timestamp[0])
+    assert [sessions_between(log, first, time_text(timestamp[row])) for row in (0, 3, 9)] == [1, 4, 10]
+    assert sessions_between(log, time_text(timestamp[2]), time_text(timestamp[3])) == 2
+    assert sessions_between(log, "2026-10-01T00:00:00Z", "2026-10-31T23:59:59Z") == 0
+    assert sessions_between(log, "6", "7") == sessions_between(small_log(5), first, first) == 0
 
 
 @pytest.mark.parametrize(("share", "later"), [(0.3, 3), (0.01, 1), (0.99, 9), (0.5, 5)])

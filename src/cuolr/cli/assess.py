@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import tyro
 
 from cuolr.cli.options import TimeFlags
-from cuolr.cli.terminal import say, show_json, show_table, show_text, stage_bars
+from cuolr.cli.terminal import show_json, show_table, show_text, stage_bars
 from cuolr.logs.log_folder import load_click_log
-from cuolr.logs.time_window import TimeWindow, until
+from cuolr.logs.time_window import TimeWindow
 from cuolr.progress import Stages
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def assess(
     evaluated on the queries that training held out. A log that contains the training sessions among others cannot be
     recognised; the gain is then overestimated.
 
-    Never recommends shipping if the model was trained on these queries, or if too few documents changed position to
+    Never recommends shipping if the model was trained on these clicks, or if too few documents changed position to
     separate position bias from relevance.
 
     Exit status:
@@ -54,9 +54,7 @@ def assess(
         json: Print JSON instead of a table.
     """
     with stage_bars() as stages:
-        result, note = _off_policy_evaluation(model, log, k, window.window(), stages)
-    if note is not None:
-        say(note)
+        result = _off_policy_evaluation(model, log, k, window.window(), stages)
     if json:
         show_json(result.as_dict())
     else:
@@ -67,21 +65,13 @@ def assess(
 
 def _off_policy_evaluation(
     model: Path, log: Path, k: int | None, window: TimeWindow, stages: Stages
-) -> "tuple[OffPolicyEvaluation, str | None]":
-    """The evaluation, and a note if sessions of the log may be those of the training."""
+) -> "OffPolicyEvaluation":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
     from cuolr.policies.store import load_policy, provenance_of
 
-    sessions, provenance = load_click_log(log, window, ids=False, stages=stages), provenance_of(model)
-    found = assess_policy(load_policy(model), sessions, k, provenance, stages)
-    last = provenance.get("log", {}).get("last")
-    if last is None or found.held_out or found.trained_on_these_queries or not until(sessions, last):
-        return found, None
-    return found, (
-        f"note: {until(sessions, last):,} of {sessions.sessions:,} sessions are not after {last}, up to when the model "
-        "was trained; if it was trained on them, the gain is overestimated: leave them out with --since"
-    )
+    sessions = load_click_log(log, window, ids=False, stages=stages)
+    return assess_policy(load_policy(model), sessions, k, provenance_of(model), stages)
 
 
 def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
@@ -89,7 +79,12 @@ def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
     held_out = ", sessions held out in training" if found.session_groups else ", held out in training"
     rows = [
         ["queries", f"{found.queries:,}{held_out if found.held_out else ''}"],
-        ["model trained on these queries", _yes_or_no(found.trained_on_these_queries)],
+        ["model trained on these clicks", _yes_or_no(found.trained_on_these_queries)],
+        *(
+            [["sessions from the time of its training", f"{during:,}"]]
+            if (during := found.sessions_during_training)
+            else []
+        ),
         ["position bias identifiable", _yes_or_no(found.identifiable)],
         [f"{top} never shown in the log", f"{found.never_shown:.0%}"],
         [f"{top} shown in the log, mean over sessions", f"{found.overlap:.0%}"],
@@ -113,7 +108,8 @@ def _yes_or_no(value: bool) -> str:
 def recommendation_lines(found: "OffPolicyEvaluation") -> Iterator[str]:
     """The off-policy evaluation of a model on its training log, in words."""
     kind = "query" if found.queries == 1 else "queries"
-    on = f"{kind} that it was trained on" if found.trained_on_these_queries else f"held-out {kind}"
+    held_out = f"{kind}, with held-out sessions" if found.session_groups else f"held-out {kind}"
+    on = f"{kind} that it was trained on" if found.trained_on_these_queries else held_out
     yield (
         f"on {found.queries:,} {on}: a session shows {found.overlap:.0%} of the model's top {found.k} on average; "
         f"{found.never_shown:.0%} is never shown"

@@ -54,7 +54,11 @@ def fit_with_messages(request: FitRequest, measure: str | None) -> dict[str, Any
         result = fit(request, progress, on_read, stages)
     _tell_result(result, request, measure)
     facts = {"out": str(folder.path), **result.provenance["training"]}
-    return {**facts, "assessment": _assess(result, read[0], folder.path)} if distributed.is_first() else facts
+    if not distributed.is_first():
+        return facts
+    by_sessions = "held_out_sessions" in result.provenance["settings"]["validated_by"]
+    log = request.log.sessions(unseen_stages) if by_sessions else read[0]
+    return {**facts, "assessment": _assess(result, log, folder.path)}
 
 
 def tell_differences_from_paper(request: FitRequest, measure: str | None) -> None:

@@ -66,10 +66,11 @@ def decide_recipe(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptio
             columns.append(_column(table, name, ids, name in options.category_columns))
         except _UnusableError as reason:
             problems.append(f"column '{name}': {reason}; {leave_out}")
-    unknown = [name for name in options.category_columns if name not in table.columns]
-    problems += [
-        f"category_columns=['{name}']: there is no such column{did_you_mean(name, table.columns)}" for name in unknown
-    ]
+    for option in ("category_columns", "allow_columns"):
+        unknown = [name for name in getattr(options, option) if name not in table.columns]
+        problems += [
+            f"{option}=['{name}']: there is no such column{did_you_mean(name, table.columns)}" for name in unknown
+        ]
     if not columns and not problems:
         problems.append("expected a column 'features' with lists, or a column per feature, found none")
     recipe = FeatureRecipe(tuple(columns), tuple(options.drop_columns))

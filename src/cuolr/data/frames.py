@@ -45,8 +45,11 @@ def _from_pandas(frame: Any, name: str) -> pl.DataFrame:
 
 
 def _from_pandas_column(column: Any, name: str) -> pl.Series:
-    if column.to_numpy().dtype.kind in "iufbM":
-        return pl.Series(str(column.name), column.to_numpy(), nan_to_null=True)
+    values = column.to_numpy()
+    if values.dtype.kind in "iufbM":
+        # Polars knows no times in seconds.
+        values = values.astype("datetime64[us]") if values.dtype.kind == "M" else values
+        return pl.Series(str(column.name), values, nan_to_null=True)
     pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
     try:
         return pl.Series(str(column.name), [None if missing else value for value, missing in pairs])

@@ -52,7 +52,8 @@ def scan_table(path: Path, text_columns: Iterable[str] = (), all_text: bool = Fa
             separator=_separator(path),
             schema_overrides=as_text,
             infer_schema=not all_text,
-            try_parse_dates=not all_text,
+            # Polars would take 10/01/2026 for a day in January; texts in ISO 8601 are read where a time is expected.
+            try_parse_dates=False,
             glob=False,
             row_index_name=ROW,
             row_index_offset=1,

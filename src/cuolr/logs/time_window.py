@@ -160,14 +160,14 @@ def as_times(timestamp: Timestamps) -> npt.NDArray[np.datetime64] | None:
     return timestamp.astype(np.int64).astype(f"datetime64[{unit}]").astype("datetime64[us]")
 
 
-def until(log: ClickLog, time: str) -> int:
-    """The number of sessions of a log that are not after a time as `time_text` gives it; 0 if that cannot be said."""
+def sessions_between(log: ClickLog, first: str, last: str) -> int:
+    """The number of sessions from one time to another, as `time_text` gives them; 0 if that cannot be said."""
     times = None if log.timestamp is None else as_times(log.timestamp)
-    if times is None or not time.endswith("Z"):
+    if times is None or not (first.endswith("Z") and last.endswith("Z")):
         return 0
-    # The text is cut to the second.
-    after = np.datetime64(time.removesuffix("Z"), "us") + np.timedelta64(1, "s")
-    return int((times < after).sum())
+    low, high = (np.datetime64(time.removesuffix("Z"), "us") for time in (first, last))
+    # The texts are cut to the second.
+    return int(((times >= low) & (times < high + np.timedelta64(1, "s"))).sum())
 
 
 def time_text(time: Time) -> str:

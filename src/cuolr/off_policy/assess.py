@@ -13,6 +13,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.session_groups import in_groups
+from cuolr.logs.time_window import sessions_between
 from cuolr.off_policy.intervals import ratio_interval
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
@@ -42,12 +43,14 @@ class EvaluatedQueries:
         trained_on: Whether the model was trained on their clicks.
         held_out: Whether training held them out.
         examination: The examination that the model estimated from this log; None = estimate it now.
+        during_training: Number of sessions from the time of the training log, which the model may have learned from.
     """
 
     queries: Ints | None = None
     trained_on: bool = False
     held_out: bool = False
     examination: ExaminationModel | None = None
+    during_training: int = 0
 
 
 # For a log that the model was not trained on.
@@ -73,7 +76,7 @@ def assess(
 
     On the log that the model was trained on, only the queries, or the sessions, that training held out are used. If
     training validated on labels, nothing was held out: all are used, and `trained_on_these_queries` is set. Training
-    sessions within a larger log are not recognised: remove them first.
+    sessions within another log are recognised by their time, if both logs have timestamps; otherwise remove them first.
 
     Args:
         policy: The model: a policy, or a fitted `Ranker`.
@@ -130,6 +133,7 @@ def evaluate_off_policy(
         held_out=on.held_out,
         outcome=log.outcome,
         session_groups=groups,
+        sessions_during_training=on.during_training,
         examination=tuple(tuple(row) for row in as_lists(examination.table)),
         examination_by_context={} if curves is None else curves_as_dict(curves),
     )
@@ -148,9 +152,10 @@ def _session_groups(log: ClickLog, queries: Ints, groups: int) -> tuple[ClickCou
 
 def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any]) -> tuple[ClickLog, EvaluatedQueries]:
     """What training held out if this is the model's training log, otherwise all of it."""
-    trained_on = provenance.get("log", {}).get("clicks_sha256")
-    if trained_on is None or trained_on != digest_of_clicks(log):
-        return log, ALL_QUERIES
+    trained_on = provenance.get("log", {})
+    if trained_on.get("clicks_sha256") != digest_of_clicks(log):
+        during = sessions_between(log, str(trained_on.get("first", "")), str(trained_on.get("last", "")))
+        return log, EvaluatedQueries(during_training=during)
     settings = provenance["settings"]
     examination = None
     if isinstance(policy, EnsemblePolicy) and policy.examination is not None and not log.aggregated:

@@ -42,6 +42,8 @@ class OffPolicyEvaluation:
         outcome: What the gain is a gain in: clicks or reward.
         session_groups: Number of groups of sessions that the interval is over, for a log of few queries: it then holds
             for these queries. 0 = it is over queries.
+        sessions_during_training: Number of sessions from the time of the training log, which the model may have learned
+            from; its gain is then overestimated.
         examination: [K][K + 1] the examination used to estimate the gain, by position and last click above, relative to
             position 1; None where not observed in the log.
         examination_by_context: The same for each level of context, with its scale; empty if the log has one level.
@@ -60,6 +62,7 @@ class OffPolicyEvaluation:
     held_out: bool = False
     outcome: Outcome = "clicks"
     session_groups: int = 0
+    sessions_during_training: int = 0
     examination: tuple[tuple[float | None, ...], ...] = ()
     examination_by_context: Mapping[str, Any] = field(default_factory=dict)
 
@@ -98,6 +101,8 @@ class OffPolicyEvaluation:
         doubts = []
         if self.trained_on_these_queries:
             doubts.append("the model was trained on these clicks")
+        if self.sessions_during_training:
+            doubts.append(f"{self.sessions_during_training:,} sessions are from the time of its training")
         if not self.identifiable:
             doubts.append("position bias is not identifiable from this log")
         if self.never_shown > MAX_NEVER_SHOWN:

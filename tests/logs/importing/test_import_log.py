@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -187,3 +188,35 @@ def test_a_log_without_queries_is_one_query(tmp_path: Path) -> None:
 def test_an_unknown_option_is_named() -> None:
     with pytest.raises(InputError, match=r"unknown option 'max_droped' .did you mean 'max_dropped'"):
         cuolr.import_log(pl.DataFrame(), pl.DataFrame(), max_droped=1)
+
+
+def test_what_the_reward_is_made_of_is_no_feature() -> None:
+    table = TABLE.drop("reward").with_columns(purchase=pl.Series([0, 1, 0]))
+    for column in ("purchase", "click"):
+        with pytest.raises(InputError, match=f"column '{column}' cannot be a feature"):
+            cuolr.import_log(table, cuolr.FeatureTables(impression=(column,)), reward="click=1,purchase=10")
+    with pytest.raises(InputError, match="expected each column once, found 'click=1,click=2'"):
+        cuolr.import_log(table, FEATURES, reward="click=1,click=2")
+
+
+def test_times_that_could_be_read_in_two_ways_are_refused(tmp_path: Path) -> None:
+    for number, (text, good) in enumerate((("10/01/2026 12:00", False), ("2026-10-01 12:00", True))):
+        path = tmp_path / f"{number}.csv"
+        TABLE.drop("reward").with_columns(timestamp=pl.lit(text)).write_csv(path)
+        if good:
+            log = cuolr.import_log(path, FEATURES)
+            assert log.timestamp is not None
+            assert str(log.timestamp[0]).startswith("2026-10-01T12:00")
+        else:
+            with pytest.raises(InputError, match="timestamp"):
+                cuolr.import_log(path, FEATURES)
+
+
+def test_times_of_pandas_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({name: TABLE[name].to_list() for name in TABLE.columns})
+    frame["timestamp"] = pandas.Series(np.array(["2026-11-01T10:00:00"] * 3, "datetime64[s]"))
+    monkeypatch.setattr(pl, "from_pandas", mock.Mock(side_effect=ImportError))
+    log = cuolr.import_log(frame, FEATURES)
+    assert log.timestamp is not None
+    assert str(log.timestamp[0]).startswith("2026-11-01T10:00:00")

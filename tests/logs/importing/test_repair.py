@@ -255,3 +255,10 @@ def test_the_report_is_one_for_programs_and_without_examples_has_no_ids() -> Non
     ]
     assert "row 1" not in str(report.to_dict(examples=False))
     assert report.summary() == "kept 1 of 2 sessions; dropped 1 session, 1 impression (click that is not 0 or 1)"
+
+
+@pytest.mark.parametrize(("click", "note"), [(0, "no document was clicked"), (1, "every document was clicked")])
+def test_a_log_of_clicks_only_or_without_any_is_noted(click: int, note: str) -> None:
+    _, report = read_log_table(sessions(100, 0).with_columns(click=pl.lit(click)), CANDIDATES)
+    assert not report.is_clean
+    assert note in report.summary()

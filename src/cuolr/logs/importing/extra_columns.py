@@ -24,7 +24,10 @@ def reward_weights(reward: str | Mapping[str, float] | None) -> dict[str, float]
     """
     if reward is None:
         return {}
-    terms = dict(_terms(reward)) if isinstance(reward, str) else dict(reward)
+    listed = list(_terms(reward)) if isinstance(reward, str) else list(reward.items())
+    terms = dict(listed)
+    if len(terms) < len(listed):
+        raise InputError(f"reward: expected each column once, found {reward!r}")
     bad = [name for name, weight in terms.items() if not isinstance(weight, int | float) or not math.isfinite(weight)]
     if bad or not terms or "" in terms:
         found = repr(reward) if not bad else f"the weight {terms[bad[0]]!r} of '{bad[0]}'"

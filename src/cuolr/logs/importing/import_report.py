@@ -9,6 +9,8 @@ from cuolr.errors import InputError, InputWarning
 from cuolr.logs.importing.importer import SourceLoss, SourceReport
 
 MAX_EXAMPLES = 3
+# With fewer, it may be chance that none or all were clicked.
+MIN_IMPRESSIONS = 100
 # Rows that the caller asked to leave out, which are no fault of the table.
 CUT = "after the last of the k positions"
 OUTSIDE = "outside the time window"
@@ -85,7 +87,7 @@ class ImportReport:
     def is_clean(self) -> bool:
         """Whether the table was taken as it is, but for what the caller asked to leave out."""
         as_told = all(found.reason in AS_ASKED for found in self.dropped)
-        return as_told and not self.repaired and self.first_position == 1
+        return as_told and not self.repaired and self.first_position == 1 and not self._doubts
 
     @property
     def dropped_shares(self) -> dict[str, float]:
@@ -104,7 +106,18 @@ class ImportReport:
     def notes(self) -> list[str]:
         """What was found out about the table as a whole."""
         start = ["positions start at 0 in the table"] if self.first_position == 0 else []
-        return [*self.source_notes, *start, *self.guesses]
+        return [*self.source_notes, *start, *self.guesses, *self._doubts]
+
+    @property
+    def _doubts(self) -> list[str]:
+        """What makes the log useless to learn from."""
+        if self.kept.impressions < MIN_IMPRESSIONS:
+            return []
+        if not self.kept.clicks:
+            return ["no document was clicked: there is nothing to learn from"]
+        if self.kept.clicks == self.kept.impressions:
+            return ["every document was clicked: the table seems to lack what was shown and not clicked"]
+        return []
 
     def summary(self) -> str:
         """One line with all counts."""

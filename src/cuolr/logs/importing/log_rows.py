@@ -94,7 +94,8 @@ def scan_log(table: Table | Sequence[Path | str], options: ImportOptions, featur
         options: How to import.
         features: Columns that are features of the shown documents, and are kept as they are.
     """
-    if known := [name for name in features if name in (*REQUIRED, *OPTIONAL)]:
+    outcomes = (*REQUIRED, *OPTIONAL, *options.columns.values(), *options.reward_weights)
+    if known := [name for name in features if name in outcomes]:
         raise InputError([f"column '{name}' cannot be a feature: it says what was shown or clicked" for name in known])
     if isinstance(table, str | Path | list | tuple):
         places: tuple[Path | str, ...] = tuple(find_tables([table] if isinstance(table, str | Path) else table))
