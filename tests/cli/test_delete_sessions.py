@@ -1,11 +1,13 @@
 """`cuolr import-log --hash-ids`, `merge-logs` and `delete-sessions`, as they are used week after week."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import cuolr
+from cuolr.logs.aggregate import aggregate
 from cuolr.logs.log_folder import load_click_log, read_meta
 from tests.cli.conftest import Run
 from tests.logs.day_tables import Days, make_days
@@ -50,6 +52,29 @@ def test_logs_are_merged_and_told(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("days")
+def test_sessions_without_an_id_are_told(run: Run, tmp_path: Path) -> None:
+    import_days(run, tmp_path)
+    both = ("--features", tmp_path / "features.parquet", "--no-session-ids")
+    assert run("import-log", tmp_path / "0.csv", *both, "--out", tmp_path / "NONE").status == 0
+    result = run("merge-logs", tmp_path / "LOG0", tmp_path / "NONE", "--out", tmp_path / "LOG")
+    assert result.err.splitlines()[0] == (
+        "warning: 30 sessions have no session id and cannot be compared: any of them that are in several logs are "
+        "counted more than once"
+    )
+    assert read_meta(tmp_path / "LOG")["source"]["merge"]["without_id"] == 30
+    result = run("delete-sessions", tmp_path / "LOG", "--session-id", "unknown", "--models", tmp_path)
+    assert (result.status, len(result.err.splitlines())) == (2, 1)
+    assert result.err.endswith("any of the 1 ids given; 30 sessions have no id and cannot be found\n")
+    result = run("delete-sessions", tmp_path / "LOG", "--session-id", "0-1")
+    assert "warning: 30 sessions have no id and cannot be found" in result.err
+    counts = tmp_path / "counts"
+    for name in ("LOG0", "NONE"):
+        cuolr.save_click_log(aggregate(load_click_log(tmp_path / name)), counts / name)
+    result = run("merge-logs", counts / "LOG0", counts / "NONE", "--out", tmp_path / "COUNTS")
+    assert "warning" not in result.err
+
+
+@pytest.mark.usefixtures("days")
 def test_hashed_ids_are_the_same_week_after_week(run: Run, tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(bytes(range(32)))
     import_days(run, tmp_path, "--hash-ids", tmp_path / "key")
@@ -61,8 +86,16 @@ def test_hashed_ids_are_the_same_week_after_week(run: Run, tmp_path: Path) -> No
         assert text.encode("utf-32-le") not in stored
     delete = ("delete-sessions", tmp_path / "LOG", "--user-id", "user 1")
     result = run(*delete)
-    assert "deleted 0 sessions" in result.err
-    assert "1 of 1 ids are not in the log" in result.err
+    assert result.status == 2
+    assert result.err == (
+        f"error: {tmp_path / 'LOG'}: nothing was deleted: no session has any of the 1 ids given; the ids of this log "
+        "are hashed: give the key with --hash-ids KEYFILE\n"
+    )
+    result = run(*delete, "--json")
+    assert (result.status, json.loads(result.out)["sessions"]) == (2, 0)
+    hashed = str(load_click_log(tmp_path / "LOG").session_id[0])  # type: ignore[index]
+    result = run(*delete, "--session-id", hashed, "--dry-run")
+    assert "1 of 2 ids are not in the log" in result.err
     assert "the ids of this log are hashed; to find a session by its own id, give the key" in result.err
     result = run(*delete, "--hash-ids", tmp_path / "key")
     assert result.err.startswith("deleted 12 sessions with ")
@@ -96,6 +129,53 @@ def test_models_that_learned_from_the_deleted_sessions_are_told(run: Run, tmp_pa
     # The log still knows what it was, so that models of then are found later, too.
     again = json.loads(run("delete-sessions", logs[0], "--session-id", "0-3", "--models", models, "--json").out)
     assert {Path(model["folder"]).name for model in again["models"]} == {"first", "merged"}
+
+
+@pytest.mark.usefixtures("days")
+def test_models_that_started_from_one_that_learned_are_told_and_unreadable_ones_too(run: Run, tmp_path: Path) -> None:
+    import_days(run, tmp_path)
+    models = tmp_path / "models"
+    small = ("--learner", "naive", "--steps", 20, "--set", "learner.hidden=[4]")
+
+    def train(name: str, log: int, *flags: object) -> None:
+        result = run("train", tmp_path / f"LOG{log}", "--out", models / name, *small, *flags)
+        assert result.status == 0, result.err
+
+    train("first", 0)
+    # In the order of names, a start comes after what started from it.
+    train("second", 1, "--warm-start", models / "first")
+    train("last", 1, "--warm-start", models / "second")
+    train("apart", 1)
+    train("elsewhere", 1, "--seed", 2)
+    train("started apart", 1, "--warm-start", models / "apart")
+    train("started elsewhere", 1, "--warm-start", models / "elsewhere")
+    shutil.rmtree(models / "elsewhere")
+    for name, log in (("older", 1), ("older first", 0)):
+        train(name, log, "--seed", 5)
+        file = models / name / "model.json"
+        file.write_text(file.read_text().replace('"cuolr-policy-4"', '"cuolr-policy-3"'))
+    (models / "damaged").mkdir()
+    (models / "damaged" / "model.json").write_text("{")
+    delete = ("delete-sessions", tmp_path / "LOG0", "--session-id", "0-1", "--models", models, "--dry-run")
+    found = json.loads(run(*delete, "--json").out)
+    started = {Path(model["folder"]).name: model["started_from"] for model in found["models"]}
+    assert started == {
+        "first": None,
+        "second": str(models / "first"),
+        "last": str(models / "second"),
+        "older first": None,
+    }
+    assert {Path(model["folder"]).name: model["reason"] for model in found["unclear_models"]} == {
+        "damaged": "cannot be read",
+        "older": "cannot be read: another version of cuolr saved it",
+        "started elsewhere": "training started from a model that is not in the folders searched",
+    }
+    told = run(*delete).err
+    assert f"{models / 'last'}: learned from {models / 'second'}, from which its training started; train" in told
+    assert f"warning: {models / 'damaged'}: cannot be read: may have learned from this log" in told
+    only = models / "damaged"
+    told = run("delete-sessions", tmp_path / "LOG0", "--session-id", "0-1", "--models", only, "--dry-run").err
+    assert told.endswith(f"no other model in {only} learned from this log\n")
 
 
 @pytest.mark.usefixtures("days")

@@ -22,7 +22,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_what_was_found_kept_and_dropped_is_shown(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "LOG"
-    result = run("import-log", "--format", "ubi", *files, "--out", out)
+    result = run("import-log", "--format", "ubi", "--max-dropped", "50%", *files, "--out", out)
     assert result.status == 0
     shown = [line.split() for line in result.out.splitlines() if line.strip()]
     for expected in (
@@ -44,8 +44,33 @@ def test_what_was_found_kept_and_dropped_is_shown(run: Run, files: tuple[Path, P
     assert run("log-info", out).status == 0
 
 
+def test_too_much_dropped_of_the_records_stops_the_import(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    command = ("import-log", "--format", "ubi", *files, "--out", tmp_path / "LOG")
+    result = run(*command)
+    assert result.status == 2
+    assert result.err.splitlines() == [
+        "error: 2 files: 50.0% of the sessions cannot be used, more than --max-dropped 0.05 allows",
+        "error: dropped: query_id not in ubi_queries: 1 session",
+        "error: dropped: query_id not in ubi_queries: 1 click",
+    ]
+    result = run(*command, "--dry-run")
+    assert (result.status, "lists dropped, by reason" in result.out) == (2, True)
+    result = run(*command, "--strict", "--max-dropped", "100%")
+    assert result.status == 2
+    assert "error: 2 files: dropped: query_id not in ubi_queries: 1 session" in result.err
+    assert not (tmp_path / "LOG").exists()
+
+
+def test_a_repeated_event_is_no_loss(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "ubi.ndjson").write_text("".join(json.dumps(record) + "\n" for record in (*RECORDS, *RECORDS[1:])))
+    result = run("import-log", "--format", "ubi", tmp_path / "ubi.ndjson", "--strict", "--out", tmp_path / "LOG")
+    assert result.status == 0, result.err
+
+
 def test_json_has_the_whole_report(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
-    found = json.loads(run("import-log", "--format", "ubi", *files, "--out", tmp_path / "LOG", "--json").out)
+    found = json.loads(
+        run("import-log", "--format", "ubi", "--max-dropped", "50%", *files, "--out", tmp_path / "LOG", "--json").out
+    )
     report = found.pop("report")["source"]
     assert found == {"out": str(tmp_path / "LOG"), "sessions": 1, "queries": 1, "k": 2}
     assert report["clicks"] == {"found": 2, "kept": 1, "dropped": {"query_id not in ubi_queries": 1}}
@@ -53,13 +78,15 @@ def test_json_has_the_whole_report(run: Run, files: tuple[Path, Path], tmp_path:
 
 
 def test_a_dry_run_writes_nothing(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
-    result = run("import-log", "--format", "ubi", *files, "--out", tmp_path / "LOG", "--dry-run")
+    result = run(
+        "import-log", "--format", "ubi", "--max-dropped", "50%", *files, "--out", tmp_path / "LOG", "--dry-run"
+    )
     assert (result.status, "lists" in result.out) == (0, True)
     assert not (tmp_path / "LOG").exists()
 
 
 def test_an_existing_log_is_replaced_only_when_told(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
-    command = ("import-log", "--format", "ubi", *files, "--out", tmp_path / "LOG")
+    command = ("import-log", "--format", "ubi", "--max-dropped", "50%", *files, "--out", tmp_path / "LOG")
     assert run(*command).status == 0
     again = run(*command)
     assert (again.status, "already exists" in again.err) == (2, True)
@@ -69,7 +96,21 @@ def test_an_existing_log_is_replaced_only_when_told(run: Run, files: tuple[Path,
 def test_features_are_taken_where_given(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     features = tmp_path / "features.parquet"
     pl.DataFrame({"query_id": ["red shoes"] * 2, "doc_id": ["a", "b"], "price": [1.5, 2.5]}).write_parquet(features)
-    assert run("import-log", "--format", "ubi", *files, "--features", features, "--out", tmp_path / "LOG").status == 0
+    assert (
+        run(
+            "import-log",
+            "--format",
+            "ubi",
+            "--max-dropped",
+            "50%",
+            *files,
+            "--features",
+            features,
+            "--out",
+            tmp_path / "LOG",
+        ).status
+        == 0
+    )
     assert load_click_log(tmp_path / "LOG").candidates.features.tolist() == [[1.5], [2.5]]
 
 
@@ -88,7 +129,18 @@ def test_an_unknown_format_is_one_line_with_a_guess(run: Run, files: tuple[Path,
 
 
 def test_columns_are_named_for_tables_only(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
-    result = run("import-log", "--format", "ubi", *files, "--column", "doc_id=sku", "--out", tmp_path / "LOG")
+    result = run(
+        "import-log",
+        "--format",
+        "ubi",
+        "--max-dropped",
+        "50%",
+        *files,
+        "--column",
+        "doc_id=sku",
+        "--out",
+        tmp_path / "LOG",
+    )
     assert result.status == 2
     assert result.err == "error: --column: the columns of --format ubi are known; name columns of tables only\n"
 
@@ -122,6 +174,8 @@ def test_features_of_documents_are_joined(run: Run, files: tuple[Path, Path], tm
         "--format",
         "ubi",
         *files,
+        "--max-dropped",
+        "50%",
         "--out",
         tmp_path / "LOG",
         "--document-features",

@@ -124,7 +124,17 @@ def test_sessions_of_unknown_users_are_not_found_by_an_empty_id(tmp_path: Path) 
     save_click_log(log, tmp_path / "log")
     with pytest.raises(InputError, match="empty ones only"):
         delete_sessions(tmp_path / "log", SessionsToDelete(user_ids=[""]))
-    assert delete_sessions(tmp_path / "log", SessionsToDelete(user_ids=["", "a"])).sessions == 1
+    report = delete_sessions(tmp_path / "log", SessionsToDelete(user_ids=["", "a"]))
+    assert (report.sessions, report.kept, report.without_id) == (1, 3, 2)
+
+
+def test_sessions_that_lack_one_of_the_ids_given_are_counted_unless_deleted(tmp_path: Path) -> None:
+    log = replace(small_log(4), user_id=np.array(["", "", "a", "b"]), session_id=np.array(["1", "2", "", "4"]))
+    save_click_log(log, tmp_path / "log")
+    report = delete_sessions(tmp_path / "log", SessionsToDelete(["1"], ["b"]), dry_run=True)
+    # The first is found by its session, the last by its user.
+    assert (report.sessions, report.without_id) == (2, 2)
+    assert delete_sessions(tmp_path / "log", SessionsToDelete(["1"]), dry_run=True).without_id == 1
 
 
 @settings(max_examples=15)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -16,7 +16,7 @@ from cuolr.logs.lineage import IDENTITY, identities
 from cuolr.logs.log_folder import load_click_log, read_meta
 
 if TYPE_CHECKING:
-    from cuolr.policies.model_search import LearnedModel, LogTraces
+    from cuolr.policies.model_search import FoundModels, LogTraces
 
 Ids = Annotated[tuple[str, ...], tyro.conf.arg(metavar="ID"), tyro.conf.UseAppendAction]
 
@@ -70,23 +70,30 @@ def delete_sessions(
     """
     chosen = which.which()
     with spinner(f"deleting from {log.name}"):
-        learned = _models(log, models)
+        found = _models(log, models)
         hashed = HASHED_WITH in read_meta(log).get("source", {})
         report = delete(log, chosen, counts, dry_run)
     if json:
-        found = [{"folder": str(model.folder), "same_log": model.same} for model in learned]
-        show_json({"log": str(log), "dry_run": dry_run, **report.as_dict(), "models": found})
+        show_json({"log": str(log), "dry_run": dry_run, **report.as_dict(), **_as_json(found)})
+    without_key = hashed and chosen.id_key is None
+    if not report.sessions:
+        raise _nothing_found(log, report, without_key)
+    if json:
         return
     _tell(report, dry_run)
-    if report.unknown and hashed and chosen.id_key is None:
+    if report.unknown and without_key:
         say("note: the ids of this log are hashed; to find a session by its own id, give the key: --hash-ids KEYFILE")
-    for model in learned:
-        of = "this log" if model.same else "a log that shares sessions with this one"
-        say(f"{model.folder}: learned from {of}; train it again without the deleted sessions")
-    if models and not learned:
-        say(f"no model in {', '.join(map(str, models))} learned from this log")
-    if not models:
+    if found is None:
         say("note: models that learned from this log are listed with --models FOLDER")
+        return
+    _tell_models(found, ", ".join(map(str, models)))
+
+
+def _nothing_found(log: Path, report: DeletionReport, without_key: bool) -> InputError:
+    """The error if no session has any of the ids: a request that was not met must not look as if it was."""
+    key = "; the ids of this log are hashed: give the key with --hash-ids KEYFILE" if without_key else ""
+    nameless = f"; {_nameless(report)}" if report.without_id else ""
+    return InputError(f"{log}: nothing was deleted: no session has any of the {report.ids:,} ids given{key}{nameless}")
 
 
 def _tell(report: DeletionReport, dry_run: bool) -> None:
@@ -97,13 +104,47 @@ def _tell(report: DeletionReport, dry_run: bool) -> None:
     )
     if report.queries:
         say(f"{verb} {report.queries:,} queries, which no other session has")
+    if report.without_id:
+        say(f"warning: {_nameless(report)}")
     if report.unknown:
         say(f"note: {report.unknown:,} of {report.ids:,} ids are not in the log")
 
 
-def _models(log: Path, folders: tuple[Path, ...]) -> "list[LearnedModel]":
+def _nameless(report: DeletionReport) -> str:
+    return f"{report.without_id:,} sessions have no id and cannot be found"
+
+
+def _tell_models(found: "FoundModels", folders: str) -> None:
+    for model in found.learned:
+        of = "this log" if model.same else "a log that shares sessions with this one"
+        if model.started_from is not None:
+            of = f"{model.started_from}, from which its training started"
+        say(f"{model.folder}: learned from {of}; train it again without the deleted sessions")
+    for unclear in found.unclear:
+        say(f"warning: {unclear.folder}: {unclear.reason}: may have learned from this log")
+    if not found.learned:
+        say(f"no {'other ' if found.unclear else ''}model in {folders} learned from this log")
+
+
+def _as_json(found: "FoundModels | None") -> dict[str, Any]:
+    if found is None:
+        return {"models": [], "unclear_models": []}
+    return {
+        "models": [
+            {
+                "folder": str(model.folder),
+                "same_log": model.same,
+                "started_from": None if model.started_from is None else str(model.started_from),
+            }
+            for model in found.learned
+        ],
+        "unclear_models": [{"folder": str(model.folder), "reason": model.reason} for model in found.unclear],
+    }
+
+
+def _models(log: Path, folders: tuple[Path, ...]) -> "FoundModels | None":
     if not folders:
-        return []
+        return None
     # It needs torch, which takes a second to load; without models nobody should wait for it.
     from cuolr.policies.model_search import models_that_learned
 

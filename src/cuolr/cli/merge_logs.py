@@ -46,6 +46,11 @@ def _tell(report: MergeReport) -> None:
         say(f"{report.outside:,} sessions are outside the time window: left out")
     if report.repeated:
         say(f"{report.repeated:,} sessions are in several logs, by their ids: counted once")
+    if report.without_id:
+        say(
+            f"warning: {report.without_id:,} sessions have no session id and cannot be compared: any of them that are "
+            "in several logs are counted more than once"
+        )
     if report.differing:
         say(
             f"warning: {report.differing:,} of them have other lists or clicks in the other log; the last log counts. "

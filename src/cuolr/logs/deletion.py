@@ -52,6 +52,7 @@ class DeletionReport:
     Attributes:
         ids: Number of different ids that were given.
         unknown: Number of ids that no session of the log has.
+        without_id: Sessions that are left and have no id of a kind that was given, so that they cannot be found by it.
         sessions: Sessions that were deleted.
         impressions: Their shown documents.
         clicks: Their clicks.
@@ -61,6 +62,7 @@ class DeletionReport:
 
     ids: int
     unknown: int
+    without_id: int
     sessions: int
     impressions: int
     clicks: int
@@ -94,11 +96,12 @@ def delete_sessions(
             "give this one as counts, or aggregate again"
         )
     _check_key(folder, meta, which.id_key)
-    deleted, ids, unknown = _find(folder, which)
+    deleted, nameless, (ids, unknown) = _find(folder, which)
     found = _Found.of(folder, deleted)
     report = DeletionReport(
         ids=ids,
         unknown=unknown,
+        without_id=int((nameless & ~deleted).sum()),
         sessions=int(deleted.sum()),
         impressions=found.impressions,
         clicks=found.clicks,
@@ -139,11 +142,15 @@ def _check_key(folder: Path, meta: dict[str, Any], key: IdKey | None) -> None:
         raise InputError(f"{folder}: the ids of this log are hashed with another key")
 
 
-def _find(folder: Path, which: SessionsToDelete) -> tuple[Bools, int, int]:
-    """[M] whether each session is to be deleted; how many ids were given, and how many of them no session has."""
+def _find(folder: Path, which: SessionsToDelete) -> tuple[Bools, Bools, tuple[int, int]]:
+    """[M] whether each session is to be deleted, and whether it lacks an id of a kind that is given.
+
+    And how many ids were given, and how many of them no session has.
+    """
     if not which.session_ids and not which.user_ids:
         raise InputError("expected ids of sessions or users to delete, found none")
     found: Bools | None = None
+    nameless: Bools | None = None
     given = unknown = 0
     kinds: tuple[tuple[Kind, Sequence[str]], ...] = (("session_id", which.session_ids), ("user_id", which.user_ids))
     for kind, ids in kinds:
@@ -161,9 +168,10 @@ def _find(folder: Path, which: SessionsToDelete) -> tuple[Bools, int, int]:
         unknown += int((~np.isin(wanted, known)).sum())
         matches = np.isin(known, wanted)
         found = matches if found is None else found | matches
-    if found is None:
+        nameless = known == "" if nameless is None else nameless | (known == "")
+    if found is None or nameless is None:
         raise InputError("expected ids of sessions or users to delete, found empty ones only")
-    return found, given, unknown
+    return found, nameless, (given, unknown)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ class MergeReport:
         sessions: Sessions of the logs together.
         outside: Those outside the time window.
         repeated: Those that a later log has, too, by their ids; the later one is kept.
+        without_id: Those in the time window without a session id, which cannot be compared; 0 for aggregated logs.
         differing: Repeated sessions with other lists or clicks, such as one that spans two files.
         changed: Documents whose features differ between logs; those of the last log are kept.
         left_out: Columns that some logs lack, and therefore the merged one.
@@ -44,6 +45,7 @@ class MergeReport:
     sessions: int
     outside: int
     repeated: int
+    without_id: int
     differing: int
     changed: int
     left_out: tuple[str, ...]
@@ -91,6 +93,7 @@ def merge_logs(
         sessions=sum(meta["sessions"] for meta in metas),
         outside=merge.outside,
         repeated=sum(len(repeated) for repeated in merge.repeated),
+        without_id=0 if aggregated else sum(map(len, merge.kept)) - merge.outside - len(merge.ids),
         differing=merge.differing(),
         changed=merge.united.changed,
         left_out=merge.left_out,

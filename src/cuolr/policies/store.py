@@ -21,7 +21,8 @@ from cuolr.policies.policy import POLICIES, RankingPolicy
 
 SETTINGS_FILE = "model.json"
 ARRAYS_PATTERN = "model-*.safetensors"
-FORMAT = "cuolr-policy-4"
+FORMAT_FAMILY = "cuolr-policy-"
+FORMAT = f"{FORMAT_FAMILY}4"
 # Errors when a policy is rebuilt from files that are undamaged, but that no policy could have saved.
 NO_POLICY = (ArithmeticError, AttributeError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError)
 
@@ -88,6 +89,20 @@ def provenance_of(folder: Path | str) -> dict[str, Any]:
     return provenance if isinstance(provenance, dict) else {}
 
 
+def provenance_of_any_version(folder: Path) -> dict[str, Any] | None:
+    """Where a policy comes from that this or another version of cuolr saved; None if the file is of something else."""
+    description = _read_json(folder / SETTINGS_FILE)
+    if not isinstance(description, dict) or not str(description.get("format")).startswith(FORMAT_FAMILY):
+        return None
+    provenance = description.get("provenance")
+    return provenance if isinstance(provenance, dict) else {}
+
+
+def digest_of_arrays(policy: RankingPolicy) -> str:
+    """By what a model that training started from is recognised."""
+    return content_hash(*(part for item in sorted(policy.arrays().items()) for part in item))
+
+
 def _arrays_file(folder: Path, digest: str) -> Path:
     return folder / ARRAYS_PATTERN.replace("*", digest[:16])
 
@@ -99,12 +114,16 @@ def _read(file: Path) -> bytes:
         raise InputError(f"{unreadable(file, error)}; expected a saved model") from None
 
 
-def _read_description(file: Path) -> dict[str, Any]:
+def _read_json(file: Path) -> Any:
     content = _read(file)
     try:
-        description = json.loads(content)
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file}: not valid JSON: {error}") from None
+
+
+def _read_description(file: Path) -> dict[str, Any]:
+    description = _read_json(file)
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise InputError(f"{file}: not a model of this version of cuolr; expected format '{FORMAT}'")
     return description

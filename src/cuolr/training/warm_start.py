@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.files import content_hash
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.store import load_policy
+from cuolr.policies.store import digest_of_arrays, load_policy
 from cuolr.training.checkpoints import load_checkpoint
 from cuolr.training.run_folder import CHECKPOINT_FILE
 
@@ -97,7 +96,7 @@ class WarmStart:
             "learner": self.learner,
             "sessions": self.sessions,
             "last": self.last,
-            "sha256": content_hash(*(part for item in sorted(self.policy.arrays().items()) for part in item)),
+            "sha256": digest_of_arrays(self.policy),
             # Whether the model may have been trained on sessions of the new log.
             "overlaps": not new,
         }

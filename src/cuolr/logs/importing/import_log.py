@@ -13,7 +13,7 @@ from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.importing.import_options import ImportOptions
-from cuolr.logs.importing.import_report import ImportReport
+from cuolr.logs.importing.import_report import ImportReport, check_dropped
 from cuolr.logs.importing.importer import IMPORTERS, SourceLog
 from cuolr.logs.importing.log_rows import find_tables, scan_log
 from cuolr.logs.importing.seen_documents import seen_documents
@@ -127,7 +127,13 @@ def import_source(
             the documents shown.
         options: How to import.
         progress: See `read_log_table`.
+
+    Raises:
+        InputError: As `read_log_table` does. What the importer dropped counts as what is dropped of the table.
     """
+    name = source.files[0] if len(source.files) == 1 else f"{len(source.files)} files"
+    if options.strict and (problems := [line for loss in source.losses for line in loss.lines()]):
+        raise InputError([f"{name}: {line}" for line in problems])
     known = features if features is not None else source.candidates
     notes = source.notes
     if known is None:
@@ -136,4 +142,13 @@ def import_source(
             known = seen_documents([part for part, _ in rows.scans()])
         notes = (*notes, "the log has no features: it serves for examination, click rates and judgments")
     log, report = read_log_table(source.table, known, options, progress)
-    return log, replace(report, tables=source.files or report.tables, source_notes=notes, source=source.report)
+    report = replace(
+        report,
+        tables=source.files or report.tables,
+        source_notes=notes,
+        source=source.report,
+        source_losses=source.losses,
+    )
+    if source.losses:
+        check_dropped(report, options.max_dropped, name)
+    return log, report

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cuolr.errors import InputError, InputWarning
-from cuolr.logs.importing.importer import SourceReport
+from cuolr.logs.importing.importer import SourceLoss, SourceReport
 
 MAX_EXAMPLES = 3
 # With fewer, it may be chance that none or all were clicked.
@@ -59,6 +59,7 @@ class ImportReport:
         guesses: What was found out about the values of columns.
         source_notes: What the importer of the format assumed.
         source: What it found before the table was checked.
+        source_losses: What it could not use.
     """
 
     tables: tuple[str, ...]
@@ -70,6 +71,7 @@ class ImportReport:
     guesses: tuple[str, ...] = ()
     source_notes: tuple[str, ...] = ()
     source: SourceReport | None = None
+    source_losses: tuple[SourceLoss, ...] = ()
 
     def __add__(self, other: "ImportReport") -> "ImportReport":
         """The report of two parts of the same tables, without a session in common."""
@@ -89,12 +91,16 @@ class ImportReport:
 
     @property
     def dropped_shares(self) -> dict[str, float]:
-        """The share of the sessions, impressions and clicks that could not be used."""
-        shares = {}
-        for unit, total in asdict(self.read).items():
-            lost = sum(getattr(found.amounts, unit) for found in self.dropped if found.reason not in AS_ASKED)
-            shares[unit] = lost / total if total else 0.0
-        return shares
+        """The share of the sessions, impressions and clicks that could not be used, by the importer or in the table."""
+        totals: dict[str, int] = asdict(self.read)
+        lost = {
+            unit: sum(getattr(found.amounts, unit) for found in self.dropped if found.reason not in AS_ASKED)
+            for unit in totals
+        }
+        for loss in self.source_losses:
+            totals[loss.unit] = loss.found
+            lost[loss.unit] = lost.get(loss.unit, 0) + loss.total
+        return {unit: lost[unit] / total if total else 0.0 for unit, total in totals.items()}
 
     @property
     def notes(self) -> list[str]:
@@ -127,6 +133,8 @@ class ImportReport:
 
     def lines(self) -> Iterator[str]:
         """What was dropped, a line for each reason and each example, and what was repaired."""
+        for loss in self.source_losses:
+            yield from loss.lines()
         for found in self.dropped:
             yield f"dropped: {found.reason}: {_count(found.amounts)}"
             yield from found.examples
@@ -136,7 +144,7 @@ class ImportReport:
     def to_dict(self, examples: bool = True) -> dict[str, Any]:
         """As JSON can hold it; without the examples no id is in it."""
         report = asdict(replace(self, source=None))
-        del report["source_notes"]
+        del report["source_notes"], report["source_losses"]
         report["notes"] = self.notes
         report["source"] = None if self.source is None else self.source.as_dict()
         for found in (*report["repaired"], *report["dropped"]):

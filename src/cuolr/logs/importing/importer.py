@@ -46,6 +46,32 @@ class SourceCounts:
 
 
 @dataclass(frozen=True)
+class SourceLoss:
+    """What an importer could not use.
+
+    Attributes:
+        unit: What is counted: sessions, impressions, clicks, or something else that the format has, such as lines.
+        found: Number in the files; events that repeat another are not counted.
+        dropped: Those that are not in the table, by reason.
+    """
+
+    unit: str
+    found: int
+    dropped: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """Number of those that are not in the table."""
+        return sum(self.dropped.values())
+
+    def lines(self) -> Iterator[str]:
+        """A line for each reason."""
+        for reason, number in self.dropped.items():
+            if number:
+                yield f"dropped: {reason}: {number:,} {self.unit if number != 1 else self.unit[:-1]}"
+
+
+@dataclass(frozen=True)
 class SourceLog:
     """What an importer makes of its files. No relevance label is in it.
 
@@ -55,6 +81,7 @@ class SourceLog:
         notes: What was assumed, and what the user should know of the data, a line each.
         report: What was found before the table is checked; None = the table holds all that is in the files.
         files: Names of the files.
+        losses: What is not in the table because it could not be used, at most one for each unit.
     """
 
     table: Table | Sequence[Path | str]
@@ -62,6 +89,7 @@ class SourceLog:
     notes: tuple[str, ...] = ()
     report: SourceReport | None = None
     files: tuple[str, ...] = ()
+    losses: tuple[SourceLoss, ...] = ()
 
 
 class LogImporter(ABC):

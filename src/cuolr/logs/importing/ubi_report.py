@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from cuolr.logs.importing.importer import CountTable
+from cuolr.logs.importing.importer import CountTable, SourceLoss
 from cuolr.logs.importing.ubi_records import CLICKS, IMPRESSIONS, UbiRecords
 
 NO_QUERY_ID = "event without a query_id"
@@ -23,6 +23,8 @@ SEVERAL_TEXTS = "several query texts for one query_id"
 NO_IMPRESSIONS = "no impressions"
 SEVERAL_RESPONSES = "several responses for one query_id"
 TWO_DOCUMENTS = "two documents at one position"
+# Nothing is lost by these.
+REPEATED = (REPEATED_IMPRESSION, REPEATED_CLICK)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,21 @@ class UbiReport:
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return asdict(self)
+
+    def losses(self) -> tuple[SourceLoss, ...]:
+        """Lists, impressions and clicks that could not be used."""
+        tallies = {"impressions": self.impressions, "clicks": self.clicks}
+        return (
+            SourceLoss("sessions", self.lists, self.dropped),
+            *(
+                SourceLoss(
+                    unit,
+                    tally.found - sum(tally.dropped.get(reason, 0) for reason in REPEATED),
+                    {reason: number for reason, number in tally.dropped.items() if reason not in REPEATED},
+                )
+                for unit, tally in tallies.items()
+            ),
+        )
 
     def tables(self) -> Iterator[CountTable]:
         """The numbers of records and lists, and what was repaired and dropped by reason."""

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_log import import_log_with_report
+from cuolr.logs.importing.import_options import ImportOptions
+from cuolr.logs.importing.import_report import TooManyDroppedError
 from cuolr.logs.importing.importer import SourceCounts
 
 
@@ -19,6 +21,7 @@ def click(session: int, time: int, url: int) -> str:
     return "\t".join(map(str, (session, time, "C", url)))
 
 
+ANY = ImportOptions(max_dropped=1)
 TEN = range(11, 21)
 ACTIONS = [
     query(0, 0, 8, *TEN),
@@ -34,7 +37,7 @@ ACTIONS = [
 
 def test_clicks_belong_to_the_latest_list_that_shows_the_url(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("\n".join(ACTIONS) + "\n")
-    log, report = import_log_with_report(tmp_path / "log.txt", format="yandex")
+    log, report = import_log_with_report(tmp_path / "log.txt", options=ANY, format="yandex")
     assert log.sessions == 3
     assert log.clicks[:, :3].tolist() == [[1, 0, 1], [0, 1, 0], [0, 0, 0]]
     assert int(log.clicks.sum()) == 3
@@ -65,19 +68,24 @@ def test_clicks_are_where_a_plain_search_finds_them(actions: list[tuple[int, lis
         if shown:
             expected.add((shown[-1], lists[shown[-1]][1].index(urls[0])))
     (tmp_path / "log.txt").write_text("\n".join(lines))
-    log, _ = import_log_with_report(tmp_path / "log.txt", format="yandex")
+    log, _ = import_log_with_report(tmp_path / "log.txt", options=ANY, format="yandex")
     rows, positions = log.clicks.nonzero()
     assert set(zip(rows.tolist(), positions.tolist(), strict=True)) == expected
 
 
 def test_lines_that_are_no_action_are_counted(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("\n".join([*ACTIONS, "1\t2\tX\t3", "nothing"]))
-    _, report = import_log_with_report(tmp_path / "log.txt", format="yandex")
+    _, report = import_log_with_report(tmp_path / "log.txt", options=ANY, format="yandex")
     assert isinstance(report.source, SourceCounts)
     assert report.source.counts["lines that are no action: dropped"] == 2
+    # 2 of 10 lines; 1 of 4 clicks, as the one that repeats another is not counted.
+    with pytest.raises(TooManyDroppedError, match=r"25.0% of the clicks cannot be used"):
+        import_log_with_report(tmp_path / "log.txt", options=ImportOptions(max_dropped=0.24), format="yandex")
+    with pytest.raises(InputError, match="dropped: lines that are no action: 2 lines"):
+        import_log_with_report(tmp_path / "log.txt", options=ImportOptions(strict=True), format="yandex")
 
 
 def test_a_file_without_lists_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(click(1, 3, 11))
     with pytest.raises(InputError, match="expected query actions 'Q'"):
-        import_log_with_report(tmp_path / "log.txt", format="yandex")
+        import_log_with_report(tmp_path / "log.txt", options=ANY, format="yandex")

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from cuolr.errors import InputError
-from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog
+from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog, SourceLoss
 from cuolr.logs.importing.source_tables import list_numbers, read_fields
 
 COLUMNS = ("session", "query_id", "documents", "verticals", "clicks")
@@ -32,13 +32,11 @@ class TianGongImporter(LogImporter):
         table = good.with_columns(position=pl.int_ranges(1, pl.col("doc_id").list.len() + 1)).explode(
             "doc_id", "click", "position"
         )
-        counts = {
-            "lists": len(lists),
-            "lists without documents, or with another number of clicks: dropped": len(lists) - len(good),
-        }
+        bad, reason = len(lists) - len(good), "lists without documents, or with another number of clicks"
         return SourceLog(
             table.select("query_id", "session_id", "position", "doc_id", "click"),
-            report=SourceCounts("TianGong-ST", counts),
+            report=SourceCounts("TianGong-ST", {"lists": len(lists), f"{reason}: dropped": bad}),
+            losses=(SourceLoss("sessions", len(lists), {reason: bad}),),
         )
 
 

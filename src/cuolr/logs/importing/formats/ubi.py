@@ -23,7 +23,7 @@ class UbiImporter(LogImporter):
                 f"usable{f' ({reasons})' if reasons else ''}, in {report.queries:,} queries and {report.events:,} "
                 "events"
             )
-        return SourceLog(table, notes=tuple(_notes(report)), report=report)
+        return SourceLog(table, notes=tuple(_notes(report)), report=report, losses=report.losses())
 
 
 def _notes(report: UbiReport) -> list[str]:

@@ -6,12 +6,15 @@ from pathlib import Path
 import polars as pl
 
 from cuolr.errors import InputError
-from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog
+from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog, SourceLoss
 from cuolr.logs.importing.source_tables import read_fields
 
 # SessionID, TimePassed, TypeOfAction, QueryID or URLID, RegionID, ten URLs.
 LONGEST = 10
 COLUMNS = ("session", "time", "action", "id", "region", *(f"url_{i}" for i in range(1, LONGEST + 1)))
+
+NOT_SHOWN = "clicks on a URL that no earlier list of the session shows"
+NO_ACTION = "lines that are no action"
 
 
 @IMPORTERS.register("yandex")
@@ -33,14 +36,20 @@ class YandexImporter(LogImporter):
             .with_columns(pl.col("click").fill_null(0))
             .select("query_id", "session_id", "position", "doc_id", "click")
         )
+        again, lost = len(placed) - int(table["click"].sum()), len(clicks) - len(placed)
+        other = len(actions) - int(actions["action"].is_in(["Q", "C"]).sum())
         counts = {
             "lists": shown["session_id"].n_unique(),
             "clicks": len(clicks),
-            "clicks again on the same document": len(placed) - int(table["click"].sum()),
-            "clicks on a URL that no earlier list of the session shows: dropped": len(clicks) - len(placed),
-            "lines that are no action: dropped": len(actions) - int(actions["action"].is_in(["Q", "C"]).sum()),
+            "clicks again on the same document": again,
+            f"{NOT_SHOWN}: dropped": lost,
+            f"{NO_ACTION}: dropped": other,
         }
-        return SourceLog(table, report=SourceCounts("Yandex actions", counts))
+        losses = (
+            SourceLoss("clicks", len(clicks) - again, {NOT_SHOWN: lost}),
+            SourceLoss("lines", len(actions), {NO_ACTION: other}),
+        )
+        return SourceLog(table, report=SourceCounts("Yandex actions", counts), losses=losses)
 
 
 def _shown(actions: pl.DataFrame) -> pl.DataFrame:
