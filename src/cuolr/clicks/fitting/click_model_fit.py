@@ -90,6 +90,12 @@ class ClickModelFit(ABC):
     def conditional(self, values: Values, documents: Ints, clicks: Bools) -> Doubles:
         """[M, K] P(C_k = 1 | the clicks above k); any value where nothing is shown."""
 
+    def affine(self, values: Values, documents: Ints, clicks: Bools) -> tuple[Doubles, Doubles]:
+        """[M, K] a and b of P(C_k = 1 | the clicks above k) = a + b · α(d_k); b is the probability of examination."""
+        chance = self.conditional(values, documents, clicks)
+        examined = np.where(documents >= 0, chance / np.maximum(values["attractiveness"][documents], 1e-300), 0.0)
+        return np.zeros(documents.shape), examined
+
     @abstractmethod
     def marginal(self, values: Values, documents: Ints) -> Doubles:
         """[M, K] P(C_k = 1); any value where nothing is shown."""

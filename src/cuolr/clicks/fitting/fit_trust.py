@@ -56,6 +56,11 @@ class TrustBiasFit(CellFit):
         """[M, K] clicks do not depend on each other."""
         return self.marginal(values, documents)
 
+    def affine(self, values: Values, documents: Ints, clicks: Bools) -> tuple[Doubles, Doubles]:
+        """[M, K] v_k and u_k − v_k: the affine correction of Vardasbi et al. 2020."""
+        relevant, irrelevant = values["click_relevant"], values["click_irrelevant"]
+        return tuple(np.where(documents >= 0, by_position, 0.0) for by_position in (irrelevant, relevant - irrelevant))
+
     def marginal(self, values: Values, documents: Ints) -> Doubles:
         """[M, K] u_k·α(d) + v_k·(1 − α(d))."""
         k = documents.shape[1]

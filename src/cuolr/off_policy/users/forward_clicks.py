@@ -10,7 +10,8 @@ def forward_clicks(attractiveness: Doubles, where: Bools, examination: Doubles) 
 
     Dynamic programming over the last click: with p_j the probability that the last click above k is at j,
     P(C_k = 1) = Σ_j p_j χ(k, j) α(d_k), which leaves p_j · (1 − χ(k, j) α(d_k)) for k + 1, and a last click at k with
-    the rest. Exact for UBM and for what it includes: PBM and the cascade model.
+    the rest. Exact for UBM and for what it includes: PBM and the cascade model. The result is linear in each α, so that
+    unbiased and uncorrelated estimates of α, which may be above 1, give unbiased clicks.
 
     Args:
         attractiveness: [L, K] α of the document at each position.
@@ -30,8 +31,7 @@ def forward_clicks(attractiveness: Doubles, where: Bools, examination: Doubles) 
     last_click[0] = 1
     for position in range(k):
         above = last_click[: position + 1]
-        chance = np.minimum(known[position, : position + 1, None] * alpha[:, position], 1.0)
-        clicked = above * chance
+        clicked = above * known[position, : position + 1, None] * alpha[:, position]
         clicks[:, position] = clicked.sum(axis=0)
         above -= clicked
         last_click[position + 1] = clicks[:, position]

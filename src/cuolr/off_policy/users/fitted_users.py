@@ -1,0 +1,91 @@
+"""The interface of users that were fitted to a log: their clicks on lists that the log does not have."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from cuolr.types import Bools, Doubles, Ints
+
+# Groups of queries, at most, whose influence on the parameters is computed one by one.
+MAX_GROUPS = 200
+
+
+class UserResponse(Protocol):
+    """Users with given parameters."""
+
+    @property
+    def attractiveness(self) -> Doubles:
+        """[P] α̂ of each query–document pair, unbiased: it may be above 1. The mean of the log if never shown."""
+
+    def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
+        """[M, K] P(C_k = 1); 0 where nothing is shown.
+
+        Args:
+            documents: [M, K] indices of pairs, −1 = nothing shown.
+            attractiveness: [P] instead of α̂.
+        """
+
+
+@dataclass(frozen=True)
+class Influence:
+    """How the parameters that all queries share depend on each group of queries.
+
+    They solve Σ_g score_g(θ) = 0, so that group g moves them by −jacobian⁻¹ · score_g: the influence function of an
+    M-estimator. What the log does not identify has a jacobian of 0, and is taken as known.
+
+    Attributes:
+        scores: [G, p] of each group, at the estimate.
+        jacobian: [p, p] the derivative of the sum of the scores, the pairs' parameters following θ.
+    """
+
+    scores: Doubles
+    jacobian: Doubles
+
+    def effects(self, derivative: Doubles) -> Doubles:
+        """[G] how much each group moves a number with this derivative [p] in the parameters."""
+        if not derivative.size:
+            return np.zeros(len(self.scores))
+        effects: Doubles = -self.scores @ np.linalg.pinv(self.jacobian.T, rcond=1e-8) @ derivative
+        return effects
+
+
+class FittedUsers(ABC):
+    """Users of one click model.
+
+    Attributes:
+        name: Registered name of the click model.
+        shown: [P] whether the log shows a pair.
+    """
+
+    name: str
+    shown: Bools
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """p, the number of parameters that all queries share."""
+
+    @abstractmethod
+    def response(self, shift: Doubles | None = None) -> UserResponse:
+        """The users with the shared parameters moved by `shift` [p], on the scale of `Influence`; None = as fitted."""
+
+    @abstractmethod
+    def influence(self, group: Ints, groups: int) -> Influence:
+        """How the shared parameters depend on groups of units.
+
+        Args:
+            group: [units] the group of each unit, see `ClickPatterns.unit`.
+            groups: G.
+        """
+
+
+def unbiased_rates(clicks: Doubles, examinations: Doubles) -> Doubles:
+    """[P] α̂ = clicks / expected examinations, given the clicks above; the mean of all pairs where never examined.
+
+    No prior: the gain is a sum over documents, in which noise averages out and shrinkage does not.
+    """
+    mean = clicks.sum() / max(float(examinations.sum()), 1e-300)
+    rates: Doubles = np.where(examinations > 0, clicks / np.maximum(examinations, 1e-300), mean)
+    return rates

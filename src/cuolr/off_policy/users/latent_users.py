@@ -1,0 +1,144 @@
+"""Users of a click model that is fitted by expectation maximisation, such as DCM, CCM, DBN and trust bias."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from scipy.special import expit, logit
+
+from cuolr.clicks.fitting.click_model_fit import Expectation, Values, sums
+from cuolr.clicks.fitting.fit_model import FittedClicks, fit_click_model
+from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, unbiased_rates
+from cuolr.types import Bools, Doubles, Ints
+
+# Step of the numerical derivative in the logit of a parameter.
+STEP = 0.05
+# Least observed information of a pair's parameter in its logit.
+LEAST_INFORMATION = 1e-6
+# The parameter by pair that is estimated without a prior.
+RATE = "attractiveness"
+
+
+@dataclass(frozen=True)
+class LatentResponse:
+    """A click model with its parameters.
+
+    Attributes:
+        fitted: The model.
+        values: Its parameters.
+        attractiveness: [P] α̂ without a prior.
+    """
+
+    fitted: FittedClicks
+    values: Values
+    attractiveness: Doubles
+
+    def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
+        """The model's marginal click probabilities, which are linear in each α."""
+        alpha = self.attractiveness if attractiveness is None else attractiveness
+        chance = self.fitted.model.marginal({**self.values, RATE: alpha}, documents)
+        return np.where(documents >= 0, chance, 0.0)
+
+
+@dataclass(frozen=True)
+class LatentUsers(FittedUsers):
+    """The parameters are those of `fit_click_model`, but for the attractiveness of the pairs, which has no prior.
+
+    Given the clicks above, P(C_k = 1) = a + b · α(d), where b is the probability that the document is examined: one
+    equation Σ (clicks − a) = α̂ Σ b per pair, unbiased however few its clicks are. b is that of the fitted model, in
+    which the pairs above have their prior.
+
+    Attributes:
+        fitted: The model.
+        patterns: What it was fitted to, with a pair for every document.
+    """
+
+    fitted: FittedClicks
+    patterns: ClickPatterns
+
+    @classmethod
+    def fit(cls, name: str, patterns: ClickPatterns) -> Self:
+        """Fit the click model of this name."""
+        return cls(fit_click_model(name, patterns), patterns)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The click model."""
+        return self.fitted.name
+
+    @cached_property
+    def shown(self) -> Bools:  # type: ignore[override]
+        """[P]."""
+        shown = np.zeros(len(self.patterns.pairs), np.bool_)
+        shown[self.patterns.documents[self.patterns.where]] = True
+        return shown
+
+    @property
+    def size(self) -> int:
+        """The entries of the global parameters that the log says something about."""
+        return len(self._entries)
+
+    def response(self, shift: Doubles | None = None) -> LatentResponse:
+        """With the logits of the global parameters moved, and the parameters of the pairs following them."""
+        values = self._moved(shift)
+        return LatentResponse(self.fitted, values, self._rates(values))
+
+    def influence(self, group: Ints, groups: int) -> Influence:
+        """Scores by Fisher's identity, successes − trials · value; their derivative by finite differences."""
+        data = self.fitted.model.data(self.patterns)
+        if not self.size:
+            return Influence(np.zeros((groups, 0)), np.zeros((0, 0)))
+        values = self._moved(None)
+        weights = (group == np.arange(groups)[:, None]).astype(np.float64)
+        scores = [self._score(values, self.fitted.model.expect(values, data.weighted(row))) for row in weights]
+        at_estimate = self._score(values, self.fitted.model.expect(values, data))
+        jacobian = np.empty((self.size, self.size))
+        for entry, shift in enumerate(np.eye(self.size) * STEP):
+            moved = self._moved(shift)
+            jacobian[:, entry] = (self._score(moved, self.fitted.model.expect(moved, data)) - at_estimate) / STEP
+        return Influence(np.stack(scores), jacobian)
+
+    @cached_property
+    def _entries(self) -> list[tuple[str, int]]:
+        """The global parameters, by name and place."""
+        names = self.fitted.global_names
+        return [(name, int(place)) for name in names for place in np.flatnonzero(self.fitted.trials[name] > 0)]
+
+    def _score(self, values: Values, found: Expectation) -> Doubles:
+        """[p] the gradient of the log-likelihood in the logits; the prior of global parameters is too weak to matter."""
+        return np.array([found.successes[n][i] - found.trials[n][i] * values[n][i] for n, i in self._entries])
+
+    def _moved(self, shift: Doubles | None) -> dict[str, Doubles]:
+        """The parameters with the global ones moved, and those of the pairs by one Newton step after them."""
+        values = {name: np.clip(value, 1e-9, 1 - 1e-9) for name, value in self.fitted.values.items()}
+        if shift is None or not shift.any():
+            return values
+        for (name, place), change in zip(self._entries, shift, strict=True):
+            moved = values[name].copy()
+            moved[place] = expit(logit(moved[place]) + change)
+            values[name] = moved
+        found = self.fitted.model.expect(values, self.fitted.model.data(self.patterns))
+        following = {name: self._newton(name, values[name], found) for name in self.fitted.model.by_pair}
+        return {**values, **following}
+
+    def _newton(self, name: str, value: Doubles, found: Expectation) -> Doubles:
+        """[P] the parameter after a Newton step in its logit; the prior counts as observations."""
+        prior = self.fitted.priors[name]
+        successes, trials = found.evidence(name, value)
+        successes, trials = successes + prior.successes, trials + prior.successes + prior.failures
+        information = np.maximum(trials * value * (1 - value), LEAST_INFORMATION)
+        step = np.clip((successes - trials * value) / information, -1, 1)
+        moved: Doubles = expit(logit(value) + step)
+        return moved
+
+    def _rates(self, values: Values) -> Doubles:
+        """[P] α̂ = Σ (clicks − a) / Σ b."""
+        documents, where = self.patterns.documents, self.patterns.where
+        offset, slope = self.fitted.model.affine(values, documents, self.patterns.clicks)
+        count = self.patterns.count[:, None]
+        pairs, of_pairs = len(self.patterns.pairs), documents[where]
+        clicks = sums(of_pairs, (count * (self.patterns.clicks - offset))[where], pairs)
+        return unbiased_rates(clicks, sums(of_pairs, (count * slope)[where], pairs))
+
