@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.click_fit_error import MODELS
 
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.compare_fits import compare_fits
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns
+from studies.click_fit_error import MODELS
 from tests.clicks.fitting.small_patterns import random_log
 from tests.small_log import small_log
 
