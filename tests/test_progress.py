@@ -7,8 +7,8 @@ from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs import counts
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.counts import ClickCounts
-from cuolr.logs.diagnosis import describe_folder
 from cuolr.logs.log_folder import load_click_log, read_click_log, save_click_log
+from cuolr.logs.log_info import describe_folder
 from cuolr.off_policy.assess import assess
 from cuolr.off_policy.judgments import judge
 from cuolr.policies.random_policy import RandomPolicy
