@@ -202,14 +202,15 @@ class Ranker:
         ids[ranking < 0] = ""
         return ids
 
-    def assess(self, log: ClickLog, k: int | None = None) -> OffPolicyEvaluation:
+    def assess(self, log: ClickLog, k: int | None = None, against: Self | None = None) -> OffPolicyEvaluation:
         """Off-policy evaluation: estimate the gain over the logging policy, without labels.
 
         Args:
             log: Preferably a log that it was not fitted on; on its training log, only held-out queries are used.
-            k: Length of the rankings that are compared with the log; None = 10, or the length of its lists if shorter.
+            k: Length of the lists; None = as in the log.
+            against: Another fitted ranker, to compare with instead of the logging policy.
         """
-        return assess(self.policy_, log, k, self.result_.provenance)
+        return assess(self.policy_, log, k, self.result_.provenance, against=against)
 
     def save(self, folder: Path | str) -> None:
         """Write the model to a folder, for `Ranker.load`, `cuolr rank` and `cuolr evaluate`."""

@@ -8,7 +8,7 @@ import pytest
 import cuolr
 from cuolr.cli.assess import EXIT_STATUS
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.recommendation import OffPolicyEvaluation
+from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
 from tests.cli.conftest import Run
 from tests.small_log import small_log
 
@@ -48,6 +48,7 @@ def test_the_exit_status_tells_the_recommendation(
         overlap=1.0,
         gain=gain,
         interval=(gain - 0.1, gain + 0.1),
+        estimates=(GainByEstimator("pbm", gain, (gain - 0.1, gain + 0.1), (gain - 0.1, gain + 0.1), 1.0, 0.0),),
         logging_policy_share=0.25,
         logging_policy_overlap=0.75,
         identifiable=True,

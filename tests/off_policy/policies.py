@@ -18,7 +18,7 @@ TRAIN = generate("tiny", 300, seed=3)
 LOGGER, BETTER = fit_ranksvm(TRAIN, 0.01, 1), fit_ranksvm(TRAIN, 1.0, 1)
 
 
-def log_of(logger: RankingPolicy, model: str = "pbm", sessions: int = 60_000) -> ClickLog:
+def log_of(logger: RankingPolicy, model: str = "pbm", sessions: int = 12_000) -> ClickLog:
     return simulate(TRAIN, logger, click_model(model), sessions, seed=1)
 
 

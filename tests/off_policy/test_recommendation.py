@@ -1,11 +1,15 @@
 import dataclasses
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cuolr.off_policy.recommendation import OffPolicyEvaluation
+from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
 
+PBM = GainByEstimator("pbm", 0.05, (0.02, 0.08), (0.02, 0.08), calibration=1.0)
+UBM = GainByEstimator("ubm", 0.04, (0.01, 0.07), (0.01, 0.07), calibration=1.0)
+IPS = GainByEstimator("reward-interaction-ips", 0.04, (0.0, 0.08), (0.0, 0.08), effective_sample_size=400.0)
 BETTER = OffPolicyEvaluation(
     queries=100,
     k=10,
@@ -13,34 +17,54 @@ BETTER = OffPolicyEvaluation(
     never_shown=0.1,
     overlap=0.8,
     gain=0.05,
-    interval=(0.02, 0.08),
+    interval=(0.01, 0.08),
+    estimates=(PBM, UBM),
     logging_policy_share=None,
     logging_policy_overlap=None,
     identifiable=True,
 )
+UNKNOWN = replace(PBM, interval=(-np.inf, np.inf), bounds=(-np.inf, np.inf))
+NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
 
 
 @pytest.mark.parametrize(
     ("change", "recommendation", "reason"),
     [
-        ({}, "ship", "and the log shows nearly all of its top 10"),
-        ({"never_shown": 0.3}, "test", "but 30% of its top 10 were never shown: test it"),
-        ({"interval": (-0.01, 0.08)}, "keep", "no evidence that the model is better"),
-        ({"interval": (-0.01, 0.08), "never_shown": 0.3}, "keep", "no evidence that the model is better"),
-        ({"interval": (-np.inf, np.inf)}, "keep", "too few clicks or queries (100) to estimate the gain"),
-        ({"interval": (1e-9, 1e-8)}, "keep", "no evidence that the model is better"),
+        ({}, "ship", "under all users that explain the log (pbm, ubm)"),
+        ({"estimates": (NOT_BETTER, UBM)}, "keep", "no evidence that the model is better than the logging policy"),
+        ({"estimates": (NOT_BETTER,), "against": "OLD"}, "keep", "no evidence that the model is better than OLD"),
+        ({"estimates": ()}, "keep", "too few clicks or queries (100) to estimate the gain"),
+        ({"estimates": (UNKNOWN,)}, "keep", "too few clicks or queries (100) to estimate the gain"),
+        ({"estimates": (replace(PBM, interval=(1e-9, 1e-8)),)}, "keep", "no evidence that the model is better"),
+        # One of the users that explain the log does not like the model.
+        ({"estimates": (PBM, replace(NOT_BETTER, estimator="dcm"))}, "test", "but not by dcm: test it"),
+        # In the worst case of the documents that were never shown, the model loses.
+        (
+            {"estimates": (replace(PBM, bounds=(-0.02, 0.1)), UBM), "never_shown": 0.3},
+            "test",
+            "but 30% of its top 10 were never shown: test it",
+        ),
+        ({"estimates": (PBM, IPS)}, "test", "but not by reward-interaction-ips: test it"),
+        # Fewer effective sessions than 100 have no say.
+        ({"estimates": (PBM, replace(IPS, effective_sample_size=99.0))}, "ship", "under all users"),
+        ({"estimates": (replace(PBM, calibration=1.08), UBM)}, "test", "fitted users expect 108% of the logged clicks"),
         ({"queries": 29}, "keep", "from only 29 queries; at least 30 are needed"),
         ({"trained_on_these_queries": True}, "test", "but the model was trained on these clicks: test it"),
         (
-            {"trained_on_these_queries": True, "never_shown": 0.3},
+            {"trained_on_these_queries": True, "identifiable": False},
             "test",
-            "the model was trained on these clicks, and 30% of its top 10 were never shown",
+            "the model was trained on these clicks, and position bias is not identifiable from this log",
         ),
         ({"identifiable": False}, "test", "but position bias is not identifiable from this log: test it"),
         ({"identifiable": False, "queries": 29}, "keep", "at least 30 are needed"),
+        (
+            {"identifiable": False, "sessions_for_test": 12_345},
+            "test",
+            "test it on part of the traffic (an A/B test of 12,345 sessions in each arm finds this gain)",
+        ),
     ],
 )
-def test_the_recommendation_follows_from_gain_and_overlap(
+def test_the_recommendation_follows_from_what_the_estimators_say(
     change: dict[str, object], recommendation: str, reason: str
 ) -> None:
     evaluation = dataclasses.replace(BETTER, **change)  # type: ignore[arg-type]
@@ -49,14 +73,14 @@ def test_the_recommendation_follows_from_gain_and_overlap(
 
 
 def test_the_interval_is_given_in_percent() -> None:
-    assert BETTER.interval_text == "+2.0% to +8.0%"
+    assert BETTER.interval_text == "+1.0% to +8.0%"
     assert dataclasses.replace(BETTER, interval=(-np.inf, np.inf)).interval_text == "unknown"
 
 
 def test_json_holds_all_fields_and_what_follows_from_them() -> None:
-    evaluation = dataclasses.replace(BETTER, interval=(-np.inf, np.inf), examination=((1.0, None),))
+    evaluation = replace(BETTER, interval=(-np.inf, np.inf), estimates=(UNKNOWN,), examination=((1.0, None),))
     written = json.loads(json.dumps(evaluation.as_dict(), allow_nan=False))
     assert written.keys() == {field.name for field in dataclasses.fields(BETTER)} | {"recommendation", "reason"}
-    assert written["interval"] == [None, None]
+    assert written["interval"] == written["estimates"][0]["bounds"] == [None, None]
     assert written["recommendation"] == "keep"
     assert written["examination"] == [[1.0, None]]

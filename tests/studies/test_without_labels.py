@@ -7,7 +7,7 @@ import pytest
 
 from cuolr import fit_ranksvm, generate_splits
 from cuolr.clicks.pbm import EYE_TRACKING
-from cuolr.off_policy.recommendation import OffPolicyEvaluation
+from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
 from studies import recommendations
 
 # Attractiveness of a document of grade 0, 1 or 2.
@@ -32,8 +32,10 @@ def test_the_true_gain_is_of_the_shown_documents_in_the_models_order() -> None:
 
 
 def test_a_row_has_both_recommendations_and_the_true_gain() -> None:
-    own = OffPolicyEvaluation(47, 10, False, 0.13, 0.87, 0.02, (-0.049, 0.09), 0.15, 0.99, identifiable=False)
-    second = replace(own, queries=471, gain=0.098, interval=(0.078, 0.117))
+    keep = GainByEstimator("pbm", 0.02, (-0.049, 0.09), (-0.049, 0.09))
+    own = OffPolicyEvaluation(47, 10, False, 0.13, 0.87, 0.02, (-0.049, 0.09), (keep,), 0.15, 0.99, identifiable=False)
+    test = GainByEstimator("pbm", 0.098, (0.078, 0.117), (0.078, 0.117))
+    second = replace(own, queries=471, gain=0.098, interval=(0.078, 0.117), estimates=(test,))
     [row] = recommendations.rows_of(
         iter([recommendations.Evaluated(recommendations.LOGGERS[0], "pbm", own, second, 0.119)])
     )

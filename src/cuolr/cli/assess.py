@@ -1,36 +1,41 @@
-"""`cuolr assess`: off-policy evaluation of a model on a click log, and a recommendation."""
+"""`cuolr assess`: off-policy evaluation of models on a click log, ending with ship, test or keep."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from cuolr.cli.options import TimeFlags
-from cuolr.cli.terminal import show_json, show_table, show_text, stage_bars
+from cuolr.cli.terminal import say, show_json, show_table, show_text, stage_bars
+from cuolr.errors import InputError
+from cuolr.examination.plot import PLOT_SUFFIXES
 from cuolr.logs.log_folder import load_click_log
 from cuolr.logs.time_window import TimeWindow
 from cuolr.progress import Stages
 
 if TYPE_CHECKING:
-    from cuolr.off_policy.recommendation import OffPolicyEvaluation
+    from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
 
 # By recommendation; 2 is bad input, as for every command.
 EXIT_STATUS = {"ship": 0, "test": 10, "keep": 11}
 
 
 def assess(
-    model: tyro.conf.Positional[Path],
+    models: Annotated[tuple[Path, ...], tyro.conf.Positional],
     log: tyro.conf.Positional[Path],
+    against: Path | None = None,
     k: int | None = None,
     window: TimeFlags = TimeFlags(),
+    plot: Path | None = None,
     json: bool = False,
 ) -> int:
     """Recommend from a click log whether to ship a model, to test it, or to keep the current ranker.
 
-    No labels are needed. The gain in clicks, or in the reward of a log with rewards, over the ranker that made the log
-    is estimated by re-ordering each logged list with the model, corrected for position bias. A log says nothing about
-    documents that it never shows; their share of the model's top k is reported.
+    No labels are needed. Users of several click models are fitted to the log and run forward over the model's own
+    lists: the gain in clicks, or in the reward of a log with rewards, over the ranker that made the log. All users that
+    explain held-out sessions about as well as the best have a say; so has importance sampling, if the log has
+    propensities. Documents that the log never shows count as a worst and a best case.
 
     Use a log that the model was not trained on, such as the following week's. On its own training log a model is
     evaluated on the queries that training held out. A log that contains the training sessions among others cannot be
@@ -39,7 +44,7 @@ def assess(
     Never recommends shipping if the model was trained on these clicks, or if too few documents changed position to
     separate position bias from relevance.
 
-    Exit status:
+    Exit status (of several models, that of the best):
 
       0   ship: the model is better
       10  test: the model is probably better; run an A/B test
@@ -47,31 +52,59 @@ def assess(
       2   bad input, such as a missing file
 
     Args:
-        model: Folder of a trained model.
+        models: Folders of trained models, one or more.
         log: Folder of a click log with the same features.
-        k: Length of the lists that are compared with the log. By default 10, or the length of the log's lists.
+        against: Folder of another model, to compare with instead of the current ranker.
+        k: Length of the lists. By default that of the log's lists.
         window: Sessions to use, by time, such as those after training.
-        json: Print JSON instead of a table.
+        plot: Write a picture of the intervals by estimator (.png, .svg or .pdf).
+        json: Print JSON instead of a table; with several models, a list.
     """
+    if not models:
+        raise InputError("expected a model and a log: cuolr assess MODEL LOG")
+    if plot is not None and plot.suffix not in PLOT_SUFFIXES:
+        raise InputError(f"--plot: expected a file with one of the suffixes {', '.join(PLOT_SUFFIXES)}, found {plot}")
     with stage_bars() as stages:
-        result = _off_policy_evaluation(model, log, k, window.window(), stages)
+        results = list(_evaluations(models, log, against, k, window.window(), stages))
+    if plot is not None:
+        from cuolr.off_policy.gain_plot import plot_gains
+
+        plot_gains({str(model): result for model, result in zip(models, results, strict=True)}, plot)
+        say(f"wrote {plot}")
     if json:
-        show_json(result.as_dict())
+        found = [result.as_dict() for result in results]
+        show_json(found if len(found) > 1 else found[0])
     else:
-        show_table(f"{model} on {log}", ["", ""], _rows(result))
-        show_text(f"{result.recommendation}: {result.reason}")
-    return EXIT_STATUS[result.recommendation]
+        for model, result in zip(models, results, strict=True):
+            _show(result, f"{model} on {log}")
+    return min(EXIT_STATUS[result.recommendation] for result in results)
 
 
-def _off_policy_evaluation(
-    model: Path, log: Path, k: int | None, window: TimeWindow, stages: Stages
-) -> "OffPolicyEvaluation":
+def _evaluations(
+    models: tuple[Path, ...], log: Path, against: Path | None, k: int | None, window: TimeWindow, stages: Stages
+) -> "Iterator[OffPolicyEvaluation]":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
     from cuolr.policies.store import load_policy, provenance_of
 
+    policies = [load_policy(model) for model in models]
+    other = None if against is None else load_policy(against)
     sessions = load_click_log(log, window, ids=False, stages=stages)
-    return assess_policy(load_policy(model), sessions, k, provenance_of(model), stages)
+    for model, policy in zip(models, policies, strict=True):
+        yield assess_policy(policy, sessions, k, provenance_of(model), stages, other)
+
+
+def _show(result: "OffPolicyEvaluation", title: str) -> None:
+    show_table(title, ["", ""], _rows(result))
+    if result.estimates:
+        heads = ["estimator", "gain", "95 % interval", "worst to best case", "held-out log-likelihood", "calibration"]
+        rows = [_estimator_row(estimate) for estimate in result.estimates]
+        show_table(f"gain in {result.outcome} over {result.against}", heads, rows, left=(0,))
+    if result.changed:
+        rows = [[found.query_id, f"{found.sessions:,}", f"{found.change:+,.1f}"] for found in result.changed]
+        heads = ["query", "sessions", f"change in {result.outcome}"]
+        show_table("queries with the largest estimated change, all their sessions together", heads, rows, left=(0,))
+    show_text(f"{result.recommendation}: {result.reason}")
 
 
 def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
@@ -94,10 +127,27 @@ def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
             ["share of the score from a model of the current ranker", f"{found.logging_policy_share:.0%}"],
             [f"{top} of that model shown in the log", f"{found.logging_policy_overlap:.0%}"],
         ]
+    if found.sessions_for_test is not None:
+        rows.append(["sessions in each arm of an A/B test, for 80 % power", f"{found.sessions_for_test:,}"])
     return [
         *rows,
-        [f"estimated gain in {found.outcome} on shown documents", f"{found.gain:+.1%}"],
+        [f"estimated gain in {found.outcome} over {found.against}", f"{found.gain:+.1%}"],
         ["95 % interval", found.interval_text],
+    ]
+
+
+def _estimator_row(found: "GainByEstimator") -> list[str]:
+    from cuolr.off_policy.recommendation import interval_text
+
+    size = found.effective_sample_size
+    name = found.estimator if size is None else f"{found.estimator}, {size:,.0f} effective sessions"
+    return [
+        name if found.counts else f"{name}: too few",
+        f"{found.gain:+.1%}",
+        interval_text(found.interval),
+        interval_text(found.bounds),
+        "" if found.difference is None else "best" if found.difference == 0 else f"{found.difference:+.4f}",
+        "" if found.calibration is None else f"{found.calibration:.0%}",
     ]
 
 

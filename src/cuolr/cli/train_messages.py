@@ -40,11 +40,10 @@ def fit_with_messages(request: FitRequest, measure: str | None) -> dict[str, Any
     Returns:
         The result as JSON values.
     """
-    folder, read = request.folder, list[ClickLog]()
+    folder = request.folder
     assert folder is not None
 
     def on_read(log: ClickLog) -> None:
-        read.append(log)
         speak(f"{request.provenance['log']['folder']}: {log.sessions:,} sessions in {len(log):,} rows")
 
     if request.warm_start is not None:
@@ -56,9 +55,7 @@ def fit_with_messages(request: FitRequest, measure: str | None) -> dict[str, Any
     facts = {"out": str(folder.path), **result.provenance["training"]}
     if not distributed.is_first():
         return facts
-    by_sessions = "held_out_sessions" in result.provenance["settings"]["validated_by"]
-    log = request.log.sessions(unseen_stages) if by_sessions else read[0]
-    return {**facts, "assessment": _assess(result, log, folder.path)}
+    return {**facts, "assessment": _assess(result, request.log.sessions(unseen_stages), folder.path)}
 
 
 def tell_differences_from_paper(request: FitRequest, measure: str | None) -> None:

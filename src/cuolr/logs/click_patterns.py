@@ -191,6 +191,12 @@ class ClickPatterns:
         kept.__dict__["unit"] = self.unit
         return kept
 
+    def by_query(self) -> Self:
+        """The same counts with queries as the units, however few they are."""
+        kept = replace(self)
+        kept.__dict__["unit"] = self.query
+        return kept
+
     def weighted(self, weights: Doubles) -> Self:
         """The counts with each unit multiplied by its weight."""
         kept = replace(self, count=self.count * weights[self.unit])

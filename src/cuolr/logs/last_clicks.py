@@ -180,7 +180,7 @@ def _distinct(documents: Ints, unit: Ints) -> tuple[Ints, Ints]:
     """[M] the number of the list and unit of each row, and [L] a row of each number."""
     columns: dict[str, npt.NDArray[np.int64]] = {str(k): documents[:, k] for k in range(documents.shape[1])}
     frame = pl.DataFrame({"unit": unit, **columns}).with_row_index("row")
-    rows = frame.group_by(["unit", *columns]).agg(pl.col("row"))["row"]
+    rows = frame.group_by(["unit", *columns], maintain_order=True).agg(pl.col("row"))["row"]
     sizes = rows.list.len().to_numpy().astype(np.int64)
     members = rows.explode().to_numpy().astype(np.int64)
     number = np.empty(len(documents), np.int64)

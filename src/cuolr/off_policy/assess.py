@@ -7,17 +7,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from cuolr.errors import InputError, require_type
-from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
-from cuolr.examination.identifiability import Identifiability
+from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.counts import ClickCounts
 from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.session_groups import in_groups
 from cuolr.logs.time_window import sessions_between
-from cuolr.off_policy.intervals import ratio_interval
+from cuolr.off_policy.log_gain import GainOnLog, gain_on_log
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
-from cuolr.off_policy.reordering import rewards_by_query
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
@@ -26,8 +23,6 @@ from cuolr.types import Ints
 
 # Where an argument comes from, for the error of another type.
 OF_LOGS = "load_click_log, import_log and simulate return one"
-# Default length of the compared rankings; shorter if the lists of the log are.
-DEFAULT_K = 10
 # Number of queries used to measure the share of the logging policy in the score.
 SHARE_QUERIES = 200
 # Number of groups of sessions that the interval is over, if there are few queries; and the seed of the groups.
@@ -42,7 +37,8 @@ class EvaluatedQueries:
         queries: The queries; None = all.
         trained_on: Whether the model was trained on their clicks.
         held_out: Whether training held them out.
-        examination: The examination that the model estimated from this log; None = estimate it now.
+        examination: The examination that the model estimated from this log, for what the log alone does not identify;
+            None = estimate it now.
         during_training: Number of sessions from the time of the training log, which the model may have learned from.
     """
 
@@ -71,8 +67,13 @@ def assess(
     k: int | None = None,
     provenance: Mapping[str, Any] | None = None,
     stages: Stages = unseen_stages,
+    against: RankingPolicy | FittedRanker | None = None,
 ) -> OffPolicyEvaluation:
-    """Evaluate a model on a log: overlap with the logged lists, and the gain in clicks or reward from re-ordering them.
+    """Evaluate a model on a log: what its own top k would earn, against the logged lists, and overlap with these.
+
+    Users of several click models are fitted to the log and run forward over the model's lists. Those that explain
+    held-out sessions about as well as the best have a say in the recommendation; so has importance sampling, if the log
+    has propensities.
 
     On the log that the model was trained on, only the queries, or the sessions, that training held out are used. If
     training validated on labels, nothing was held out: all are used, and `trained_on_these_queries` is set. Training
@@ -80,16 +81,18 @@ def assess(
 
     Args:
         policy: The model: a policy, or a fitted `Ranker`.
-        log: Raw sessions, or an aggregated log, for which examination is estimated by position only.
-        k: Length of the rankings that are compared with the log; None = 10, or the length of its lists if shorter.
+        log: Raw sessions, or an aggregated log, to which position-based users only can be fitted.
+        k: Length of the lists; None = as in the log.
         provenance: Provenance of the model; None = as it was trained or loaded with. If it names no log, `log` is new
             to the model.
         stages: Told of the progress.
+        against: Another model, whose top k is compared with instead of the logged lists.
     """
     require_type("log", log, ClickLog, OF_LOGS)
-    policy = policy if isinstance(policy, RankingPolicy) else policy.policy_
+    policy = _policy_of(policy)
     known = policy.provenance if provenance is None else provenance
-    return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages)
+    other = None if against is None else _policy_of(against)
+    return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages, other)
 
 
 def evaluate_off_policy(
@@ -98,26 +101,24 @@ def evaluate_off_policy(
     on: EvaluatedQueries = ALL_QUERIES,
     k: int | None = None,
     stages: Stages = unseen_stages,
+    against: RankingPolicy | None = None,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
-    counts = ClickCounts.of(log, stages)
-    lists = counts.lists
-    k = min(DEFAULT_K, lists.k) if k is None else min(k, int(log.candidates.sizes.max()))
-    queries = np.unique(lists.query[lists.where.any(axis=1)]).astype(np.int64)
-    if not len(queries):
+    log = log.select(np.flatnonzero(log.where.any(axis=1)))
+    if not len(log):
         raise InputError("expected a log that shows documents, found none in any session")
+    longest = int(np.flatnonzero(log.where.any(axis=0)).max()) + 1
+    k = longest if k is None else min(k, longest)
+    queries = np.unique(log.query).astype(np.int64)
     many = len(queries) >= MANY_QUERIES
     if on.queries is not None:
         queries = queries[np.isin(queries, on.queries)]
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
-    examination = on.examination or ExaminationModel.fit(counts, stages=stages)
     groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
-    units, rows = (counts, queries) if groups == 0 else _session_groups(log, queries, groups)
-    logged, reordered = rewards_by_query(policy, units, examination.expected_examinations(units), rows, stages)
-    curves = examination.by_context
-    gain, interval = ratio_interval(reordered - logged, logged)
-    never_shown, overlap = overlap_with_log(policy, lists, queries, k, stages)
+    of_log, evaluated = (log, queries) if groups == 0 else _session_groups(log, queries, groups)
+    found = gain_on_log(GainOnLog(policy, of_log, evaluated, k, against, on.examination), stages)
+    never_shown, overlap = overlap_with_log(policy, log, queries, k, stages)
     member = logging_policy_member(policy)
     return OffPolicyEvaluation(
         queries=len(queries),
@@ -125,29 +126,30 @@ def evaluate_off_policy(
         trained_on_these_queries=on.trained_on,
         never_shown=never_shown,
         overlap=overlap,
-        gain=gain,
-        interval=interval,
         logging_policy_share=logging_policy_share(policy, log.candidates.select(queries[:SHARE_QUERIES])),
-        logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k, stages)[1],
-        identifiable=Identifiability.of(counts).identifiable,
+        logging_policy_overlap=None if member is None else overlap_with_log(member, log, queries, k, stages)[1],
+        against="production" if against is None else "the other model",
         held_out=on.held_out,
         outcome=log.outcome,
         session_groups=groups,
         sessions_during_training=on.during_training,
-        examination=tuple(tuple(row) for row in as_lists(examination.table)),
-        examination_by_context={} if curves is None else curves_as_dict(curves),
+        **found,
     )
 
 
-def _session_groups(log: ClickLog, queries: Ints, groups: int) -> tuple[ClickCounts, Ints]:
+def _policy_of(model: RankingPolicy | FittedRanker) -> RankingPolicy:
+    return model if isinstance(model, RankingPolicy) else model.policy_
+
+
+def _session_groups(log: ClickLog, queries: Ints, groups: int) -> tuple[ClickLog, Ints]:
     """The sessions of some queries, dealt to groups at random, and the queries that stand for them.
 
     The interval of a log of few queries is over groups of their sessions: it holds for these queries.
     """
-    shown = log.select(np.flatnonzero(np.isin(log.query, queries) & log.where.any(axis=1)))
+    shown = log.select(np.flatnonzero(np.isin(log.query, queries)))
     group = np.random.default_rng(GROUPS_SEED).permutation(len(shown)) % groups
-    counts = ClickCounts.of(in_groups(shown, group, groups))
-    return counts, np.unique(counts.lists.query).astype(np.int64)
+    grouped = in_groups(shown, group, groups)
+    return grouped, np.unique(grouped.query).astype(np.int64)
 
 
 def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any]) -> tuple[ClickLog, EvaluatedQueries]:

@@ -11,12 +11,57 @@ from cuolr.logs.clicklog import Outcome
 
 Recommendation = Literal["ship", "test", "keep"]
 
-# Maximum share of never-shown documents in the top k of a model that is shipped without a test.
-MAX_NEVER_SHOWN = 0.2
 # With fewer queries, or groups of sessions, the recommendation is to keep the logging policy.
 MIN_UNITS = 30
 # The lower end of the gain's interval must be above this.
 MIN_GAIN = 0.001
+# Effective sessions from which importance sampling has a say.
+MIN_EFFECTIVE_SESSIONS = 100
+# Largest relative difference between the reward of the logged lists by fitted users, and the logged one.
+MAX_MISFIT = 0.05
+
+
+@dataclass(frozen=True)
+class GainByEstimator:
+    """The gain by one estimator, relative to the logged clicks or reward.
+
+    Attributes:
+        estimator: The click model of the fitted users, or the name of an importance-sampling estimator.
+        gain: The estimate: 0.05 = 5 % more.
+        interval: Its 95 % confidence interval.
+        bounds: The interval with the worst and the best case of documents that the log cannot say anything about.
+        calibration: Fitted users: the reward of the logged lists by them, over the logged one.
+        difference: Fitted users: log-likelihood per held-out session, minus that of the best; None = not compared.
+        effective_sample_size: Importance sampling: number of sessions that count; None for fitted users.
+    """
+
+    estimator: str
+    gain: float
+    interval: tuple[float, float]
+    bounds: tuple[float, float]
+    calibration: float | None = None
+    difference: float | None = None
+    effective_sample_size: float | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the estimate is reliable enough to have a say."""
+        return self.effective_sample_size is None or self.effective_sample_size >= MIN_EFFECTIVE_SESSIONS
+
+
+@dataclass(frozen=True)
+class ChangedQuery:
+    """A query on which the model and production differ.
+
+    Attributes:
+        query_id: The query.
+        sessions: Its sessions in the log.
+        change: Estimated change in clicks or reward, over all of them.
+    """
+
+    query_id: str
+    sessions: int
+    change: float
 
 
 @dataclass(frozen=True)
@@ -25,27 +70,34 @@ class OffPolicyEvaluation:
 
     Attributes:
         queries: Number of queries of the log that the model was evaluated on.
-        k: Length of the rankings for `never_shown` and `overlap`.
+        k: Length of the evaluated lists.
         trained_on_these_queries: Whether the model was trained on the clicks on these queries; its gain is then
             overestimated.
         never_shown: Share of the model's top k that the log never shows for their query.
         overlap: Share of the model's top k that a session of the log shows, on average.
-        gain: Relative change in clicks, or in the reward of a log with rewards, when the model re-orders the logged
-            lists: 0.05 = 5 % more.
-        interval: 95 % confidence interval of the gain; infinite if it cannot be estimated.
+        gain: Relative change in clicks, or in the reward of a log with rewards, if the model's own top k is shown: 0.05
+            = 5 % more. Under the users that explain the log best.
+        interval: From the lowest to the highest end of the intervals under all users that explain the log about as
+            well, with the worst and the best case of documents that were never shown; infinite if it cannot be
+            estimated.
+        estimates: The estimators behind it, the best users first.
         logging_policy_share: Share of the model's score that comes from a model of the logging policy; None = the model
             has no such member.
         logging_policy_overlap: Overlap of that member: how well it reproduces the logging policy.
         identifiable: Whether enough clicks are on documents shown at several positions to separate position bias from
-            relevance. Otherwise the gain relies on the logging policy's score.
+            relevance. Otherwise the gain relies on the features and on the logging policy's score.
+        against: What the gain is over: production, or another model.
         held_out: Whether the queries, or the sessions, are those that training held out.
         outcome: What the gain is a gain in: clicks or reward.
         session_groups: Number of groups of sessions that the interval is over, for a log of few queries: it then holds
             for these queries. 0 = it is over queries.
         sessions_during_training: Number of sessions from the time of the training log, which the model may have learned
             from; its gain is then overestimated.
-        examination: [K][K + 1] the examination used to estimate the gain, by position and last click above, relative to
-            position 1; None where not observed in the log.
+        sessions_for_test: Number of sessions in each arm of an A/B test that finds the estimated gain with a power of
+            80 %; None = there is no gain to find.
+        changed: The queries on which the two differ most, by traffic times change.
+        examination: [K][K + 1] examination by position and last click above, relative to position 1, as fitted without
+            regard to context; None where not observed in the log.
         examination_by_context: The same for each level of context, with its scale; empty if the log has one level.
     """
 
@@ -56,44 +108,63 @@ class OffPolicyEvaluation:
     overlap: float
     gain: float
     interval: tuple[float, float]
+    estimates: tuple[GainByEstimator, ...]
     logging_policy_share: float | None
     logging_policy_overlap: float | None
     identifiable: bool
+    against: str = "production"
     held_out: bool = False
     outcome: Outcome = "clicks"
     session_groups: int = 0
     sessions_during_training: int = 0
+    sessions_for_test: int | None = None
+    changed: tuple[ChangedQuery, ...] = ()
     examination: tuple[tuple[float | None, ...], ...] = ()
     examination_by_context: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def recommendation(self) -> Recommendation:
         """Ship the model, test it on part of the traffic, or keep the logging policy."""
-        if self._units < MIN_UNITS or not self.interval[0] > MIN_GAIN:
+        if self._units < MIN_UNITS or not self._has_evidence:
             return "keep"
         return "test" if self._doubts else "ship"
 
     @property
     def reason(self) -> str:
         """The reason for the recommendation, in one line."""
-        if not np.isfinite(self.interval[0]):
+        if not self.estimates or not np.isfinite(self.estimates[0].interval[0]):
             return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
         these = "this query" if self.queries == 1 else f"these {self.queries:,} queries"
-        where = f" of {these}" if self.session_groups else ""
-        gain = f"{self.gain:+.1%} {self.outcome} on shown documents{where} (95 % interval {self.interval_text})"
+        where = f" on {these}" if self.session_groups else ""
+        gain = f"{self.gain:+.1%} {self.outcome}{where} (95 % interval {self.interval_text})"
         if self._units < MIN_UNITS:
-            units = "sessions" if self.session_groups else "queries"
+            units = "groups of sessions" if self.session_groups else "queries"
             return f"{gain}, but from only {self._units:,} {units}; at least {MIN_UNITS} are needed"
         if self.recommendation == "keep":
-            return f"{gain}: no evidence that the model is better than the logging policy"
+            return f"{gain}: no evidence that the model is better than {self._baseline}"
         if self._doubts:
-            return f"{gain}, but {', and '.join(self._doubts)}: test it on part of the traffic"
-        return f"{gain}, and the log shows nearly all of its top {self.k}"
+            return f"{gain}, but {', and '.join(self._doubts)}: test it on part of the traffic{self._test_size}"
+        users = [estimate.estimator for estimate in self.estimates if estimate.effective_sample_size is None]
+        return f"{gain}, under all users that explain the log ({', '.join(users)})"
+
+    @property
+    def _baseline(self) -> str:
+        return "the logging policy" if self.against == "production" else self.against
+
+    @property
+    def _test_size(self) -> str:
+        size = self.sessions_for_test
+        return "" if size is None else f" (an A/B test of {size:,} sessions in each arm finds this gain)"
 
     @property
     def _units(self) -> int:
         """What the interval is over."""
         return self.session_groups or self.queries
+
+    @property
+    def _has_evidence(self) -> bool:
+        """Whether the users that explain the log best like the model better."""
+        return bool(self.estimates) and self.estimates[0].interval[0] > MIN_GAIN
 
     @property
     def _doubts(self) -> list[str]:
@@ -105,22 +176,41 @@ class OffPolicyEvaluation:
             doubts.append(f"{self.sessions_during_training:,} sessions are from the time of its training")
         if not self.identifiable:
             doubts.append("position bias is not identifiable from this log")
-        if self.never_shown > MAX_NEVER_SHOWN:
+        against = [e.estimator for e in self.estimates if e.counts and not e.interval[0] > MIN_GAIN]
+        if against:
+            doubts.append(f"not by {' and '.join(against)}")
+        elif any(e.counts and not e.bounds[0] > MIN_GAIN for e in self.estimates):
             doubts.append(f"{self.never_shown:.0%} of its top {self.k} were never shown")
+        misfit = self.estimates[0].calibration if self.estimates else None
+        if misfit is not None and abs(misfit - 1) > MAX_MISFIT:
+            doubts.append(f"fitted users expect {misfit:.0%} of the logged {self.outcome} on the logged lists")
         return doubts
 
     @property
     def interval_text(self) -> str:
         """The interval in percent, as text."""
-        low, high = self.interval
-        return f"{low:+.1%} to {high:+.1%}" if np.isfinite(low) else "unknown"
+        return interval_text(self.interval)
 
     def as_dict(self) -> dict[str, Any]:
-        """The evaluation as JSON values; the ends of an infinite interval are None."""
+        """The evaluation as JSON values; infinite ends of an interval are None."""
         return {
-            **dataclasses.asdict(self),
-            "interval": [end if np.isfinite(end) else None for end in self.interval],
+            **_finite(dataclasses.asdict(self)),
             "examination": [list(row) for row in self.examination],
             "recommendation": self.recommendation,
             "reason": self.reason,
         }
+
+
+def interval_text(interval: tuple[float, float]) -> str:
+    """An interval in percent, as text."""
+    low, high = interval
+    return f"{low:+.1%} to {high:+.1%}" if np.isfinite(low) and np.isfinite(high) else "unknown"
+
+
+def _finite(value: Any) -> Any:
+    """The same JSON values, with None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {name: _finite(of_name) for name, of_name in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -7,7 +7,7 @@ import numpy as np
 from cuolr.off_policy.intervals import ratio_interval
 from cuolr.off_policy.users.fitted_users import MAX_GROUPS, FittedUsers, UserResponse
 from cuolr.random import FIXED_SEED
-from cuolr.types import Doubles, Ints
+from cuolr.types import Bools, Doubles, Ints
 
 # Lists from which the derivative of the gain is computed, at most.
 MAX_LISTS_OF_DERIVATIVE = 4_096
@@ -29,7 +29,7 @@ class CountedLists:
     documents: Ints
     count: Doubles
 
-    def select(self, rows: Ints) -> "CountedLists":
+    def select(self, rows: Ints | Bools) -> "CountedLists":
         """These lists."""
         return CountedLists(self.query[rows], self.documents[rows], self.count[rows])
 
@@ -40,7 +40,8 @@ class Comparison:
 
     Attributes:
         target: The policy's lists.
-        logged: Production's.
+        baseline: What they are compared with: the logged lists, or those of another policy.
+        logged: The logged lists.
         reward: [n_queries] the logged reward of each query.
         worth: [P] mean reward of a click on each pair.
         position_weights: [K] what a reward at each position counts.
@@ -48,6 +49,7 @@ class Comparison:
     """
 
     target: CountedLists
+    baseline: CountedLists
     logged: CountedLists
     reward: Doubles
     worth: Doubles
@@ -59,6 +61,11 @@ class Comparison:
         clicks = users.clicks(lists.documents, attractiveness)
         of_lists = (clicks * self.worth[lists.documents]) @ self.position_weights[: lists.documents.shape[1]]
         return np.bincount(lists.query, weights=of_lists * lists.count, minlength=len(self.reward)).astype(np.float64)
+
+    def total_change(self, users: UserResponse, attractiveness: Doubles | None = None) -> float:
+        """The expected reward of the policy's lists minus that of the baseline."""
+        both = [self.by_query(lists, users, attractiveness).sum() for lists in (self.target, self.baseline)]
+        return float(both[0] - both[1])
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ class UserGain:
         return low + self.worst_case - self.gain, high + self.best_case - self.gain
 
 
-def user_gain(users: FittedUsers, compared: Comparison, unit: Ints) -> UserGain:
+def user_gain(users: FittedUsers, compared: Comparison, queries: Ints) -> UserGain:
     """Run fitted users forward over both policies' lists.
 
     The gain is linear in the queries, given what all queries share: the parameters of the users. These depend on the
@@ -101,29 +108,26 @@ def user_gain(users: FittedUsers, compared: Comparison, unit: Ints) -> UserGain:
     Args:
         users: The users.
         compared: The lists.
-        unit: [n_queries] the number of each query among the units of `ClickPatterns`.
+        queries: The queries that users were fitted to, which may be more than those of the lists.
     """
     response = users.response()
-    logged = compared.by_query(compared.logged, response)
-    changes = compared.by_query(compared.target, response) - logged
-    cases = [
-        float((compared.by_query(compared.target, response, never_shown) - logged).sum())
-        for never_shown in (_never_shown(users, response, value) for value in (0.0, compared.highest))
-    ]
+    baseline = compared.by_query(compared.baseline, response)
+    changes = compared.by_query(compared.target, response) - baseline
     total = max(float(compared.reward.sum()), 1e-300)
-    there = np.flatnonzero(np.bincount(compared.logged.query, minlength=len(compared.reward)) > 0)
-    group_of_query, groups = _groups(there, len(compared.reward))
-    of_unit = np.full(int(unit.max()) + 1, 0)
-    of_unit[unit[there]] = group_of_query[there]
-    effects = users.influence(of_unit, groups).effects(_derivative(users, compared))
-    sums = [np.bincount(group_of_query[there], weights=v[there], minlength=groups) for v in (changes, compared.reward)]
-    gain, interval = ratio_interval(sums[0] + effects, sums[1].astype(np.float64))
+    gain = float(changes.sum()) / total
+    cases = [compared.total_change(response, _never_shown(users, response, value)) for value in (0, compared.highest)]
+    group, groups = _groups(queries, len(compared.reward))
+    effects = users.influence(group, groups).effects(_derivative(users, compared))
+    change_of_group, reward_of_group = (
+        np.bincount(group[queries], weights=values[queries], minlength=groups) for values in (changes, compared.reward)
+    )
+    logged = baseline if compared.logged is compared.baseline else compared.by_query(compared.logged, response)
     return UserGain(
         users=users.name,
-        gain=float(changes.sum()) / total,
-        interval=interval,
-        worst_case=min(min(cases) / total, float(changes.sum()) / total),
-        best_case=max(max(cases) / total, float(changes.sum()) / total),
+        gain=gain,
+        interval=ratio_interval(change_of_group + effects, reward_of_group.astype(np.float64))[1],
+        worst_case=min(gain, *(case / total for case in cases)),
+        best_case=max(gain, *(case / total for case in cases)),
         calibration=float(logged.sum()) / total,
         changes=changes,
     )
@@ -135,7 +139,7 @@ def _never_shown(users: FittedUsers, response: UserResponse, value: float) -> Do
 
 
 def _groups(queries: Ints, n_queries: int) -> tuple[Ints, int]:
-    """[n_queries] the group of each of these queries: each has its own, unless there are very many."""
+    """[n_queries] the group of each of these queries; each has its own, unless there are very many."""
     groups = min(len(queries), MAX_GROUPS)
     group = np.zeros(n_queries, np.int64)
     group[np.random.default_rng(FIXED_SEED).permutation(queries)] = np.arange(len(queries)) % groups
@@ -154,12 +158,8 @@ def _derivative(users: FittedUsers, compared: Comparison) -> Doubles:
         kept = lists.select(rows)
         return replace(kept, count=kept.count * (lists.count.sum() / kept.count.sum()))
 
-    sample = replace(compared, target=sampled(compared.target), logged=sampled(compared.logged))
+    sample = replace(compared, target=sampled(compared.target), baseline=sampled(compared.baseline))
 
-    def change(response: UserResponse) -> float:
-        both = [sample.by_query(lists, response).sum() for lists in (sample.target, sample.logged)]
-        return float(both[0] - both[1])
-
-    at_estimate = change(users.response())
+    at_estimate = sample.total_change(users.response())
     steps = np.eye(users.size) * STEP
-    return np.array([(change(users.response(step)) - at_estimate) / STEP for step in steps])
+    return np.array([(sample.total_change(users.response(step)) - at_estimate) / STEP for step in steps])

@@ -59,7 +59,8 @@ class TrustBiasFit(CellFit):
     def affine(self, values: Values, documents: Ints, clicks: Bools) -> tuple[Doubles, Doubles]:
         """[M, K] v_k and u_k − v_k: the affine correction of Vardasbi et al. 2020."""
         relevant, irrelevant = values["click_relevant"], values["click_irrelevant"]
-        return tuple(np.where(documents >= 0, by_position, 0.0) for by_position in (irrelevant, relevant - irrelevant))
+        shown, k = documents >= 0, documents.shape[1]
+        return np.where(shown, irrelevant[:k], 0.0), np.where(shown, (relevant - irrelevant)[:k], 0.0)
 
     def marginal(self, values: Values, documents: Ints) -> Doubles:
         """[M, K] u_k·α(d) + v_k·(1 − α(d))."""

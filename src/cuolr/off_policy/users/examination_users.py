@@ -8,9 +8,12 @@ from typing import Self
 import numpy as np
 import scipy
 
+from cuolr.clicks.fitting.click_model_fit import sums
+from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.click_patterns import PatternCells
-from cuolr.off_policy.users.forward_clicks import forward_clicks
+from cuolr.logs.contexts import ContextCurves
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, unbiased_rates
+from cuolr.off_policy.users.forward_clicks import forward_clicks
 from cuolr.types import Bools, Doubles, Ints
 
 # Relative change of examination at which the fit has converged, and the maximum number of steps.
@@ -86,57 +89,68 @@ class ExaminationUsers(FittedUsers):
     at the top and bad ones below to their common mean, and the difference goes into χ.
 
     Attributes:
-        name: `pbm` or `ubm`.
+        by_last_click: Whether examination depends on the last click above (UBM) or not (PBM).
         data: The counts.
         place: [n] the entry of `log_examination` of each cell of the counts.
         log_examination: [p] log χ of the entries that occur.
-        prior: [p] pseudo-clicks of each entry, and `prior_examination`, the χ that they are drawn to.
+        prior_clicks: Pseudo-clicks by which each entry was drawn to a coarser one.
     """
 
-    name: str
+    by_last_click: bool
     data: ExaminationCells
     place: Ints
-    entries: Ints
     log_examination: Doubles
-    prior_clicks: Doubles
-    prior_examination: Doubles
+    prior_clicks: float
 
     @classmethod
-    def fit(cls, data: ExaminationCells, by_last_click: bool) -> Self:
-        """Fit PBM, then UBM with the examination of each position as prior, then the levels of context."""
+    def fit(cls, data: ExaminationCells, by_last_click: bool, start: Doubles | None = None) -> Self:
+        """Fit PBM, then UBM with the examination of each position as prior, then the levels of context.
+
+        Args:
+            data: The counts.
+            by_last_click: Whether examination depends on the last click above (UBM) or not (PBM).
+            start: [K, K + 1] examination where the log does not identify it; NaN where not known. None = alike.
+        """
         cells = data.cells
-        found = cls._fitted("pbm", data, cells.position, None)
+        known = np.ones((data.k, data.k + 1)) if start is None else start[: data.k, : data.k + 1]
+        of_cells = np.where(np.isnan(known), known[:, :1], known)[cells.position, cells.last_click]
+        at_position = _means(cells.position, of_cells, cells.impressions)
+        found = cls._fitted(False, data, cells.position, at_position, 1e-6)
         if by_last_click:
+            prior = np.exp(found.log_examination)[found.place] * of_cells / np.maximum(at_position, 1e-9)
             key = cells.position * (data.k + 1) + cells.last_click
-            found = cls._fitted("ubm", data, key, found)
+            found = cls._fitted(True, data, key, prior, PRIOR_CLICKS)
         if data.levels > 1:
             key = (data.level * data.k + cells.position) * (data.k + 1) + cells.last_click * by_last_click
-            found = cls._fitted(found.name, data, key, found)
+            found = cls._fitted(
+                found.by_last_click, data, key, np.exp(found.log_examination)[found.place], PRIOR_CLICKS
+            )
         return found
 
     @classmethod
-    def _fitted(cls, name: str, data: ExaminationCells, key: Ints, start: "ExaminationUsers | None") -> Self:
-        """χ by key, drawn to that of the coarser `start`."""
+    def _fitted(
+        cls, by_last_click: bool, data: ExaminationCells, key: Ints, prior: Doubles, prior_clicks: float
+    ) -> Self:
+        """χ by key, from the χ of each cell in `prior` on, and drawn to it."""
         entries, first, place = np.unique(key, return_index=True, return_inverse=True)
-        if start is None:
-            coarse, pseudo = np.full(len(entries), 0.5), np.full(len(entries), 1e-6)
-        else:
-            coarse, pseudo = np.exp(start.log_examination[start.place[first]]), np.full(len(entries), PRIOR_CLICKS)
-        users = cls(name, data, place, entries, np.log(coarse), pseudo, coarse)
-        clicks = np.bincount(place, weights=data.cells.clicks, minlength=len(entries)) + pseudo
+        coarse = np.maximum(prior[first], 1e-6)
+        users = cls(by_last_click, data, place, np.log(coarse), prior_clicks)
+        clicks = np.bincount(place, weights=data.cells.clicks, minlength=len(entries)) + prior_clicks
         log_examination = users.log_examination
         for _ in range(STEPS):
-            attractiveness = users._rates(log_examination)
-            expected = users._per_entry(attractiveness) + pseudo / coarse
+            expected = users._per_entry(users._rates(log_examination)) + prior_clicks / coarse
             following = np.log(clicks / expected)
-            following -= following[0] - log_examination[0]
             change = np.abs(following - log_examination).max()
             log_examination = following
             if change < TOLERANCE:
                 break
-        highest = float(log_examination.max())
-        # The free scale: so that the highest is 1, as everywhere.
-        return cls(name, data, place, entries, log_examination - highest, pseudo, coarse / np.exp(highest))
+        # The free scale is chosen as everywhere: the highest is 1.
+        return cls(by_last_click, data, place, log_examination - float(log_examination.max()), prior_clicks)
+
+    @property
+    def name(self) -> str:
+        """PBM or UBM."""
+        return "ubm" if self.by_last_click else "pbm"
 
     @property
     def size(self) -> int:
@@ -177,17 +191,25 @@ class ExaminationUsers(FittedUsers):
         clicks = np.bincount(self.place, weights=cells.clicks, minlength=self.size) + self.prior_clicks
         return Influence(scores.reshape(groups, self.size).astype(np.float64), between - np.diag(clicks))
 
+    def curves(self, levels: Sequence[str]) -> ExaminationModel:
+        """χ relative to position 1, of all levels of context together and of each."""
+        response = self.response()
+        pooled = np.average(response.tables, axis=0, weights=response.share)
+        by_context = None
+        if len(levels) > 1:
+            first = response.tables[:, :1, :1]
+            by_context = ContextCurves(tuple(levels), response.tables / first, (first / pooled[0, 0])[:, 0, 0])
+        return ExaminationModel(pooled / pooled[0, 0], by_context=by_context)
+
     def _rates(self, log_examination: Doubles) -> Doubles:
         cells, pairs = self.data.cells, self.data.pairs
-        examinations = np.bincount(
-            cells.pair, weights=cells.impressions * np.exp(log_examination)[self.place], minlength=pairs
-        )
-        return unbiased_rates(np.bincount(cells.pair, weights=cells.clicks, minlength=pairs), examinations)
+        exposure = cells.impressions * np.exp(log_examination)[self.place]
+        return unbiased_rates(*(sums(cells.pair, values, pairs) for values in (cells.clicks, exposure)))
 
     def _per_entry(self, attractiveness: Doubles) -> Doubles:
         cells = self.data.cells
         weights = cells.impressions * attractiveness[cells.pair]
-        return np.bincount(self.place, weights=weights, minlength=len(self.entries)).astype(np.float64)
+        return np.bincount(self.place, weights=weights, minlength=self.size).astype(np.float64)
 
     def _tables(self, examination: Doubles) -> Doubles:
         """[levels, K, K + 1]; NaN where a last click did not occur."""
@@ -195,6 +217,13 @@ class ExaminationUsers(FittedUsers):
         tables = np.full((data.levels, data.k, data.k + 1), np.nan)
         cells, values = data.cells, examination[self.place]
         tables[data.level, cells.position, cells.last_click] = values
-        if self.name == "pbm":
+        if not self.by_last_click:
             tables[data.level, cells.position] = values[:, None]
         return tables
+
+
+def _means(place: Ints, values: Doubles, weights: Doubles) -> Doubles:
+    """[n] the weighted mean of the values at each place."""
+    total = np.bincount(place, weights=weights)
+    means: Doubles = (np.bincount(place, weights=values * weights) / np.maximum(total, 1e-300))[place]
+    return means

@@ -44,23 +44,26 @@ class Influence:
     jacobian: Doubles
 
     def effects(self, derivative: Doubles) -> Doubles:
-        """[G] how much each group moves a number with this derivative [p] in the parameters."""
+        """[G] how much each group moves a number with this derivative [p] in the parameters; the sum is 0."""
         if not derivative.size:
             return np.zeros(len(self.scores))
         effects: Doubles = -self.scores @ np.linalg.pinv(self.jacobian.T, rcond=1e-8) @ derivative
-        return effects
+        centred: Doubles = effects - effects.mean()
+        return centred
 
 
 class FittedUsers(ABC):
-    """Users of one click model.
+    """Users of one click model."""
 
-    Attributes:
-        name: Registered name of the click model.
-        shown: [P] whether the log shows a pair.
-    """
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Registered name of the click model."""
 
-    name: str
-    shown: Bools
+    @property
+    @abstractmethod
+    def shown(self) -> Bools:
+        """[P] whether the log shows a pair."""
 
     @property
     @abstractmethod

@@ -17,6 +17,8 @@ from cuolr.types import Bools, Doubles, Ints
 STEP = 0.05
 # Least observed information of a pair's parameter in its logit.
 LEAST_INFORMATION = 1e-6
+# Parameters nearer to 0 or 1 than this are at a bound.
+AT_BOUND = 1e-3
 # The parameter by pair that is estimated without a prior.
 RATE = "attractiveness"
 
@@ -64,12 +66,12 @@ class LatentUsers(FittedUsers):
         return cls(fit_click_model(name, patterns), patterns)
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         """The click model."""
         return self.fitted.name
 
     @cached_property
-    def shown(self) -> Bools:  # type: ignore[override]
+    def shown(self) -> Bools:
         """[P]."""
         shown = np.zeros(len(self.patterns.pairs), np.bool_)
         shown[self.patterns.documents[self.patterns.where]] = True
@@ -102,12 +104,15 @@ class LatentUsers(FittedUsers):
 
     @cached_property
     def _entries(self) -> list[tuple[str, int]]:
-        """The global parameters, by name and place."""
-        names = self.fitted.global_names
-        return [(name, int(place)) for name in names for place in np.flatnonzero(self.fitted.trials[name] > 0)]
+        """The global parameters, by name and place; those at a bound do not move."""
+        values, trials = self.fitted.values, self.fitted.trials
+        inside = {n: (values[n] > AT_BOUND) & (values[n] < 1 - AT_BOUND) for n in self.fitted.global_names}
+        return [
+            (name, int(place)) for name, free in inside.items() for place in np.flatnonzero(free & (trials[name] > 0))
+        ]
 
     def _score(self, values: Values, found: Expectation) -> Doubles:
-        """[p] the gradient of the log-likelihood in the logits; the prior of global parameters is too weak to matter."""
+        """[p] the gradient of the log-likelihood in the logits; global parameters have hardly a prior."""
         return np.array([found.successes[n][i] - found.trials[n][i] * values[n][i] for n, i in self._entries])
 
     def _moved(self, shift: Doubles | None) -> dict[str, Doubles]:
@@ -141,4 +146,3 @@ class LatentUsers(FittedUsers):
         pairs, of_pairs = len(self.patterns.pairs), documents[where]
         clicks = sums(of_pairs, (count * (self.patterns.clicks - offset))[where], pairs)
         return unbiased_rates(clicks, sums(of_pairs, (count * slope)[where], pairs))
-

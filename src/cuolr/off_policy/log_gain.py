@@ -1,0 +1,197 @@
+"""The gain of a policy's own lists on a click log, by every estimator that the log allows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from cuolr.errors import InputError
+from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.page_positions import at_page_positions
+from cuolr.off_policy.estimate_gain import Estimand, estimate_gain
+from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users, user_models
+from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
+from cuolr.off_policy.target_lists import target_lists
+from cuolr.off_policy.user_gain import Comparison, CountedLists, UserGain, user_gain
+from cuolr.off_policy.users.examination_users import ExaminationUsers
+from cuolr.off_policy.users.user_counts import UserCounts
+from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Stages
+from cuolr.types import Doubles, Ints
+
+# The estimator of logs with propensities: users read from the top, and what is below does not change a click.
+IMPORTANCE_SAMPLING = "reward-interaction-ips"
+# Clicks from which the click rate of a document counts as its attractiveness, for the best case.
+ENOUGH_CLICKS = 10.0
+# Queries of the largest change that are reported.
+CHANGED_QUERIES = 10
+# Significance and power of an A/B test.
+SIGNIFICANCE, POWER = 0.05, 0.8
+UNKNOWN = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class GainOnLog:
+    """What is asked.
+
+    Attributes:
+        policy: The model.
+        log: The log, each of whose rows shows a document.
+        queries: The queries to evaluate on; users are fitted to all of the log.
+        k: Length of the lists.
+        against: Another model; None = the logged lists.
+        examination: Where the log does not identify it; None = estimated from the features and the logging policy.
+    """
+
+    policy: RankingPolicy
+    log: ClickLog
+    queries: Ints
+    k: int
+    against: RankingPolicy | None = None
+    examination: ExaminationModel | None = None
+
+
+def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
+    """The estimates, by the names of `OffPolicyEvaluation`."""
+    log = asked.log
+    counts = UserCounts.of(log, asked.queries, stages)
+    identifiable = counts.identifiability().identifiable
+    if not counts.cells.cells.clicks.any():
+        return {"gain": 0.0, "interval": UNKNOWN, "estimates": (), "identifiable": identifiable}
+    start = None
+    if not identifiable:
+        start = (asked.examination or ExaminationModel.fit(log, stages=stages)).table
+    progress = stages("comparing click models", len(user_models()) + 1)
+    plausible = plausible_users(counts, progress)
+    compared = _comparison(asked, counts)
+    progress = stages("estimating the gain", len(plausible.names))
+    gains = []
+    for name in plausible.names:
+        gains.append(user_gain(plausible.fit(name, counts, start), compared, counts.queries))
+        progress(1)
+    estimates = [*_by_users(gains, plausible), *_by_importance(asked)]
+    curves = ExaminationUsers.fit(counts.cells, True, start).curves(counts.levels)
+    return {
+        "gain": gains[0].gain,
+        "interval": _hull([estimate.bounds for estimate in estimates if estimate.counts]),
+        "estimates": tuple(estimates),
+        "identifiable": identifiable,
+        "sessions_for_test": _sessions_for_test(asked, gains[0]),
+        "changed": tuple(_changed(asked, gains[0])),
+        "examination": tuple(tuple(row) for row in as_lists(curves.table)),
+        "examination_by_context": {} if curves.by_context is None else curves_as_dict(curves.by_context),
+    }
+
+
+def _comparison(asked: GainOnLog, counts: UserCounts) -> Comparison:
+    """The lists to compare, of the evaluated queries that users were fitted to."""
+    log = asked.log
+    of_queries = counts.lists.select(np.isin(counts.lists.query, asked.queries))
+    if not len(of_queries.query):
+        raise InputError("queries: expected at least one query of the log to evaluate on, found none")
+    logged = _top(of_queries, asked.k)
+    baseline = logged if asked.against is None else target_lists(asked.against, log.candidates, logged)
+    rows = np.isin(log.query, logged.query)
+    rewards = (log.rewards * log.where)[:, : asked.k] if log.page_position is None else _on_page(log, asked.k)
+    by_row = rewards.sum(axis=1) * log.count * rows
+    return Comparison(
+        target=target_lists(asked.policy, log.candidates, logged),
+        baseline=baseline,
+        logged=logged,
+        reward=np.bincount(log.query, weights=by_row, minlength=log.candidates.n_queries).astype(np.float64),
+        worth=_worth(log),
+        position_weights=np.ones(asked.k),
+        highest=_highest_rate(counts),
+    )
+
+
+def _on_page(log: ClickLog, k: int) -> Doubles:
+    page = at_page_positions(log)
+    rewards: Doubles = (page.rewards * page.where)[:, :k].astype(np.float64)
+    return rewards
+
+
+def _top(lists: CountedLists, k: int) -> CountedLists:
+    """The first k positions."""
+    return replace(lists, documents=lists.documents[:, :k])
+
+
+def _worth(log: ClickLog) -> Doubles:
+    """[n_documents] the mean reward of a click, drawn to that of the log by one click; 1 if clicks are the reward."""
+    size = log.candidates.n_documents
+    if log.reward is None:
+        return np.ones(size)
+    where, count = log.where, np.broadcast_to(log.count[:, None], log.where.shape)
+    documents = log.documents[where]
+    clicks, rewards = (
+        np.bincount(documents, weights=(values * count)[where], minlength=size) for values in (log.clicks, log.reward)
+    )
+    mean = rewards.sum() / max(float(clicks.sum()), 1.0)
+    worth: Doubles = (rewards + mean) / (clicks + 1)
+    return worth
+
+
+def _highest_rate(counts: UserCounts) -> float:
+    """The highest click rate of a document with enough clicks; 1 if there is none."""
+    cells = counts.cells.cells
+    clicks = counts.clicks_by_pair()
+    impressions = np.bincount(cells.pair, weights=cells.impressions, minlength=counts.cells.pairs)
+    enough = clicks >= ENOUGH_CLICKS
+    return float((clicks[enough] / impressions[enough]).max()) if enough.any() else 1.0
+
+
+def _by_users(gains: list[UserGain], plausible: PlausibleUsers) -> Iterator[GainByEstimator]:
+    for found in gains:
+        differences = {} if plausible.comparison is None else plausible.comparison.differences
+        difference = differences[found.users].mean if found.users in differences else None
+        yield GainByEstimator(found.users, found.gain, found.interval, found.bounds, found.calibration, difference)
+
+
+def _by_importance(asked: GainOnLog) -> Iterator[GainByEstimator]:
+    """Importance sampling, if the log has propensities; it compares with the logged lists only."""
+    log = asked.log
+    if log.logging_propensity is None or asked.against is not None:
+        return
+    evaluated = log.select(np.flatnonzero(np.isin(log.query, asked.queries)))
+    found = estimate_gain(asked.policy, evaluated, IMPORTANCE_SAMPLING, Estimand(k=asked.k))
+    production = max(found.production, 1e-300)
+    low, high = found.bounds
+    yield GainByEstimator(
+        found.estimator,
+        found.relative_gain,
+        found.relative_interval,
+        (low / production, high / production),
+        effective_sample_size=found.effective_sample_size,
+    )
+
+
+def _hull(intervals: list[tuple[float, float]]) -> tuple[float, float]:
+    return min(low for low, _ in intervals), max(high for _, high in intervals)
+
+
+def _sessions_for_test(asked: GainOnLog, found: UserGain) -> int | None:
+    """N = 2 · (z_{1 − α/2} + z_{power})² · σ² / Δ² in each arm, with σ² the variance of a session's reward."""
+    log = asked.log.select(np.flatnonzero(np.isin(asked.log.query, asked.queries)))
+    reward = (log.rewards * log.where).sum(axis=1).astype(np.float64)
+    sessions = float(log.count.sum())
+    mean = float(reward @ log.count) / sessions
+    variance = float(((reward - mean) ** 2) @ log.count) / sessions
+    gain = found.gain * mean
+    if not gain > 0:
+        return None
+    quantiles = float(norm.ppf(1 - SIGNIFICANCE / 2) + norm.ppf(POWER))
+    return int(np.ceil(2 * quantiles**2 * variance / gain**2))
+
+
+def _changed(asked: GainOnLog, found: UserGain) -> Iterator[ChangedQuery]:
+    """The queries with the largest change, by traffic."""
+    log = asked.log
+    ids, query = np.unique(log.candidates.query_ids, return_inverse=True)  # groups of sessions share one
+    sessions = np.bincount(query[log.query], weights=log.count, minlength=len(ids))
+    changes = np.bincount(query, weights=found.changes, minlength=len(ids))
+    order = np.argsort(-np.abs(changes), kind="stable")[:CHANGED_QUERIES]
+    for number in order[changes[order] != 0]:
+        yield ChangedQuery(str(ids[number]), int(sessions[number]), float(changes[number]))

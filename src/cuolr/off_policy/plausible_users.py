@@ -1,0 +1,77 @@
+"""Which users explain a log: click models compared on held-out sessions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
+from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits
+from cuolr.off_policy.users.examination_users import ExaminationUsers
+from cuolr.off_policy.users.fitted_users import FittedUsers
+from cuolr.off_policy.users.latent_users import LatentUsers
+from cuolr.off_policy.users.user_counts import UserCounts
+from cuolr.types import Doubles
+
+# The click models that are fitted without a prior, by whether they depend on the last click.
+BY_EXAMINATION = {"pbm": False, "ubm": True}
+# A model that loses less than this share of what the best one gains over the mean click rate explains as much.
+NEGLIGIBLE_SHARE = 0.01
+# The click rate that what models explain is measured from.
+CLICK_RATE = "ctr"
+
+
+@dataclass(frozen=True)
+class PlausibleUsers:
+    """The click models that explain held-out sessions not significantly worse than the best.
+
+    Attributes:
+        names: Their names, the best first.
+        comparison: The comparison; None if the log has no sessions to hold out, so that only PBM can be fitted.
+    """
+
+    names: tuple[str, ...]
+    comparison: FitComparison | None = None
+
+    def fit(self, name: str, counts: UserCounts, start: Doubles | None) -> FittedUsers:
+        """The users of one of these models, fitted to all sessions.
+
+        Args:
+            name: One of `names`.
+            counts: The counts of the log.
+            start: Examination where the log does not identify it, see `ExaminationUsers.fit`.
+        """
+        if name in BY_EXAMINATION:
+            return ExaminationUsers.fit(counts.cells, BY_EXAMINATION[name], start)
+        assert counts.patterns is not None
+        return LatentUsers.fit(name, counts.patterns)
+
+
+def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None = None) -> PlausibleUsers:
+    """Compare all registered click models.
+
+    A difference counts as noise if its 95 % interval contains 0, or if it is negligible: on a long log even a model
+    that is right up to its prior is significantly worse than one with more parameters.
+
+    Args:
+        counts: The counts of the log.
+        progress: Called with 1 after each model.
+    """
+    if counts.patterns is None:
+        return PlausibleUsers(("pbm",))
+    models = user_models()
+    compared = compare_fits(counts.patterns, [*models, CLICK_RATE], progress=progress)
+    best = compared.scores[compared.best].log_likelihood
+    negligible = NEGLIGIBLE_SHARE * max(best - compared.scores[CLICK_RATE].log_likelihood, 0.0)
+    differences = compared.differences
+    names = [
+        name
+        for name in compared.in_order
+        if name in models and (differences[name].interval[1] >= 0 or differences[name].mean >= -negligible)
+    ]
+    return PlausibleUsers(tuple(names) if np.isfinite(best) else (compared.best,), compared)
+
+
+def user_models() -> list[str]:
+    """The registered click models, without click rates."""
+    return [name for name in CLICK_FITS.names() if not CLICK_FITS.get(name).is_baseline]

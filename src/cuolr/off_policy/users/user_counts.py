@@ -1,0 +1,118 @@
+"""The counts of a log that users are fitted to."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from cuolr.examination.identifiability import Identifiability
+from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.contexts import context_levels
+from cuolr.logs.counts import ClickCounts
+from cuolr.off_policy.user_gain import CountedLists
+from cuolr.off_policy.users.examination_users import ExaminationCells
+from cuolr.progress import Stages, unseen_stages
+from cuolr.random import FIXED_SEED
+from cuolr.types import Doubles, Ints
+
+# Rows of click patterns that users are fitted to, at most: queries are sampled.
+MAX_ROWS = 300_000
+
+
+@dataclass(frozen=True)
+class UserCounts:
+    """The lists of a log and their clicks; pairs are the documents of the candidates.
+
+    Attributes:
+        lists: The distinct lists.
+        cells: Counts of (level of context, document, position, last click above).
+        patterns: Counts of (list, click pattern); None for an aggregated log, which does not have them.
+        levels: The names of the levels of context.
+    """
+
+    lists: CountedLists
+    cells: ExaminationCells
+    patterns: ClickPatterns | None
+    levels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, log: ClickLog, keep: Ints, stages: Stages = unseen_stages) -> Self:
+        """Count a log, each of whose rows shows a document.
+
+        Args:
+            log: Raw, or aggregated: users who depend on other clicks cannot be fitted then.
+            keep: Queries to keep if a log of very many different lists is sampled.
+            stages: Told of the progress.
+        """
+        stages("counting clicks", None)
+        pairs = log.candidates.n_documents
+        if log.aggregated:
+            counts = ClickCounts.of(log).pooled()
+            cells = _cells_of_lists(counts)
+            lists = _of_lists(counts)
+            return cls(lists, ExaminationCells.of_levels([cells], pairs, counts.lists.k), None, ("",))
+        patterns = ClickPatterns.of(log).with_every_document().by_query()
+        chosen = _sample_of_queries(patterns.query, log.candidates.n_queries, keep)
+        if len(chosen) < log.candidates.n_queries:
+            patterns = patterns.select(np.isin(patterns.query, chosen))
+            log = log.select(np.flatnonzero(np.isin(log.query, chosen)))
+        levels, level = context_levels(log)
+        by_level = [patterns.cells]
+        if len(levels) > 1:
+            rows = (np.flatnonzero(level == number) for number in range(len(levels)))
+            by_level = [
+                ClickPatterns.of(log.select(of_level)).with_every_document().by_query().cells for of_level in rows
+            ]
+        lists = CountedLists(patterns.query, patterns.documents, patterns.count)
+        return cls(lists, ExaminationCells.of_levels(by_level, pairs, patterns.k), patterns, levels)
+
+    @property
+    def queries(self) -> Ints:
+        """The queries with sessions, ascending."""
+        return np.unique(self.lists.query)
+
+    def identifiability(self) -> Identifiability:
+        """Whether the log separates position bias from relevance."""
+        cells = self.cells.cells
+        return Identifiability.of_documents(cells.pair, cells.position, cells.clicks)
+
+    def clicks_by_pair(self) -> Doubles:
+        """[P] the clicks on each document."""
+        cells = self.cells.cells
+        return np.bincount(cells.pair, weights=cells.clicks, minlength=self.cells.pairs).astype(np.float64)
+
+
+def _sample_of_queries(query: Ints, n_queries: int, keep: Ints) -> Ints:
+    """All queries, or a sample with about `MAX_ROWS` rows.
+
+    Args:
+        query: [M] the query of each row.
+        n_queries: Number of queries.
+        keep: Queries that are taken first.
+    """
+    if len(query) <= MAX_ROWS:
+        return np.arange(n_queries)
+    shuffled = np.random.default_rng(FIXED_SEED).permutation(n_queries)
+    order = np.concatenate([shuffled[np.isin(shuffled, keep)], shuffled[~np.isin(shuffled, keep)]])
+    rows = np.bincount(query, minlength=n_queries)
+    chosen = order[np.cumsum(rows[order]) <= MAX_ROWS]
+    return chosen if len(chosen) else order[:1]
+
+
+def _of_lists(counts: ClickCounts) -> CountedLists:
+    lists = counts.lists
+    documents = np.where(lists.where, lists.documents, -1)
+    return CountedLists(lists.query.astype(np.int64), documents, lists.count.astype(np.float64))
+
+
+def _cells_of_lists(counts: ClickCounts) -> PatternCells:
+    row, position, last = counts.coordinates()
+    return PatternCells(
+        pair=counts.lists.documents[row, position].astype(np.int64),
+        position=position,
+        last_click=last,
+        unit=counts.lists.query[row].astype(np.int64),
+        impressions=counts.impressions,
+        clicks=counts.clicks,
+    )
