@@ -1,7 +1,7 @@
 """How often the interval of `assess` holds the true gain if users examine differently by device.
 
 On desktop, 97 % of those who examine position 1 examine position 2, on mobile 62 %. The gain of a better ranker is
-estimated with and without the column `device`, and compared with the true gain on the same lists.
+estimated with and without the column `device`, and compared with the true gain of its own lists on the same queries.
 
 Run: python -m studies.context_coverage [--seeds 20] [--sessions 30000]
 """
@@ -18,14 +18,12 @@ from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation
 from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.data.synthetic import generate
-from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import evaluate_off_policy
-from cuolr.off_policy.reordering import model_order
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.types import RankingDataset
+from cuolr.types import IntegerArray, RankingDataset
 
 DESKTOP = PositionBasedModel(examination=(1, 0.97, 0.94, 0.91, 0.88, 0.85, 0.82, 0.80, 0.78, 0.76))
 SEVERITY = float(np.log(0.62) / np.log(0.97))
@@ -72,16 +70,18 @@ class Devices:
         return with_device, without
 
     def true_gain(self, log: ClickLog) -> float:
-        """The relative change of the expected clicks on the lists of a log, re-ordered by the better ranker."""
-        lists = aggregate(replace(log, logging_propensity=None))
-        relevance = relevance_of(self.data.relevance[lists.documents], self.data.max_grade).astype(np.float64)
-        rate = DESKTOP.attractiveness(relevance) * lists.where
-        desktop, mobile = (model.examination_probability(relevance) for model in (DESKTOP, MOBILE))
-        exposure = np.where((lists.context["device"] == "desktop")[:, None], desktop, mobile) * lists.count[:, None]
-        positions = np.argsort(~lists.where, axis=1, kind="stable")
-        order = model_order(self.better, lists, np.unique(lists.query).astype(np.int64), positions)
-        logged, reordered = (float((np.take_along_axis(rate, o, axis=1) * exposure).sum()) for o in (positions, order))
-        return reordered / logged - 1
+        """The relative change of the expected clicks if the better ranker shows its own lists in the same sessions."""
+        ranking = self.better.rank(self.data.candidates, log.k)[log.query]
+        expected = [self._clicks(log, lists) for lists in (log.ranking, ranking)]
+        return expected[1] / expected[0] - 1
+
+    def _clicks(self, log: ClickLog, ranking: IntegerArray) -> float:
+        """The expected clicks if these lists [M, K] are shown in the sessions of a log."""
+        where = ranking >= 0
+        documents = np.where(where, self.data.candidates.offsets[log.query, None] + ranking, 0)
+        relevance = relevance_of(self.data.relevance[documents], self.data.max_grade)
+        desktop, mobile = (users.click_probability(relevance, where).sum(axis=1) for users in (DESKTOP, MOBILE))
+        return float(np.where(log.context["device"] == "desktop", desktop, mobile).sum())
 
 
 def main(seeds: int = 20, sessions: int = 30_000) -> None:

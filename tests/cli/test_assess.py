@@ -31,6 +31,29 @@ def test_a_model_saved_from_python_knows_the_log_that_it_was_fitted_on(run: Run,
     assert json.loads(on_other.out)["queries"] > 30, "all"
 
 
+def test_several_models_are_compared_with_production_or_with_another_model(
+    run: Run, log: ClickLog, tmp_path: Path
+) -> None:
+    small = cuolr.Ranker("naive", steps=2, batch_size=8, settings={"learner.hidden": [8]})
+    for name, seed in (("one", 1), ("two", 2)):
+        small.set_params(seed=seed).fit(log).save(tmp_path / name)
+    cuolr.save_click_log(log.select(slice(0, 250)), tmp_path / "log")
+    one, two, later = (tmp_path / name for name in ("one", "two", "log"))
+    both = run("assess", one, two, later, "--json", "--plot", tmp_path / "gain.svg")
+    alone = [json.loads(run("assess", model, later, "--json").out) for model in (one, two)]
+    assert json.loads(both.out) == alone
+    assert both.status == min(EXIT_STATUS[found["recommendation"]] for found in alone)
+    assert (tmp_path / "gain.svg").read_text().count(": keep") == 2, "a panel for each model"
+    against = run("assess", one, later, "--against", one, "--json")
+    assert json.loads(against.out)["gain"] == pytest.approx(0, abs=1e-9)
+    assert "over the other model" in run("assess", one, later, "--against", two).out
+
+
+def test_a_model_without_a_log_is_one_line(run: Run, tmp_path: Path) -> None:
+    result = run("assess", tmp_path / "model")
+    assert (result.status, result.err) == (2, "error: expected a model and a log: cuolr assess MODEL LOG\n")
+
+
 @pytest.mark.parametrize(("recommendation", "status"), [("ship", 0), ("test", 10), ("keep", 11)])
 def test_the_exit_status_tells_the_recommendation(
     run: Run, log: ClickLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recommendation: str, status: int

@@ -1,19 +1,30 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.clicks.click_model import click_model, relevance_of
+from cuolr.clicks.simulate import simulate
+from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.random_lists import matched_values, order_by_policy, order_by_score
-from cuolr.policies.policy import ScoringPolicy
+from cuolr.logs.counts import ClickCounts
+from cuolr.networks.encoder import build_encoder
+from cuolr.networks.layers import PairNetwork
+from cuolr.off_policy.random_lists import matched_values, model_order, order_by_policy, order_by_score
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.policy import RankingPolicy, ScoringPolicy
+from cuolr.policies.random_policy import UniformLogger
+from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Candidates, Doubles, Floats
 from tests.data.small_data import candidates_of, log_of
 from tests.experiments.real_log import real_log
-from tests.off_policy.policies import NeverSaved
+from tests.off_policy.policies import BETTER, TRAIN, NeverSaved, OneAfterTheOther, cut
+from tests.small_log import small_log
 
 
 class Constant(NeverSaved, ScoringPolicy):
@@ -81,3 +92,57 @@ def test_the_estimate_is_what_the_click_model_says(model: str) -> None:
         error = values.std() / np.sqrt(len(values))
         # Under DCM a click depends on those above, too; with few clicks it hardly matters.
         assert abs(values.mean() - truth) < 4 * error + (0.03 * truth if model == "dcm" else 0)
+
+
+def test_a_policy_that_ranks_lists_is_applied_to_each_list_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = simulate(TRAIN, UniformLogger(), click_model("pbm"), 1_500, seed=1)
+    lists = ClickCounts.of(cut(log, np.random.default_rng(1).integers(1, 11, len(log)))).lists
+    monkeypatch.setattr("cuolr.off_policy.random_lists.LISTS_AT_A_TIME", 64)
+    queries, positions = np.unique(lists.query).astype(np.int64), np.argsort(~lists.where, axis=1, kind="stable")
+    by_list, by_score = (model_order(p, lists, queries, positions) for p in (OneAfterTheOther(BETTER), BETTER))
+    where = np.take_along_axis(lists.where, positions, axis=1)
+    np.testing.assert_array_equal(by_list[where], by_score[where])
+
+
+def test_the_order_of_a_list_with_a_gap_fills_the_positions_that_it_has() -> None:
+    log = small_log(rows=60, k=3)
+    ranking = np.insert(log.ranking, 1, -1, axis=1)
+    log = replace(log, ranking=ranking, clicks=(ranking >= 0).astype(np.uint8))
+    policy = LinearPolicy(np.array([1.0, 0, 0, 0], np.float32), Normaliser.fit("min-max", log.candidates))
+    positions = np.argsort(~log.where, axis=1, kind="stable")
+    order = model_order(policy, log, np.unique(log.query).astype(np.int64), positions)
+    assert (np.take_along_axis(log.where, order, axis=1) == np.take_along_axis(log.where, positions, axis=1)).all()
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_features_are_scaled_with_all_documents_of_a_query_not_with_those_of_a_list(sequential: bool) -> None:
+    """The shown ones have 0 and 1 of 10, and 5 and 0 of 5: by x1 + x2 / 2 the first wins."""
+    features = np.array([[0, 5], [1, 0], [10, 0]], np.float32)
+    candidates = Candidates(features, np.array([0, 3]), np.array(["q"]))
+    ranking = np.array([[1, 0]], np.int32)
+    lists = ClickLog(candidates, np.zeros(1, np.int32), ranking, np.zeros((1, 2), np.uint8), np.ones(1, np.int64))
+    scaling = Normaliser.fit("query-min-max", candidates)
+    weights = np.array([1.0, 0.5], np.float32)
+    policy: RankingPolicy = LinearPolicy(weights, scaling)
+    if sequential:
+        encoder = build_encoder("position", {}, 2, k=2)
+        policy = SequentialPolicy(encoder, _ByWeights(weights, encoder.n_states), scaling)
+    assert policy.rank(candidates, 3).tolist() == [[2, 0, 1]]
+    assert model_order(policy, lists, np.array([0]), np.array([[0, 1]])).tolist() == [[1, 0]]
+
+
+class _ByWeights(PairNetwork):
+    """Scores a document by a weighted sum of its features, whatever the state."""
+
+    def __init__(self, weights: Floats, n_states: int) -> None:
+        super().__init__(n_states, len(weights), (4, 4))
+        self.by_feature = torch.from_numpy(weights)
+
+    def project_documents(self, documents: torch.Tensor) -> torch.Tensor:
+        return documents @ self.by_feature[:, None]
+
+    def project_states(self, states: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(*states.shape[:-1], 1)
+
+    def score(self, states: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+        return (states + documents).squeeze(-1)

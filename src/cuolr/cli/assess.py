@@ -1,6 +1,6 @@
 """`cuolr assess`: off-policy evaluation of models on a click log, ending with ship, test or keep."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,8 +22,7 @@ EXIT_STATUS = {"ship": 0, "test": 10, "keep": 11}
 
 
 def assess(
-    models: Annotated[tuple[Path, ...], tyro.conf.Positional],
-    log: tyro.conf.Positional[Path],
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="MODEL... LOG")],
     against: Path | None = None,
     k: int | None = None,
     window: TimeFlags = TimeFlags(),
@@ -52,16 +51,16 @@ def assess(
       2   bad input, such as a missing file
 
     Args:
-        models: Folders of trained models, one or more.
-        log: Folder of a click log with the same features.
+        folders: Folders of trained models, one or more, and of a click log with the same features.
         against: Folder of another model, to compare with instead of the current ranker.
         k: Length of the lists. By default that of the log's lists.
         window: Sessions to use, by time, such as those after training.
         plot: Write a picture of the intervals by estimator (.png, .svg or .pdf).
         json: Print JSON instead of a table; with several models, a list.
     """
-    if not models:
+    if len(folders) < 2:
         raise InputError("expected a model and a log: cuolr assess MODEL LOG")
+    *models, log = folders
     if plot is not None and plot.suffix not in PLOT_SUFFIXES:
         raise InputError(f"--plot: expected a file with one of the suffixes {', '.join(PLOT_SUFFIXES)}, found {plot}")
     with stage_bars() as stages:
@@ -81,7 +80,7 @@ def assess(
 
 
 def _evaluations(
-    models: tuple[Path, ...], log: Path, against: Path | None, k: int | None, window: TimeWindow, stages: Stages
+    models: Sequence[Path], log: Path, against: Path | None, k: int | None, window: TimeWindow, stages: Stages
 ) -> "Iterator[OffPolicyEvaluation]":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy

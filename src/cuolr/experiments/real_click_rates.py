@@ -8,8 +8,8 @@ import polars as pl
 from cuolr.evaluation.evaluate import evaluate
 from cuolr.experiments.real_cells import NDCG, RealResult
 from cuolr.experiments.real_data import RealData
+from cuolr.logs.counts import ClickCounts
 from cuolr.logs.importing.seen_documents import has_features
-from cuolr.off_policy.reordering import corrected_rates
 from cuolr.policies.policy import rank_by_score
 from cuolr.types import Candidates, Doubles, Ints
 
@@ -41,6 +41,19 @@ def click_rates(data: RealData) -> dict[str, RealResult]:
         ranker = _ByScore(corrected_rates(counts, of_lists)[rows])
         found[name] = RealResult({NDCG: evaluate(ranker, data.labels, [NDCG]).per_query[NDCG]})
     return found
+
+
+def corrected_rates(counts: ClickCounts, expected_examinations: Doubles) -> Doubles:
+    """[n_documents] α̂ = (rewards + prior) / (expected examinations + 1), the prior being the query's mean α̂."""
+    query = counts.lists.candidates.query_of_document
+    n_queries = counts.lists.candidates.n_queries
+    rewards = counts.by_document(counts.by_position(counts.rewards))
+    exposure = counts.by_document(expected_examinations)
+    of_query = (np.bincount(query, weights=values, minlength=n_queries) for values in (rewards, exposure))
+    rewards_of_query, exposure_of_query = of_query
+    mean = rewards_of_query / np.maximum(exposure_of_query, 1e-9)
+    rates: Doubles = (rewards + mean[query]) / (exposure + 1)
+    return rates
 
 
 def _rows(labelled: Candidates, candidates: Candidates) -> Ints:

@@ -18,9 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.reordering import model_order
-from cuolr.policies.policy import RankingPolicy
-from cuolr.types import Doubles, Ints
+from cuolr.policies.policy import RankingPolicy, ScoringPolicy
+from cuolr.policies.sequential_policy import SequentialPolicy
+from cuolr.types import Candidates, Doubles, Ints
+
+# Number of lists that are ranked at a time, by policies that do not score documents independently.
+LISTS_AT_A_TIME = 4_096
 
 
 def matched_values(order: Ints, lists: ClickLog, values: npt.NDArray[Any]) -> Doubles:
@@ -52,6 +55,44 @@ def order_by_score(scores: Doubles, lists: ClickLog) -> Ints:
     return np.take_along_axis(columns, np.argsort(in_order, axis=1, kind="stable"), axis=1)
 
 
+def model_order(policy: RankingPolicy, lists: ClickLog, queries: Ints, positions: Ints) -> Ints:
+    """[L, K] the positions of each list, in the order in which the model ranks the documents shown there.
+
+    Args:
+        policy: The model.
+        lists: L lists.
+        queries: The queries of these lists.
+        positions: [L, K] the filled positions of each list from the top, then the others.
+    """
+    candidates = lists.candidates
+    if isinstance(policy, ScoringPolicy):  # the score of a document does not depend on the list
+        scores = np.zeros(candidates.n_documents)
+        scores[candidates.rows_of(queries)] = policy.score(candidates.select(queries))
+        return np.argsort(np.where(lists.where, -scores[lists.documents], np.inf), axis=1, kind="stable")
+    if isinstance(policy, SequentialPolicy) and policy.normaliser.kind == "query-min-max":
+        # Features are scaled by all candidates of a query, not by the documents of one list.
+        scaled = policy.normaliser.apply(policy.normaliser.as_fitted(candidates, policy.n_features))
+        policy, lists = policy.of_scaled(), replace(lists, candidates=scaled)
+    order = positions.copy()
+    for start in range(0, len(lists), LISTS_AT_A_TIME):
+        part = slice(start, start + LISTS_AT_A_TIME)
+        places = policy.rank(_lists_as_queries(lists.select(part)), lists.k)
+        by_model = np.take_along_axis(positions[part], np.maximum(places, 0), axis=1)
+        order[part] = np.where(places >= 0, by_model, positions[part])
+    return order
+
+
 def _by_document(lists: ClickLog) -> Ints:
     """[M, K] the positions of each list, sorted by the candidate index of their documents; empty positions last."""
     return np.argsort(np.where(lists.where, lists.ranking, np.iinfo(np.int64).max), axis=1, kind="stable")
+
+
+def _lists_as_queries(lists: ClickLog) -> Candidates:
+    """One query per list, with the shown documents as candidates."""
+    candidates, where = lists.candidates, lists.where
+    return Candidates(
+        candidates.features[lists.documents[where]],
+        np.concatenate([[0], np.cumsum(where.sum(axis=1))]),
+        candidates.query_ids[lists.query],
+        feature_names=candidates.feature_names,
+    )
