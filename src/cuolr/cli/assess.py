@@ -1,6 +1,6 @@
 """`cuolr assess`: off-policy evaluation of models on a click log, ending with ship, test or keep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +22,8 @@ EXIT_STATUS = {"ship": 0, "test": 10, "keep": 11}
 
 
 def assess(
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="MODEL... LOG")],
+    models: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    log: tyro.conf.Positional[Path],
     against: Path | None = None,
     k: int | None = None,
     window: TimeFlags = TimeFlags(),
@@ -51,16 +52,16 @@ def assess(
       2   bad input, such as a missing file
 
     Args:
-        folders: Folders of trained models, one or more, and of a click log with the same features.
+        models: Folders of trained models, one or more.
+        log: Folder of a click log with the same features.
         against: Folder of another model, to compare with instead of the current ranker.
         k: Length of the lists. By default that of the log's lists.
         window: Sessions to use, by time, such as those after training.
         plot: Write a picture of the intervals by estimator (.png, .svg or .pdf).
         json: Print JSON instead of a table; with several models, a list.
     """
-    if len(folders) < 2:
+    if not models:
         raise InputError("expected a model and a log: cuolr assess MODEL LOG")
-    *models, log = folders
     if plot is not None and plot.suffix not in PLOT_SUFFIXES:
         raise InputError(f"--plot: expected a file with one of the suffixes {', '.join(PLOT_SUFFIXES)}, found {plot}")
     with stage_bars() as stages:
@@ -80,7 +81,7 @@ def assess(
 
 
 def _evaluations(
-    models: Sequence[Path], log: Path, against: Path | None, k: int | None, window: TimeWindow, stages: Stages
+    models: tuple[Path, ...], log: Path, against: Path | None, k: int | None, window: TimeWindow, stages: Stages
 ) -> "Iterator[OffPolicyEvaluation]":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy

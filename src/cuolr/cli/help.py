@@ -156,9 +156,8 @@ def _option(name: str, hint: Any, default: Any, meaning: str, group: str) -> Opt
     metavars = [given for note in annotations if (given := getattr(note, "metavar", None))]
     required = default in (inspect.Parameter.empty, dataclasses.MISSING)
     if tyro.conf.Positional in annotations:
-        one, takes_many = _each(kind)
-        named = f"{name.upper().replace('_', '-')}{'...' if takes_many else ''}"
-        invocation = metavars[0] if metavars else named
+        many = "..." if typing.get_origin(kind) is tuple else ""
+        invocation, (one, takes_many) = f"{name.upper().replace('_', '-')}{many}", _each(kind)
         return Option(invocation, "", _said(meaning, default), required, ARGUMENTS, one, takes_many)
     if tyro.conf.UseAppendAction in annotations:
         meaning, kind, default = f"{meaning} Repeatable.", typing.get_args(kind)[0], None
