@@ -10,16 +10,19 @@ from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.errors import InputError
 from cuolr.experiments.real import RealRequest, read_summary, run_real
 from cuolr.experiments.real import real_cells as cells_of
+from cuolr.experiments.real_click_rates import corrected_rates
 from cuolr.experiments.real_data import RealData, split_log
 from cuolr.experiments.real_summary import RealSummary
 from cuolr.experiments.spec import Cell
 from cuolr.experiments.spec_file import parse_experiment, read_experiment
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.counts import ClickCounts
 from cuolr.logs.importing.seen_documents import CONSTANT_FEATURE
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.fit import FitRequest, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.types import RankingDataset
+from tests.data.small_data import candidates_of, log_of
 from tests.experiments.real_log import real_log
 
 METHODS = parse_experiment(
@@ -133,6 +136,15 @@ def test_the_outcome_agrees_with_the_truth_of_the_simulation(
     assert json.loads(json.dumps(again.as_dict())) == {
         name: value for name, value in read_summary(tmp_path / "out").items() if name in again.as_dict()
     }
+
+
+def test_a_corrected_click_rate_is_clicks_per_examination_with_one_of_the_querys_mean() -> None:
+    """Two sessions show d0 above d1 and click d0; position 2 is examined half as often; d2 is never shown."""
+    log = log_of(candidates_of(3), [0, 0], [[0, 1], [0, 1]], [[1, 0], [1, 0]])
+    counts = ClickCounts.of(log)
+    rates = corrected_rates(counts, counts.by_position(counts.impressions) * np.array([1.0, 0.5]))
+    mean = 2 / (2 + 1)
+    assert rates.tolist() == pytest.approx([(2 + mean) / (2 + 1), (0 + mean) / (1 + 1), mean])
 
 
 def test_without_features_examination_and_click_rates_are_judged(
