@@ -24,6 +24,7 @@ from cuolr.logs.log_folder import (
     read_meta,
     write_click_log,
 )
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Bools, Candidates, Ints
 
 # What a log writes itself; other files of its folder are kept.
@@ -75,7 +76,11 @@ class DeletionReport:
 
 
 def delete_sessions(
-    folder: Path | str, which: SessionsToDelete, counts: Sequence[Path | str] = (), dry_run: bool = False
+    folder: Path | str,
+    which: SessionsToDelete,
+    counts: Sequence[Path | str] = (),
+    dry_run: bool = False,
+    stages: Stages = unseen_stages,
 ) -> DeletionReport:
     """Delete sessions from a log, all or nothing.
 
@@ -87,6 +92,7 @@ def delete_sessions(
         which: The sessions.
         counts: Logs that were aggregated from this one, to subtract the sessions from.
         dry_run: Whether to write nothing.
+        stages: Called with the sessions that were read so far, first to find those to delete, then to write the others.
     """
     folder = Path(folder)
     meta = read_meta(folder)
@@ -97,7 +103,7 @@ def delete_sessions(
         )
     _check_key(folder, meta, which.id_key)
     deleted, nameless, (ids, unknown) = _find(folder, which)
-    found = _Found.of(folder, deleted)
+    found = _Found.of(folder, deleted, stages)
     report = DeletionReport(
         ids=ids,
         unknown=unknown,
@@ -118,7 +124,7 @@ def delete_sessions(
         source[DELETIONS] = [*source.get(DELETIONS, []), {**described(folder, meta), "deleted": report.as_dict()}]
         write_click_log(
             folder,
-            _without(folder, deleted, found.orphans),
+            _without(folder, deleted, found.orphans, stages),
             source,
             overwrite=True,
             more=lambda unfinished: _copy_others(folder, unfinished),
@@ -197,10 +203,10 @@ class _Found:
         return 0 if self.sessions is None else int(self.sessions.clicks.sum())
 
     @classmethod
-    def of(cls, folder: Path, deleted: Bools) -> "_Found":
+    def of(cls, folder: Path, deleted: Bools, stages: Stages) -> "_Found":
         start, parts = 0, []
         gone: npt.NDArray[np.bool_] | None = None
-        for chunk in read_click_log(folder, ids=False):
+        for chunk in read_click_log(folder, ids=False, stages=stages):
             of_chunk = deleted[start : start + len(chunk)]
             start += len(chunk)
             if gone is None:
@@ -213,10 +219,10 @@ class _Found:
         return cls(sessions, np.flatnonzero(gone & ~left))
 
 
-def _without(folder: Path, deleted: Bools, orphans: Ints) -> Iterator[ClickLog]:
+def _without(folder: Path, deleted: Bools, orphans: Ints, stages: Stages) -> Iterator[ClickLog]:
     """The sessions that are left, over the queries that are left."""
     start, queries = 0, _OtherQueries(orphans)
-    for chunk in read_click_log(folder):
+    for chunk in read_click_log(folder, stages=stages):
         rows = np.flatnonzero(~deleted[start : start + len(chunk)])
         start += len(chunk)
         if len(rows):
