@@ -8,8 +8,8 @@ from cuolr.logs import counts, log_folder
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.deletion import SessionsToDelete, delete_sessions
-from cuolr.logs.diagnosis import describe_folder
 from cuolr.logs.log_folder import load_click_log, read_click_log, save_click_log
+from cuolr.logs.log_info import describe_folder
 from cuolr.logs.merge import merge_logs
 from cuolr.off_policy.assess import assess
 from cuolr.off_policy.judgments import judge
