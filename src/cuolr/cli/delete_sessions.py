@@ -11,8 +11,7 @@ from cuolr.errors import InputError, unreadable
 from cuolr.logs.deletion import DeletionReport, SessionsToDelete
 from cuolr.logs.deletion import delete_sessions as delete
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
-from cuolr.logs.identity import digest_of_clicks
-from cuolr.logs.lineage import IDENTITY, identities
+from cuolr.logs.identity import IDENTITY, digest_of_clicks, identities
 from cuolr.logs.log_folder import load_click_log, read_meta
 
 if TYPE_CHECKING:

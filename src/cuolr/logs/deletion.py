@@ -14,7 +14,7 @@ from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import subtract
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey, Kind
-from cuolr.logs.lineage import DELETIONS, described
+from cuolr.logs.identity import DELETIONS, described
 from cuolr.logs.log_folder import (
     REQUIRED_FILES,
     concatenate,

@@ -12,10 +12,9 @@ import polars as pl
 from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import aggregate_chunks
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import IDS, index_dtype
-from cuolr.logs.common_columns import common_columns, common_types
+from cuolr.logs.columns import IDS, common_columns, common_types, index_dtype
 from cuolr.logs.hashed_ids import HASHED_WITH
-from cuolr.logs.lineage import MERGED, described
+from cuolr.logs.identity import MERGED, described
 from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
 from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, no_timestamps, unit_of, within
