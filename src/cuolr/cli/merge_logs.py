@@ -43,7 +43,8 @@ def merge_logs(
 
 def _tell(report: MergeReport) -> None:
     if report.outside:
-        say(f"{report.outside:,} sessions are outside the time window: left out")
+        queries = f", and {report.expired:,} queries with them" if report.expired else ""
+        say(f"{report.outside:,} sessions are outside the time window: left out{queries}")
     if report.repeated:
         say(f"{report.repeated:,} sessions are in several logs, by their ids: counted once")
     if report.without_id:

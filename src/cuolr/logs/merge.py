@@ -17,10 +17,11 @@ from cuolr.logs.common_columns import common_columns, common_types
 from cuolr.logs.hashed_ids import HASHED_WITH
 from cuolr.logs.lineage import MERGED, described
 from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
+from cuolr.logs.queries_left import QueriesLeft
 from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, no_timestamps, unit_of, within
 from cuolr.logs.united_candidates import UnitedCandidates, unite
-from cuolr.types import Bools
+from cuolr.types import Bools, Ints
 
 # What stands in a column after the last document of a list.
 AFTER_LAST = {"ranking": -1, "logging_propensity": 1.0, "page_position": -1}
@@ -38,6 +39,7 @@ class MergeReport:
         differing: Repeated sessions with other lists or clicks, such as one that spans two files.
         changed: Documents whose features differ between logs; those of the last log are kept.
         left_out: Columns that some logs lack, and therefore the merged one.
+        expired: Queries that are left out, because all their sessions are outside the time window.
         queries: Queries of the merged log.
         documents: Documents of the merged log.
     """
@@ -49,6 +51,7 @@ class MergeReport:
     differing: int
     changed: int
     left_out: tuple[str, ...]
+    expired: int
     queries: int
     documents: int
 
@@ -83,7 +86,9 @@ def merge_logs(
     _check_alike(paths, metas)
     merge = _Merge.of(paths, metas, window)
     aggregated: bool = metas[0]["aggregated"]
-    chunks: Iterable[ClickLog] = merge.chunks(merge.kept)
+    expired = merge.expired()
+    left = QueriesLeft(expired)
+    chunks: Iterable[ClickLog] = map(left.of, merge.chunks(merge.kept))
     source: dict[str, Any] = {MERGED: [described(path, meta) for path, meta in zip(paths, metas, strict=True)]}
     if key := _key_of(metas[0]):
         source[HASHED_WITH] = key
@@ -97,8 +102,9 @@ def merge_logs(
         differing=merge.differing(),
         changed=merge.united.changed,
         left_out=merge.left_out,
-        queries=merge.united.candidates.n_queries,
-        documents=merge.united.candidates.n_documents,
+        expired=len(expired),
+        queries=merge.united.candidates.n_queries - len(expired),
+        documents=merge.united.candidates.n_documents - int(merge.united.candidates.sizes[expired].sum()),
     )
     write_click_log(
         Path(out),
@@ -174,6 +180,15 @@ class _Merge:
                 start += len(chunk)
                 if len(chosen):
                     yield self._converted(number, chunk.select(chosen))
+
+    def expired(self) -> Ints:
+        """The queries of the merged log all of whose sessions are outside the time window."""
+        gone, left = np.zeros((2, self.united.candidates.n_queries), np.bool_)
+        if self.outside:
+            for path, query, kept in zip(self.paths, self.united.query, self.kept, strict=True):
+                of_session = query[_column(path, "query")]
+                gone[of_session[~kept]], left[of_session[kept]] = True, True
+        return np.flatnonzero(gone & ~left)
 
     def differing(self) -> int:
         """The number of sessions that are in several logs with other lists or clicks."""

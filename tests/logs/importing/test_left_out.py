@@ -103,7 +103,7 @@ def test_the_unit_of_numbers_is_said() -> None:
 
 
 def test_a_window_needs_timestamps() -> None:
-    with pytest.raises(InputError, match="the log has no timestamps"):
+    with pytest.raises(InputError, match="a time window needs a column timestamp"):
         import_log_with_report(TABLE, FEATURES, ImportOptions(window=TimeWindow("1d")))
 
 
