@@ -48,7 +48,10 @@ def import_log(
         InputError: With all that is wrong.
     """
     if unknown := options.keys() - set(OPTION_NAMES):
-        raise InputError([f"unknown option '{name}'{did_you_mean(name, OPTION_NAMES)}" for name in sorted(unknown)])
+        known = ", ".join(OPTION_NAMES)
+        raise InputError(
+            [f"unknown option '{name}'{did_you_mean(name, OPTION_NAMES)}; known: {known}" for name in sorted(unknown)]
+        )
     log, report = import_log_with_report(table, features, ImportOptions(**options))
     report.warn()
     return log

@@ -76,7 +76,8 @@ def read_log_table(
     importer = _Importer(DocumentIndex(found.candidates, found.variants), found.candidates, options, first)
     for block in blocks(rows, known, lambda share: progress((1 - SURVEY_SHARE) * share)):
         importer.read(block)
-    log, report = importer.finish(rows.name)
+    from_zero = f"{rows.name}: positions seem to be counted from 0; if so, say first_position=0"
+    log, report = importer.finish(rows.name, [from_zero] if first > known.first_position else ())
     kept, report = in_window(log, report, options.window)
     return without_ids(kept if len(kept) == len(log) else found.of_sessions(kept), options), report
 
@@ -122,11 +123,11 @@ class _Importer:
         if len(session_ids):
             self._logs.append(_fill(shown, placed, self._candidates, session_ids))
 
-    def finish(self, name: str) -> tuple[ClickLog, ImportReport]:
-        """The log of all blocks; raises if there are problems that are not allowed."""
+    def finish(self, name: str, hints: Sequence[str] = ()) -> tuple[ClickLog, ImportReport]:
+        """The log of all blocks; raises if there are problems that are not allowed, with hints before them."""
         kinds = [reduce(add, of_blocks) for of_blocks in zip(*self._problems, strict=True)]
         if problems := [line for kind in kinds for line in kind.text(name)]:
-            raise InputError(problems)
+            raise InputError([*hints, *problems])
         report = reduce(add, self._reports)
         if not self._options.strict:
             check_dropped(report, self._options.max_dropped, name)
