@@ -5,7 +5,7 @@ from pathlib import Path
 import tyro
 
 from cuolr.cli.options import RetentionFlags
-from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.cli.terminal import say, show_json, stage_bars
 from cuolr.files import refuse_existing
 from cuolr.logs.log_folder import SESSIONS_FILE
 from cuolr.logs.merge import MergeReport
@@ -32,8 +32,8 @@ def merge_logs(
         overwrite: Replace an existing log.
     """
     refuse_existing(out, overwrite, ours=SESSIONS_FILE)
-    with spinner(f"merging {len(logs)} logs"):
-        report = merge(logs, out, keeping.window(), overwrite)
+    with stage_bars() as stages:
+        report = merge(logs, out, keeping.window(), overwrite, stages)
     if json:
         show_json({"out": str(out), **report.as_dict()})
         return

@@ -18,6 +18,7 @@ import polars as pl
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import last_click_above
+from cuolr.logs.last_clicks import LastClicks
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
@@ -215,6 +216,11 @@ class ClickPatterns:
         unit, place = np.divmod(cells["key"].to_numpy(), int(np.prod(sizes)))
         pair, position, last = (index.astype(np.int64) for index in np.unravel_index(place, sizes))
         return PatternCells(pair, position, last, unit, cells["impressions"].to_numpy(), cells["clicks"].to_numpy())
+
+    @cached_property
+    def last_clicks(self) -> LastClicks:
+        """The counts of (list, last click), and of (document, position) above it."""
+        return LastClicks.of(self.documents, self.clicks, self.count, self.unit, len(self.pairs))
 
 
 def _folds(first: int, sessions: int, seed: int) -> Ints:

@@ -14,7 +14,7 @@ from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import subtract
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey, Kind
-from cuolr.logs.lineage import DELETIONS, described
+from cuolr.logs.identity import DELETIONS, described
 from cuolr.logs.log_folder import (
     REQUIRED_FILES,
     concatenate,
@@ -24,8 +24,13 @@ from cuolr.logs.log_folder import (
     read_meta,
     write_click_log,
 )
+<<<<<<< HEAD
 from cuolr.logs.queries_left import QueriesLeft
 from cuolr.types import Bools, Ints
+=======
+from cuolr.progress import Stages, unseen_stages
+from cuolr.types import Bools, Candidates, Ints
+>>>>>>> main
 
 # What a log writes itself; other files of its folder are kept.
 OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
@@ -76,7 +81,11 @@ class DeletionReport:
 
 
 def delete_sessions(
-    folder: Path | str, which: SessionsToDelete, counts: Sequence[Path | str] = (), dry_run: bool = False
+    folder: Path | str,
+    which: SessionsToDelete,
+    counts: Sequence[Path | str] = (),
+    dry_run: bool = False,
+    stages: Stages = unseen_stages,
 ) -> DeletionReport:
     """Delete sessions from a log, all or nothing.
 
@@ -88,6 +97,7 @@ def delete_sessions(
         which: The sessions.
         counts: Logs that were aggregated from this one, to subtract the sessions from.
         dry_run: Whether to write nothing.
+        stages: Called with the sessions that were read so far, first to find those to delete, then to write the others.
     """
     folder = Path(folder)
     meta = read_meta(folder)
@@ -98,7 +108,7 @@ def delete_sessions(
         )
     _check_key(folder, meta, which.id_key)
     deleted, nameless, (ids, unknown) = _find(folder, which)
-    found = _Found.of(folder, deleted)
+    found = _Found.of(folder, deleted, stages)
     report = DeletionReport(
         ids=ids,
         unknown=unknown,
@@ -119,7 +129,7 @@ def delete_sessions(
         source[DELETIONS] = [*source.get(DELETIONS, []), {**described(folder, meta), "deleted": report.as_dict()}]
         write_click_log(
             folder,
-            _without(folder, deleted, found.orphans),
+            _without(folder, deleted, found.orphans, stages),
             source,
             overwrite=True,
             more=lambda unfinished: _copy_others(folder, unfinished),
@@ -198,10 +208,10 @@ class _Found:
         return 0 if self.sessions is None else int(self.sessions.clicks.sum())
 
     @classmethod
-    def of(cls, folder: Path, deleted: Bools) -> "_Found":
+    def of(cls, folder: Path, deleted: Bools, stages: Stages) -> "_Found":
         start, parts = 0, []
         gone: npt.NDArray[np.bool_] | None = None
-        for chunk in read_click_log(folder, ids=False):
+        for chunk in read_click_log(folder, ids=False, stages=stages):
             of_chunk = deleted[start : start + len(chunk)]
             start += len(chunk)
             if gone is None:
@@ -214,10 +224,15 @@ class _Found:
         return cls(sessions, np.flatnonzero(gone & ~left))
 
 
-def _without(folder: Path, deleted: Bools, orphans: Ints) -> Iterator[ClickLog]:
+def _without(folder: Path, deleted: Bools, orphans: Ints, stages: Stages) -> Iterator[ClickLog]:
     """The sessions that are left, over the queries that are left."""
+<<<<<<< HEAD
     start, queries = 0, QueriesLeft(orphans)
     for chunk in read_click_log(folder):
+=======
+    start, queries = 0, _OtherQueries(orphans)
+    for chunk in read_click_log(folder, stages=stages):
+>>>>>>> main
         rows = np.flatnonzero(~deleted[start : start + len(chunk)])
         start += len(chunk)
         if len(rows):

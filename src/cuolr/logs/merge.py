@@ -12,16 +12,20 @@ import polars as pl
 from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import aggregate_chunks
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import IDS, index_dtype
-from cuolr.logs.common_columns import common_columns, common_types
+from cuolr.logs.columns import IDS, common_columns, common_types, index_dtype
 from cuolr.logs.hashed_ids import HASHED_WITH
-from cuolr.logs.lineage import MERGED, described
+from cuolr.logs.identity import MERGED, described
 from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
 from cuolr.logs.queries_left import QueriesLeft
 from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, no_timestamps, unit_of, within
 from cuolr.logs.united_candidates import UnitedCandidates, unite
+<<<<<<< HEAD
 from cuolr.types import Bools, Ints
+=======
+from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.types import Bools
+>>>>>>> main
 
 # What stands in a column after the last document of a list.
 AFTER_LAST = {"ranking": -1, "logging_propensity": 1.0, "page_position": -1}
@@ -66,7 +70,11 @@ class MergeReport:
 
 
 def merge_logs(
-    folders: Sequence[Path | str], out: Path | str, window: TimeWindow = ALL_TIME, overwrite: bool = False
+    folders: Sequence[Path | str],
+    out: Path | str,
+    window: TimeWindow = ALL_TIME,
+    overwrite: bool = False,
+    stages: Stages = unseen_stages,
 ) -> MergeReport:
     """Merge logs into a new one, chunk by chunk.
 
@@ -78,6 +86,7 @@ def merge_logs(
         out: The folder to create.
         window: The sessions to keep; 28d counts from the latest session of all logs.
         overwrite: Whether an existing log is replaced.
+        stages: Called with the sessions that were read so far.
     """
     paths = [Path(folder) for folder in folders]
     if len({path.resolve() for path in paths}) < max(len(paths), 2):
@@ -86,9 +95,12 @@ def merge_logs(
     _check_alike(paths, metas)
     merge = _Merge.of(paths, metas, window)
     aggregated: bool = metas[0]["aggregated"]
+<<<<<<< HEAD
     expired = merge.expired()
     left = QueriesLeft(expired)
     chunks: Iterable[ClickLog] = map(left.of, merge.chunks(merge.kept))
+=======
+>>>>>>> main
     source: dict[str, Any] = {MERGED: [described(path, meta) for path, meta in zip(paths, metas, strict=True)]}
     if key := _key_of(metas[0]):
         source[HASHED_WITH] = key
@@ -99,13 +111,14 @@ def merge_logs(
         outside=merge.outside,
         repeated=sum(len(repeated) for repeated in merge.repeated),
         without_id=0 if aggregated else sum(map(len, merge.kept)) - merge.outside - len(merge.ids),
-        differing=merge.differing(),
+        differing=merge.differing(stages),
         changed=merge.united.changed,
         left_out=merge.left_out,
         expired=len(expired),
         queries=merge.united.candidates.n_queries - len(expired),
         documents=merge.united.candidates.n_documents - int(merge.united.candidates.sizes[expired].sum()),
     )
+    chunks: Iterable[ClickLog] = merge.chunks(merge.kept, stages("merging", merge.rows))
     write_click_log(
         Path(out),
         [aggregate_chunks(chunks)] if aggregated else chunks,
@@ -171,7 +184,12 @@ class _Merge:
         again = self.ids.filter(~pl.col("id").is_last_distinct())
         return [again.filter(pl.col("log") == number)["row"].to_numpy() for number in range(len(self.paths))]
 
-    def chunks(self, rows: Sequence[Bools]) -> Iterator[ClickLog]:
+    @property
+    def rows(self) -> int:
+        """The rows of all logs."""
+        return sum(map(len, self.kept))
+
+    def chunks(self, rows: Sequence[Bools], progress: Progress) -> Iterator[ClickLog]:
         """These sessions of each log, with the candidates and columns of the merged log."""
         for number, path in enumerate(self.paths):
             start = 0
@@ -180,7 +198,9 @@ class _Merge:
                 start += len(chunk)
                 if len(chosen):
                     yield self._converted(number, chunk.select(chosen))
+                progress(len(chunk))
 
+<<<<<<< HEAD
     def expired(self) -> Ints:
         """The queries of the merged log all of whose sessions are outside the time window."""
         gone, left = np.zeros((2, self.united.candidates.n_queries), np.bool_)
@@ -191,6 +211,9 @@ class _Merge:
         return np.flatnonzero(gone & ~left)
 
     def differing(self) -> int:
+=======
+    def differing(self, stages: Stages) -> int:
+>>>>>>> main
         """The number of sessions that are in several logs with other lists or clicks."""
         several = self.ids.filter(pl.col("id").is_duplicated())
         if not len(several):
@@ -198,7 +221,7 @@ class _Merge:
         rows = [np.zeros(len(kept), np.bool_) for kept in self.kept]
         for number, of_log in enumerate(rows):
             of_log[several.filter(pl.col("log") == number)["row"].to_numpy()] = True
-        contents = pl.concat(_contents(chunk) for chunk in self.chunks(rows))
+        contents = pl.concat(_contents(chunk) for chunk in self.chunks(rows, stages("comparing", self.rows)))
         return int((contents.group_by("id").agg(pl.col("content").n_unique())["content"] > 1).sum())
 
     def _converted(self, number: int, log: ClickLog) -> ClickLog:

@@ -14,7 +14,7 @@ from cuolr.config import Range, check_arguments
 from cuolr.data.variants import first_variants, logged_ids
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel
-from cuolr.examination.identifiability import identifiable
+from cuolr.examination.identifiability import Identifiability
 from cuolr.logs.clicklog import ClickLog, Outcome
 from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.intervals import CONFIDENCE
@@ -100,7 +100,7 @@ def judge(
     top = table.filter(pl.col("rate") > 0)["rate"].quantile(TOP_QUANTILE, "linear") or 0.0
     rated = table.with_columns(rating=pl.Series(ratings(table["rate"].to_numpy(), top, scale)))
     rated = rated.sort("query", "rate", "doc_id", descending=[False, True, False]).drop("query")
-    return Judgments(rated, shown - len(table), identifiable(counts), top, log.outcome)
+    return Judgments(rated, shown - len(table), Identifiability.of(counts).identifiable, top, log.outcome)
 
 
 def ratings(rate: Doubles, top_rate: float, scale: Scale) -> Doubles:

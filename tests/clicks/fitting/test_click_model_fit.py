@@ -85,6 +85,27 @@ def test_an_e_step_has_the_likelihood_and_the_expected_counts_of_all_hidden_outc
 
 
 @every_fit
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10_000), weight=st.sampled_from([1.0, 0.0, 2.5]))
+def test_the_e_step_of_a_log_is_the_sum_over_its_sessions(name: str, seed: int, weight: float) -> None:
+    model = CLICK_FITS.get(name)(3, 3)
+    values, rng = random_values(model, seed), np.random.default_rng(seed)
+    documents = [LISTS[row] for row in rng.integers(len(LISTS), size=25)]
+    clicks = model.sample(values, np.array(documents), rng.random((25, 3))).tolist()
+    patterns = patterns_of(documents, clicks, rng.integers(1, 4, 25).tolist())
+    weights = np.where(np.arange(patterns.units) % 2, weight, 1.0)
+    found = model.expect(values, model.data(patterns).weighted(weights))
+    alone = [model.expect(values, model.data(patterns.select(np.arange(25) == row))) for row in range(25)]
+    factor = weights[patterns.unit]
+    likelihood = sum(f * one.log_likelihood for f, one in zip(factor, alone, strict=True))
+    assert found.log_likelihood == pytest.approx(likelihood, rel=1e-9)
+    for what in ("successes", "trials", "hidden"):
+        for parameter, number in getattr(found, what).items():
+            expected = sum(f * getattr(one, what)[parameter] for f, one in zip(factor, alone, strict=True))
+            np.testing.assert_allclose(number, expected, rtol=1e-9, atol=1e-9)
+
+
+@every_fit
 def test_sampled_sessions_have_the_probabilities_of_all_hidden_outcomes(name: str) -> None:
     model = CLICK_FITS.get(name)(3, 3)
     values = random_values(model, seed=3)

@@ -2,13 +2,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.click_fit_error import MODELS, errors_of, true_values
 
 from cuolr.clicks.click_model import click_model, relevance_of
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.fit_model import fit_click_model, with_errors
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
+from cuolr.types import Candidates
+from studies.click_fit_error import MODELS, errors_of, true_values
 from tests.clicks.fitting.small_patterns import dataset_of, patterns_of, random_log
 from tests.small_log import small_candidates, small_log
 
@@ -79,6 +80,15 @@ def all_clicked() -> ClickLog:
     return replace(log, clicks=log.where.astype(np.uint8))
 
 
+def long_and_nearly_all_clicked() -> ClickLog:
+    """(1 − a)^200 is below the smallest float."""
+    candidates = Candidates(np.zeros((200, 1), np.float32), np.array([0, 200]), np.array(["q"]))
+    ranking = np.tile(np.arange(200, dtype=np.int16), (60, 1))
+    clicks = np.ones((60, 200), np.uint8)
+    clicks[:5, 150:] = 0
+    return ClickLog(candidates, np.zeros(60, np.int32), ranking, clicks, np.ones(60, np.int64))
+
+
 def one_list_per_query() -> ClickLog:
     candidates = small_candidates()
     query = np.arange(120, dtype=np.int32) % 6
@@ -88,7 +98,9 @@ def one_list_per_query() -> ClickLog:
 
 
 @every_fit
-@pytest.mark.parametrize("log", [one_position, without_clicks, all_clicked, one_list_per_query])
+@pytest.mark.parametrize(
+    "log", [one_position, without_clicks, all_clicked, one_list_per_query, long_and_nearly_all_clicked]
+)
 def test_extreme_logs_give_probabilities_and_no_nan(name: str, log: object) -> None:
     assert callable(log)
     patterns = ClickPatterns.of(log())

@@ -9,6 +9,7 @@ import numpy as np
 
 from cuolr.clicks.click_model import ClickModel
 from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.last_clicks import LastClicks
 from cuolr.registry import Registry
 from cuolr.types import Bools, Doubles, Ints
 
@@ -19,7 +20,7 @@ CLICK_FITS: Registry[type["ClickModelFit"]] = Registry(
 # The probabilities that a model consists of, by name; each array is flat.
 Values: TypeAlias = Mapping[str, Doubles]
 # What a model is fitted on.
-ClickData: TypeAlias = ClickPatterns | PatternCells
+ClickData: TypeAlias = ClickPatterns | PatternCells | LastClicks
 
 
 @dataclass(frozen=True)
@@ -138,4 +139,4 @@ def of_pairs(values: Doubles, documents: Ints) -> Doubles:
 
 def sums(index: Ints, weights: Doubles, size: int) -> Doubles:
     """[size] the sum of the weights of each index."""
-    return np.bincount(index.ravel(), weights=weights.ravel(), minlength=size).astype(np.float64)
+    return np.bincount(index.ravel(), weights=weights.ravel(), minlength=size).astype(np.float64, copy=False)

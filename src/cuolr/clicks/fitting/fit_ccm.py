@@ -6,7 +6,7 @@ import numpy as np
 
 from cuolr.clicks.ccm import ClickChainModel
 from cuolr.clicks.click_model import ClickModel
-from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, Values, of_pairs
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, Values
 from cuolr.clicks.fitting.top_down_fit import Counted, Passed, TopDownFit
 from cuolr.types import Doubles, Ints
 
@@ -26,29 +26,28 @@ class ClickChainFit(TopDownFit):
         """Users stop more often after a relevant document."""
         return {"attractiveness": np.full(self.pairs, 0.3), "continuation": np.array([0.9, 0.7, 0.4])}
 
-    def after_click(self, values: Values, documents: Ints) -> Doubles:
-        """[M, K] α₂·(1 − a) + α₃·a."""
+    def after_click(self, values: Values, pair: Ints, position: Ints) -> Doubles:
+        """α₂·(1 − a) + α₃·a."""
         _, irrelevant, relevant = values["continuation"]
-        onward: Doubles = irrelevant + (relevant - irrelevant) * of_pairs(values["attractiveness"], documents)
+        onward: Doubles = irrelevant + (relevant - irrelevant) * values["attractiveness"][pair]
         return onward
 
     def after_skip(self, values: Values) -> float:
         """α₁."""
         return float(values["continuation"][SKIP])
 
-    def count(self, values: Values, documents: Ints, passed: Passed) -> Iterator[Counted]:
+    def count(self, values: Values, passed: Passed) -> Iterator[Counted]:
         """By whether the clicked document was relevant, given whether the user continued."""
-        attractiveness = of_pairs(values["attractiveness"], documents)
-        relevant = values["continuation"][RELEVANT]
-        on, off = passed.clicked_on, passed.clicked - passed.clicked_on
-        relevant_on = on * attractiveness * relevant / self.after_click(values, documents)
-        relevant_off = off * attractiveness * (1 - relevant) / (1 - self.after_click(values, documents))
+        clicked, on = passed.clicked, passed.onward
+        attractiveness, relevant = values["attractiveness"][passed.pair], values["continuation"][RELEVANT]
+        onward = self.after_click(values, passed.pair, passed.position)
+        relevant_on = on * attractiveness * relevant / onward
+        relevant_off = (1 - on) * attractiveness * (1 - relevant) / (1 - onward)
         both = relevant_on + relevant_off
-        pair, first = np.maximum(documents, 0), np.zeros_like(documents)
-        yield Counted("attractiveness", pair, both, passed.clicked, both * (passed.clicked - both))
-        yield Counted("continuation", first + SKIP, passed.skipped_on, passed.skipped)
-        yield Counted("continuation", first + IRRELEVANT, on - relevant_on, passed.clicked - both)
-        yield Counted("continuation", first + RELEVANT, relevant_on, both)
+        yield Counted("attractiveness", passed.pair, clicked * both, clicked, clicked * both * (1 - both))
+        successes = (passed.skipped_on, float(clicked @ (on - relevant_on)), float(clicked @ relevant_on))
+        trials = (passed.skipped, float(clicked @ (1 - both)), float(clicked @ both))
+        yield Counted("continuation", np.array([SKIP, IRRELEVANT, RELEVANT]), np.array(successes), np.array(trials))
 
     def entry_name(self, name: str, place: int) -> str:
         """After what the user continues."""

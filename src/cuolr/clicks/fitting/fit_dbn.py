@@ -20,24 +20,24 @@ class DynamicBayesianFit(SimplifiedDynamicBayesianFit):
         """All alike."""
         return {**super().start(), "perseverance": np.array([0.9])}
 
-    def after_click(self, values: Values, documents: Ints) -> Doubles:
-        """[M, K] γ·(1 − s)."""
-        onward: Doubles = values["perseverance"][0] * super().after_click(values, documents)
+    def after_click(self, values: Values, pair: Ints, position: Ints) -> Doubles:
+        """γ·(1 − s)."""
+        onward: Doubles = values["perseverance"][0] * super().after_click(values, pair, position)
         return onward
 
     def after_skip(self, values: Values) -> float:
         """γ."""
         return float(values["perseverance"][0])
 
-    def count(self, values: Values, documents: Ints, passed: Passed) -> Iterator[Counted]:
+    def count(self, values: Values, passed: Passed) -> Iterator[Counted]:
         """P(satisfied | stopped after a click) = s / (1 − γ·(1 − s))."""
-        unsatisfied = SimplifiedDynamicBayesianFit.after_click(self, values, documents)
-        stopped = passed.clicked - passed.clicked_on
-        satisfied = stopped * (1 - unsatisfied) / (1 - self.after_click(values, documents))
-        hidden = satisfied * (passed.clicked - satisfied)
-        yield Counted("satisfaction", np.maximum(documents, 0), satisfied, passed.clicked, hidden)
-        undecided = passed.clicked - satisfied + passed.skipped
-        yield Counted("perseverance", np.zeros_like(documents), passed.clicked_on + passed.skipped_on, undecided)
+        onward = self.after_click(values, passed.pair, passed.position)
+        satisfied = (1 - passed.onward) * values["satisfaction"][passed.pair] / (1 - onward)
+        hidden = passed.clicked * satisfied * (1 - satisfied)
+        yield Counted("satisfaction", passed.pair, passed.clicked * satisfied, passed.clicked, hidden)
+        persevered = float(passed.clicked @ passed.onward) + passed.skipped_on
+        undecided = float(passed.clicked @ (1 - satisfied)) + passed.skipped
+        yield Counted("perseverance", np.array([0]), np.array([persevered]), np.array([undecided]))
 
     def click_model(self, values: Values) -> ClickModel:
         """With the share of attractiveness that is satisfaction, see `share_satisfied`."""

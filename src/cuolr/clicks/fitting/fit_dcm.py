@@ -19,14 +19,13 @@ class DependentClickFit(TopDownFit):
         """All alike."""
         return {"attractiveness": np.full(self.pairs, 0.3), "continuation": np.full(self.k, 0.5)}
 
-    def after_click(self, values: Values, documents: Ints) -> Doubles:
-        """[M, K] λ_k."""
-        return np.broadcast_to(values["continuation"][: documents.shape[1]], documents.shape)
+    def after_click(self, values: Values, pair: Ints, position: Ints) -> Doubles:
+        """λ_k."""
+        return values["continuation"][position]
 
-    def count(self, values: Values, documents: Ints, passed: Passed) -> Iterator[Counted]:
+    def count(self, values: Values, passed: Passed) -> Iterator[Counted]:
         """By position of the click."""
-        position = np.broadcast_to(np.arange(self.k), documents.shape)
-        yield Counted("continuation", position, passed.clicked_on, passed.clicked)
+        yield Counted("continuation", passed.position, passed.clicked * passed.onward, passed.clicked)
 
     def click_model(self, values: Values) -> ClickModel:
         """λ of the last position is not identified: that of the position above applies."""

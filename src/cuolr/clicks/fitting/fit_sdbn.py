@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cuolr.clicks.click_model import ClickModel
-from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, Values, of_pairs
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, Values
 from cuolr.clicks.fitting.top_down_fit import Counted, Passed, TopDownFit
 from cuolr.clicks.sdbn import SimplifiedDynamicBayesianModel
 from cuolr.types import Doubles, Ints
@@ -21,15 +21,15 @@ class SimplifiedDynamicBayesianFit(TopDownFit):
         """All alike."""
         return {"attractiveness": np.full(self.pairs, 0.3), "satisfaction": np.full(self.pairs, 0.5)}
 
-    def after_click(self, values: Values, documents: Ints) -> Doubles:
-        """[M, K] 1 − s."""
-        return 1 - of_pairs(values["satisfaction"], documents)
+    def after_click(self, values: Values, pair: Ints, position: Ints) -> Doubles:
+        """1 − s."""
+        return 1 - values["satisfaction"][pair]
 
-    def count(self, values: Values, documents: Ints, passed: Passed) -> Iterator[Counted]:
+    def count(self, values: Values, passed: Passed) -> Iterator[Counted]:
         """Who stops is satisfied."""
-        satisfied = passed.clicked - passed.clicked_on
-        hidden = satisfied * passed.clicked_on
-        yield Counted("satisfaction", np.maximum(documents, 0), satisfied, passed.clicked, hidden)
+        satisfied = 1 - passed.onward
+        hidden = passed.clicked * satisfied * passed.onward
+        yield Counted("satisfaction", passed.pair, passed.clicked * satisfied, passed.clicked, hidden)
 
     def click_model(self, values: Values) -> ClickModel:
         """With the share of attractiveness that is satisfaction, see `share_satisfied`."""

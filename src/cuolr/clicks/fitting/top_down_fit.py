@@ -7,16 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cuolr.clicks.fitting.below_last_click import below_last_click
 from cuolr.clicks.fitting.click_model_fit import ClickData, ClickModelFit, Expectation, Values, of_pairs, sums
 from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.last_clicks import LastClicks
 from cuolr.types import Bools, Doubles, Ints
-
-# Rows of click patterns at a time: their arrays fit a core's cache.
-ROWS_AT_A_TIME = 1 << 12
 
 
 class Counted(NamedTuple):
-    """Expected successes and trials by session [M, K], of the entries `place` of the parameter `name`."""
+    """Expected successes and trials of the entries `place` of the parameter `name`; all [n]."""
 
     name: str
     place: Ints
@@ -27,97 +26,96 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class Passed:
-    """How often users reached and passed each position, expected given the clicks; all [M, K], by session.
-
-    Only positions with a document below them tell whether a user continued: elsewhere the four are 0.
+    """How often users passed documents that have another one below them, expected given the clicks.
 
     Attributes:
-        clicked: Sessions with a click here.
-        clicked_on: Those of them that continued.
-        skipped: Sessions that examined the document and did not click.
+        pair: [n] documents that were clicked.
+        position: [n] their positions, from 0.
+        clicked: [n] number of sessions.
+        onward: [n] probability that such a session continued.
+        skipped: Number of sessions and positions with an examined document that was not clicked.
         skipped_on: Those of them that continued.
     """
 
+    pair: Ints
+    position: Ints
     clicked: Doubles
-    clicked_on: Doubles
-    skipped: Doubles
-    skipped_on: Doubles
+    onward: Doubles
+    skipped: float
+    skipped_on: float
 
 
 @dataclass(frozen=True)
 class TopDownFit(ClickModelFit):
     """The first position is examined; the next one with a probability that depends on this document and its click.
 
-    Down to the last click all is known. Below it, with a the attractiveness, f the probability to continue after a
-    skip and g after a click, the probability that nothing is clicked from position k on if it is examined is
-    β_k = (1 − a_k)·(1 − f + f·β_{k+1}), and that of what follows the last click, at t, is 1 − g_t + g_t·β_{t+1}.
+    Down to the last click all is known: what was examined, and that the user continued. Below it, users may have read
+    on without a click.
 
     Deviation: the estimators in the papers of DCM and SDBN take the last click for the end of the session. This is
-    maximum likelihood, by which users may have read on without a click.
+    maximum likelihood.
     """
 
+    def data(self, patterns: ClickPatterns) -> LastClicks:
+        """Counts of (list, last click), and of (document, position) above it."""
+        return patterns.last_clicks
+
     @abstractmethod
-    def after_click(self, values: Values, documents: Ints) -> Doubles:
-        """[M, K] the probability to continue after a click."""
+    def after_click(self, values: Values, pair: Ints, position: Ints) -> Doubles:
+        """The probability to continue after a click on this pair at this position; shapes are broadcast."""
 
     def after_skip(self, values: Values) -> float:
         """The probability to continue without a click."""
         return 1.0
 
     @abstractmethod
-    def count(self, values: Values, documents: Ints, passed: Passed) -> Iterator[Counted]:
-        """The expected counts of the parameters that decide whether a user continues, by position."""
+    def count(self, values: Values, passed: Passed) -> Iterator[Counted]:
+        """The expected counts of the parameters that decide whether a user continues."""
 
     def expect(self, values: Values, data: ClickData) -> Expectation:
-        """Forward and backward through the positions."""
-        assert isinstance(data, ClickPatterns)
-        successes = {name: np.zeros(len(value)) for name, value in values.items()}
-        trials = {name: np.zeros(len(value)) for name, value in values.items()}
-        hidden: dict[str, Doubles] = {}
-        likelihood = 0.0
-        for start in range(0, len(data), ROWS_AT_A_TIME):
-            rows = slice(start, start + ROWS_AT_A_TIME)
-            documents, count = data.documents[rows], data.count[rows]
-            log_likelihood, counted = self._block(values, documents, data.clicks[rows])
-            likelihood += float(count @ log_likelihood)
-            for name, place, yes, number, variance in counted:
-                size, weight = len(values[name]), count[:, None]
-                successes[name] += sums(place, yes * weight, size)
-                trials[name] += sums(place, number * weight, size)
-                if variance is not None:
-                    hidden[name] = hidden.get(name, 0.0) + sums(place, variance * weight, size)
+        """Above the last click all is known; see `below_last_click` for what is below."""
+        assert isinstance(data, LastClicks)
+        tails, after_skip = data.tails, self.after_skip(values)
+        clicked = tails.start > 0
+        after_last = np.ones(len(clicked))
+        after_last[clicked] = self.after_click(values, tails.pair[clicked], tails.start[clicked] - 1)
+        attractiveness = values["attractiveness"]
+        below = below_last_click(tails, 1 - np.append(attractiveness, 0.0), after_last, after_skip)
+        attracted, skipped = (sums(data.pair, number, self.pairs) for number in (data.clicks, data.skips))
+        above, skips = data.above, float(data.skips.sum())
+        onward = np.log(self.after_click(values, above.pair, above.position))
+        known = attracted @ np.log(attractiveness) + skipped @ np.log1p(-attractiveness) + above.count @ onward
+        likelihood = float(known) + skips * np.log(after_skip) + below.log_likelihood
+        successes, trials = ({name: np.zeros(len(value)) for name, value in values.items()} for _ in range(2))
+        successes["attractiveness"] += attracted
+        trials["attractiveness"] += attracted + skipped + below.examined[:-1]
+        hidden = {"attractiveness": attractiveness**2 * (below.examined - below.squared)[:-1]}
+        passed = Passed(
+            pair=np.concatenate([above.pair, tails.pair[clicked]]),
+            position=np.concatenate([above.position, tails.start[clicked] - 1]),
+            clicked=np.concatenate([above.count, tails.count[clicked]]),
+            onward=np.concatenate([np.ones(len(above.pair)), below.onward[clicked]]),
+            skipped=below.skipped + skips,
+            skipped_on=below.skipped_on + skips,
+        )
+        for name, place, yes, number, variance in self.count(values, passed):
+            size = len(values[name])
+            successes[name] += sums(place, yes, size)
+            trials[name] += sums(place, number, size)
+            if variance is not None:
+                hidden[name] = hidden.get(name, 0.0) + sums(place, variance, size)
         return Expectation(likelihood, successes, trials, hidden)
-
-    def _block(self, values: Values, documents: Ints, clicks: Bools) -> tuple[Doubles, list[Counted]]:
-        where = documents >= 0
-        attractiveness, after_click, after_skip = self._chances(values, documents)
-        none_below = _probability_of_no_clicks(attractiveness, after_skip)
-        later = _any_later(clicks)
-        examined = np.ones((len(documents), self.k + 1))
-        log_likelihood = np.where(clicks.any(axis=1), 0.0, np.log(none_below[:, 0]))
-        for k in range(self.k):
-            click, more, below = clicks[:, k], later[:, k], none_below[:, k + 1]
-            onward = np.where(click, after_click[:, k], after_skip[:, k])
-            on = onward * below
-            rest = on + (1 - onward)
-            examined[:, k + 1] = np.where(more, 1.0, examined[:, k] * on / rest)
-            chance = np.where(click, attractiveness[:, k], 1 - attractiveness[:, k])
-            known = np.log(chance * np.where(more, onward, rest))
-            log_likelihood += np.where(click | more, known, 0.0)
-        passed = _passed(examined, clicks, where & _any_later(where))
-        reached = examined[:, :-1] * where
-        hidden = attractiveness**2 * reached * (1 - reached)
-        attraction = Counted("attractiveness", np.maximum(documents, 0), clicks.astype(np.float64), reached, hidden)
-        return log_likelihood, [attraction, *self.count(values, documents, passed)]
 
     def _chances(self, values: Values, documents: Ints) -> tuple[Doubles, Doubles, Doubles]:
         """[M, K] each: attractiveness, and the probabilities to continue; a gap is passed without a click."""
         after_skip = np.where(documents >= 0, self.after_skip(values), 1.0)
-        return of_pairs(values["attractiveness"], documents), self.after_click(values, documents), after_skip
+        after_click = self.after_click(values, documents, np.arange(documents.shape[1]))
+        return of_pairs(values["attractiveness"], documents), after_click, after_skip
 
     def conditional(self, values: Values, documents: Ints, clicks: Bools) -> Doubles:
         """[M, K] a_k · P(E_k = 1 | the clicks above), by filtering from the top."""
         attractiveness, after_click, after_skip = self._chances(values, documents)
+        after_click = np.broadcast_to(after_click, documents.shape)
         chance = np.empty(documents.shape)
         examined = np.ones(len(documents))
         for k in range(documents.shape[1]):
@@ -133,26 +131,3 @@ class TopDownFit(ClickModelFit):
         reached = np.ones(documents.shape)
         np.cumprod(onward[:, :-1], axis=1, out=reached[:, 1:])
         return attractiveness * reached
-
-
-def _probability_of_no_clicks(attractiveness: Doubles, after_skip: Doubles) -> Doubles:
-    """[M, K + 1] β."""
-    rows, k = attractiveness.shape
-    none = np.ones((rows, k + 1))
-    for position in range(k - 1, -1, -1):
-        onward = after_skip[:, position]
-        none[:, position] = (1 - attractiveness[:, position]) * ((1 - onward) + onward * none[:, position + 1])
-    return none
-
-
-def _any_later(flags: Bools) -> Bools:
-    """[M, K] whether a flag is set at a later position."""
-    later = np.zeros(flags.shape, np.bool_)
-    later[:, :-1] = np.logical_or.accumulate(flags[:, :0:-1], axis=1)[:, ::-1]
-    return later
-
-
-def _passed(examined: Doubles, clicks: Bools, informative: Bools) -> Passed:
-    """The expected counts, from P(E_k = 1 | all clicks) [M, K + 1]."""
-    reached, onward = examined[:, :-1] * informative, examined[:, 1:] * informative
-    return Passed(reached * clicks, onward * clicks, reached * ~clicks, onward * ~clicks)
