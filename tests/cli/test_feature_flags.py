@@ -161,7 +161,7 @@ def test_the_commonest_mistakes_are_told_with_the_flag(
 def test_features_of_documents_alone_are_told_with_their_flag(run: Run, tmp_path: Path) -> None:
     write_hotels(tmp_path)
     result = run(
-        *("import-log", tmp_path / "bookings.csv", "--column", "doc_id=hotel"),
+        *("import-log", tmp_path / "log.csv", "--column", "doc_id=hotel"),
         *("--features", tmp_path / "hotels.csv", "--dry-run"),
     )
     assert result.status == 2

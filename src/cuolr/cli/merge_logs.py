@@ -8,8 +8,8 @@ from cuolr.cli.options import RetentionFlags
 from cuolr.cli.terminal import say, show_json, stage_bars
 from cuolr.files import refuse_existing
 from cuolr.logs.log_folder import SESSIONS_FILE
-from cuolr.logs.merge import MergeReport
 from cuolr.logs.merge import merge_logs as merge
+from cuolr.logs.merge_report import MergeReport
 
 
 def merge_logs(

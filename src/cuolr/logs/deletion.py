@@ -24,13 +24,9 @@ from cuolr.logs.log_folder import (
     read_meta,
     write_click_log,
 )
-<<<<<<< HEAD
 from cuolr.logs.queries_left import QueriesLeft
-from cuolr.types import Bools, Ints
-=======
 from cuolr.progress import Stages, unseen_stages
-from cuolr.types import Bools, Candidates, Ints
->>>>>>> main
+from cuolr.types import Bools, Ints
 
 # What a log writes itself; other files of its folder are kept.
 OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
@@ -226,13 +222,8 @@ class _Found:
 
 def _without(folder: Path, deleted: Bools, orphans: Ints, stages: Stages) -> Iterator[ClickLog]:
     """The sessions that are left, over the queries that are left."""
-<<<<<<< HEAD
     start, queries = 0, QueriesLeft(orphans)
-    for chunk in read_click_log(folder):
-=======
-    start, queries = 0, _OtherQueries(orphans)
     for chunk in read_click_log(folder, stages=stages):
->>>>>>> main
         rows = np.flatnonzero(~deleted[start : start + len(chunk)])
         start += len(chunk)
         if len(rows):
