@@ -55,7 +55,7 @@ def _tell(report: MergeReport) -> None:
     if report.differing:
         say(
             f"warning: {report.differing:,} of them have other lists or clicks in the other log; the last log counts. "
-            "To keep the whole of a session that spans two files, import these files together"
+            "To keep a session that spans two files whole, import these files together"
         )
     if report.changed:
         say(f"note: the features of {report.changed:,} documents differ between logs; those of the last log are kept")

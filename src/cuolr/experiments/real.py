@@ -50,7 +50,7 @@ def run_real(
     Args:
         request: What to run.
         say: Shows a message for each cell that was run.
-        stages: Called with the cells that have a result.
+        stages: Receives the cells that have a result.
 
     Returns:
         The summary, also written to the folder, and the error of each cell that failed.

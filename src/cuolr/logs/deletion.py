@@ -93,7 +93,7 @@ def delete_sessions(
         which: The sessions.
         counts: Logs that were aggregated from this one, to subtract the sessions from.
         dry_run: Whether to write nothing.
-        stages: Called with the sessions that were read so far, first to find those to delete, then to write the others.
+        stages: Receives the sessions that were read so far, first to find those to delete, then to write the others.
     """
     folder = Path(folder)
     meta = read_meta(folder)

@@ -106,7 +106,7 @@ def load_click_log(
         folder: The folder.
         window: The sessions to read.
         ids: Whether to read the ids of sessions and users, which no learner needs.
-        stages: Told of the rows that were read so far.
+        stages: Receives the rows that were read so far.
     """
     folder = Path(folder)
     rows = _count_rows(folder) if not window else _count_within(folder, window)

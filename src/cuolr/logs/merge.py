@@ -45,7 +45,7 @@ def merge_logs(
         out: The folder to create.
         window: The sessions to keep; 28d counts from the latest session of all logs.
         overwrite: Whether an existing log is replaced.
-        stages: Called with the sessions that were read so far.
+        stages: Receives the sessions that were read so far.
     """
     paths = [Path(folder) for folder in folders]
     if len({path.resolve() for path in paths}) < max(len(paths), 2):

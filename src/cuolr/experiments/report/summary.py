@@ -55,7 +55,7 @@ def summarise(results: Results, stages: Stages = unseen_stages) -> Summary:
 
     Args:
         results: The saved results.
-        stages: Called with the columns of tables that were compared so far.
+        stages: Receives the columns of tables that were compared so far.
     """
     experiment = results.experiment
     methods = experiment.methods
