@@ -82,6 +82,20 @@ def test_a_time_window_counts_from_the_latest_session_of_all_logs(tmp_path: Path
         merge_logs([tmp_path / "day 0", tmp_path / "day 1"], tmp_path / "x", TimeWindow("2027-01-01"))
 
 
+def test_queries_whose_sessions_are_all_outside_the_time_window_are_left_out(tmp_path: Path) -> None:
+    days = make_days(5, sessions=4, queries=6)
+    paths = save_days(days, tmp_path)
+    everything = merge_logs(paths, tmp_path / "all")
+    report = merge_logs(paths, tmp_path / "merged", TimeWindow("2026-11-02"))
+    first, second = (set(day["query_id"]) for day in days.days)
+    merged = load_click_log(tmp_path / "merged")
+    assert 0 < len(first - second) == report.expired
+    assert everything.expired == 0
+    assert set(merged.candidates.query_ids) == second
+    assert (report.queries, report.documents) == (merged.candidates.n_queries, merged.candidates.n_documents)
+    assert rows(merged).equals(rows(imported(days.days[1], days.features)))
+
+
 def test_columns_that_a_log_lacks_are_left_out_and_ids_are_filled_in(tmp_path: Path) -> None:
     days = make_days(4)
     cuolr.save_click_log(imported(days.days[0], days.features), tmp_path / "a")

@@ -8,8 +8,8 @@ from cuolr.cli.options import RetentionFlags
 from cuolr.cli.terminal import say, show_json, stage_bars
 from cuolr.files import refuse_existing
 from cuolr.logs.log_folder import SESSIONS_FILE
-from cuolr.logs.merge import MergeReport
 from cuolr.logs.merge import merge_logs as merge
+from cuolr.logs.merge_report import MergeReport
 
 
 def merge_logs(
@@ -43,7 +43,8 @@ def merge_logs(
 
 def _tell(report: MergeReport) -> None:
     if report.outside:
-        say(f"{report.outside:,} sessions are outside the time window: left out")
+        queries = f", and {report.expired:,} queries with them" if report.expired else ""
+        say(f"{report.outside:,} sessions are outside the time window: left out{queries}")
     if report.repeated:
         say(f"{report.repeated:,} sessions are in several logs, by their ids: counted once")
     if report.without_id:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ from cuolr.logs.log_folder import (
     read_meta,
     write_click_log,
 )
+from cuolr.logs.queries_left import QueriesLeft
 from cuolr.progress import Stages, unseen_stages
-from cuolr.types import Bools, Candidates, Ints
+from cuolr.types import Bools, Ints
 
 # What a log writes itself; other files of its folder are kept.
 OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
@@ -221,29 +222,12 @@ class _Found:
 
 def _without(folder: Path, deleted: Bools, orphans: Ints, stages: Stages) -> Iterator[ClickLog]:
     """The sessions that are left, over the queries that are left."""
-    start, queries = 0, _OtherQueries(orphans)
+    start, queries = 0, QueriesLeft(orphans)
     for chunk in read_click_log(folder, stages=stages):
         rows = np.flatnonzero(~deleted[start : start + len(chunk)])
         start += len(chunk)
         if len(rows):
             yield queries.of(chunk.select(rows))
-
-
-class _OtherQueries:
-    """All queries but some, of which no session is left."""
-
-    def __init__(self, orphans: Ints) -> None:
-        self._orphans = orphans
-        self._candidates: Candidates | None = None
-
-    def of(self, log: ClickLog) -> ClickLog:
-        """The log over these queries."""
-        if self._candidates is None:
-            queries = np.setdiff1d(np.arange(log.candidates.n_queries), self._orphans)
-            self._candidates = log.candidates.select(queries) if len(self._orphans) else log.candidates
-            self._number = np.zeros(log.candidates.n_queries, np.int32)
-            self._number[queries] = np.arange(len(queries))
-        return replace(log, candidates=self._candidates, query=self._number[log.query])
 
 
 def _subtracted(folder: Path, found: _Found) -> ClickLog:
@@ -256,7 +240,7 @@ def _subtracted(folder: Path, found: _Found) -> ClickLog:
     if not (np.array_equal(ours.query_ids, other.query_ids) and np.array_equal(ours.offsets, other.offsets)):
         raise InputError(f"{folder}: was not aggregated from this log: it has other queries or documents")
     with problems_in(folder):
-        return _OtherQueries(found.orphans).of(subtract(lists, sessions))
+        return QueriesLeft(found.orphans).of(subtract(lists, sessions))
 
 
 def _copy_others(folder: Path, unfinished: Path) -> None:
