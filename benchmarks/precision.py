@@ -1,8 +1,7 @@
 """The effect of bfloat16 products in training on the learned ranking."""
 
-from tests.end_to_end.learning import learn
-
 from benchmarks.table import Row, torch_threads
+from tests.end_to_end.learning import learn
 
 CLICK_MODEL, SEEDS = "pbm", (1, 2)
 THREADS = 2

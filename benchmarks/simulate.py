@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from tests.clicks.one_session import one_session
 
 from benchmarks.table import Row, peak_memory
 from cuolr.clicks.click_model import CLICK_MODELS, ClickModel, relevance_of
 from cuolr.clicks.simulate import Simulation, simulate, simulate_to
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.types import Bools, Candidates, Floats, Ints, RankingDataset
+from tests.clicks.one_session import one_session
 
 MODELS = ("pbm", "cascade", "dcm", "ccm", "ubm")
 QUERIES, DOCUMENTS, K = 2_000, 120, 10

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from tests.learners.rl.plain import plain_losses
 from torch import Tensor
 
 from benchmarks.table import Row, torch_threads
@@ -16,6 +15,7 @@ from cuolr.networks.encoder import StateEncoder
 from cuolr.networks.layers import follow
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.batches import SessionBatch
+from tests.learners.rl.plain import plain_losses
 
 BATCH, K, FEATURES, STATE, HIDDEN, HEADS = 256, 10, 136, 2 * 136, 256, 8
 REPEATS = 7

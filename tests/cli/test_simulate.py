@@ -133,7 +133,7 @@ def test_log_info_shows_the_same_in_words_and_in_json(run: Run, tiny: Path, tmp_
     assert f"{counts['click_rate'][0]:.4f}" in text
     assert f"{counts['share_without_clicks']:.1%}" in text
     assert "█" in text
-    assert f"Position bias identifiable: {counts['identifiable']}." in text
+    assert f"Position bias identifiable: {counts['identifiability']['in_words']}." in text
     assert "documents shown at several positions" in text
 
 

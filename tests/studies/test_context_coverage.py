@@ -1,4 +1,5 @@
 import pytest
+
 from studies.context_coverage import Devices
 
 

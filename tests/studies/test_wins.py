@@ -3,7 +3,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.wins import Column, best_baseline, columns, duels, print_grid, shares_of_skyline, tally, with_others
 
 from cuolr.evaluation.significance import compare, holm
 from cuolr.experiments.results import Description, Results, name_of
@@ -11,6 +10,7 @@ from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.spec import Cell
 from cuolr.experiments.spec_file import parse_experiment
 from cuolr.types import Doubles
+from studies.wins import Column, best_baseline, columns, duels, print_grid, shares_of_skyline, tally, with_others
 from tests.experiments.made_up import DATA, made_up_result
 
 QUERIES = 40

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.cli.terminal import say, show_json, stage_bars
 from cuolr.errors import InputError, unreadable
 from cuolr.logs.deletion import DeletionReport, SessionsToDelete
 from cuolr.logs.deletion import delete_sessions as delete
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
-from cuolr.logs.identity import digest_of_clicks
-from cuolr.logs.lineage import IDENTITY, identities
+from cuolr.logs.identity import IDENTITY, digest_of_clicks, identities
 from cuolr.logs.log_folder import load_click_log, read_meta
 
 if TYPE_CHECKING:
@@ -69,10 +68,10 @@ def delete_sessions(
         json: Print JSON instead of messages.
     """
     chosen = which.which()
-    with spinner(f"deleting from {log.name}"):
+    with stage_bars() as stages:
         found = _models(log, models)
         hashed = HASHED_WITH in read_meta(log).get("source", {})
-        report = delete(log, chosen, counts, dry_run)
+        report = delete(log, chosen, counts, dry_run, stages)
     if json:
         show_json({"log": str(log), "dry_run": dry_run, **report.as_dict(), **_as_json(found)})
     without_key = hashed and chosen.id_key is None

@@ -11,12 +11,13 @@ import tyro
 from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
-from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits, share_at_several_positions
+from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits
 from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, with_errors
 from cuolr.clicks.fitting.mixture_prior import fit_users
 from cuolr.clicks.fitting.users_file import pairs_file, save_users
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError, problems_in
+from cuolr.examination.identifiability import Identifiability
 from cuolr.examination.plot import PLOT_SUFFIXES
 from cuolr.files import check_files, check_suffix
 from cuolr.logs.click_patterns import ClickPatterns
@@ -158,10 +159,13 @@ def _in_context(log: Path, patterns: ClickPatterns, chosen: Sequence[str]) -> Cl
 
 def _warn(log: Path, patterns: ClickPatterns, compared: FitComparison, best: FittedClicks) -> None:
     """Notes on what the estimates are worth."""
-    if patterns.k > 1 and share_at_several_positions(patterns) == 0:
+    cells = patterns.cells
+    found = Identifiability.of_documents(cells.pair, cells.position, cells.clicks)
+    if found.verdict in ("no", "in part"):
+        only = "not" if found.verdict == "no" else "only in part"
         say(
-            f"note: {log}: each document was always shown at the same position; position bias and attractiveness "
-            "cannot be separated, so the parameters by position are not reliable"
+            f"note: {log}: position bias is {only} identifiable (`cuolr log-info` says why), so the parameters by "
+            "position are not reliable"
         )
     if compared.better_baselines:
         names = ", ".join(compared.better_baselines)

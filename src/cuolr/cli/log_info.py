@@ -9,8 +9,10 @@ from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.data.candidate_store import load_candidates
 from cuolr.data.feature_summary import FeatureSummary, describe_features
-from cuolr.logs.diagnosis import LogInfo, describe_folder
-from cuolr.logs.log_folder import read_meta
+from cuolr.examination.identifiability import Identifiability
+from cuolr.logs.counts import ClickCounts
+from cuolr.logs.log_folder import load_click_log, read_meta
+from cuolr.logs.log_info import LogInfo, describe_folder
 from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.session_info import SessionInfo, sessions_of_folder
 
@@ -28,7 +30,9 @@ def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), j
     """
     with stage_bars() as stages:
         info = describe_folder(log, window.window(), stages)
+        counts = ClickCounts.of(load_click_log(log, window.window(), ids=False, stages=stages), stages)
         sessions = None if info.share_without_clicks is None else sessions_of_folder(log, window.window())
+    found = Identifiability.of(counts)
     features = describe_features(load_candidates(log))
     if json:
         described = None if sessions is None else {**asdict(sessions), "warnings": sessions.warnings}
@@ -36,6 +40,7 @@ def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), j
         show_json(
             {
                 **asdict(info),
+                "identifiability": found.as_dict(),
                 "reward_weights": weights_of(read_meta(log)),
                 "session_info": described,
                 "features": summaries,
@@ -43,6 +48,7 @@ def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), j
         )
         return
     _show(str(log), info, weights_of(read_meta(log)))
+    show_text(f"Position bias identifiable: {found.in_words()}.")
     _show_features(features)
     if sessions is not None:
         _show_sessions(sessions)
@@ -73,7 +79,6 @@ def _show(title: str, info: LogInfo, weights: dict[str, float] | None) -> None:
         for position, rate in enumerate(info.click_rate, start=1)
     ]
     show_table("click rate by position", ["position", "rate", ""], rates, left=(0, 2))
-    show_text(f"Position bias identifiable: {info.identifiable}.")
 
 
 def _reward_rows(info: LogInfo, weights: dict[str, float] | None) -> list[list[str]]:

@@ -20,8 +20,8 @@ from cuolr.examination.propensities import PROPENSITY_FILE, Estimate, Propensiti
 from cuolr.examination.randomised import estimate_propensities, random_lists
 from cuolr.files import check_files, check_suffix
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.diagnosis import describe_folder
 from cuolr.logs.log_folder import META_FILE, read_click_log, read_meta
+from cuolr.logs.log_info import describe_folder
 from cuolr.policies.store import SETTINGS_FILE
 
 # Maximum distance to the last click above that a model's table shows.
@@ -119,10 +119,10 @@ def _known(value: float) -> str:
 def _estimate(log: Path) -> Propensities:
     with stage_bars() as stages:
         info = describe_folder(log, stages=stages)
-        if not _marks_random_lists(log) and not info.position_bias_identifiable:
+        if not _marks_random_lists(log) and len(info.click_rate) > 1 and not info.share_at_several_positions:
             raise InputError(
                 f"{log}: --randomised needs a log whose lists were shown in a new random order in each session; "
-                f"position bias identifiable: {info.identifiable}"
+                "each document of this log was always shown at the same position"
             )
         passes = 3
         progress = stages("estimating", passes * info.sessions)

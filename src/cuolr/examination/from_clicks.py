@@ -17,12 +17,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.examination.by_context import ROUNDS, fit_by_context
 from cuolr.examination.conditional_likelihood import fit_effects
-from cuolr.examination.identifiability import (
-    MAX_POSITIONS,
-    counts_by_document,
-    identifiable,
-    share_at_several_positions,
-)
+from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability, counts_by_document
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import ContextCurves
 from cuolr.logs.counts import ClickCounts
@@ -36,8 +31,6 @@ from cuolr.types import Doubles, Ints
 MAX_CELLS = 2_200_000
 # Half the inverse variance of the normal prior on log χ.
 PRIOR = 0.5
-# Minimum share of clicks on documents shown at several positions for step 3 to be used.
-MIN_SHARE_AT_SEVERAL_POSITIONS = 0.5
 # Number of folds of the logging-policy model.
 FOLDS = 2
 
@@ -67,7 +60,7 @@ class ExaminationModel:
             log: Raw sessions, or their counts. From an aggregated log, examination is estimated by position only. If
                 the log has context, each level has a table of its own; see `by_context`.
             cap_at_first_position: See `from_counts`.
-            stages: Told of the progress.
+            stages: Receives the progress.
         """
         counts = log if isinstance(log, ClickCounts) else ClickCounts.of(log, stages)
         normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
@@ -94,8 +87,8 @@ class ExaminationModel:
            step 1. Documents differ, and the logging policy ranked better ones above. Its score l is a covariate with
            one slope β, which is identified because the scores at one position differ from list to list.
         3. For documents shown at several positions, both effects from clicks on one document in all lists: groups
-           (document), without l. The table of steps 1 and 2 is the prior mean. This step is skipped if too few clicks
-           are on such documents: they would add noise.
+           (document), without l. The table of steps 1 and 2 is the prior mean. This step is skipped if such documents
+           are not `informative`, see `Identifiability`: they would add noise.
 
         With `cap_at_first_position`, a row k with χ(k, no click above) > χ(1) is scaled down as a whole, so that both
         are equal. Users who stop after a click leave lists with a good first document out of the comparison of step 2,
@@ -111,7 +104,7 @@ class ExaminationModel:
             logging_scores: [L, K] l, or zeros.
             lists: The lists to estimate from; None = all.
             cap_at_first_position: Whether to scale down each row k with χ(k, no click above) > χ(1).
-            stages: Told of the positions whose effects were estimated so far; the last two count for steps 2 and 3.
+            stages: Receives the positions whose effects were estimated so far; the last two count for steps 2 and 3.
         """
         top = counts.top(MAX_POSITIONS)
         k = top.lists.k
@@ -120,7 +113,7 @@ class ExaminationModel:
         lists = np.arange(len(top.lists)) if lists is None else lists
         clicked = np.intersect1d(np.flatnonzero(top.by_position(top.clicks).sum(axis=1) > 0), lists)
         sample = np.random.default_rng(FIXED_SEED).permutation(clicked)[: max(1, MAX_CELLS // top.cells_per_list)]
-        several = share_at_several_positions(top, lists) >= MIN_SHARE_AT_SEVERAL_POSITIONS or identifiable(top, lists)
+        several = Identifiability.of(top, lists).informative
 
         def effects(counts: ClickCounts) -> tuple[Doubles, Doubles, float]:
             after_click, level, slope = _effects_within_lists(counts, logging_scores[:, :k], sample, progress)

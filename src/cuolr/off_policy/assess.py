@@ -8,7 +8,7 @@ import numpy as np
 
 from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
-from cuolr.examination.identifiability import identifiable
+from cuolr.examination.identifiability import Identifiability
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.identity import digest_of_clicks
@@ -129,7 +129,7 @@ def evaluate_off_policy(
         interval=interval,
         logging_policy_share=logging_policy_share(policy, log.candidates.select(queries[:SHARE_QUERIES])),
         logging_policy_overlap=None if member is None else overlap_with_log(member, lists, queries, k, stages)[1],
-        identifiable=identifiable(counts),
+        identifiable=Identifiability.of(counts).identifiable,
         held_out=on.held_out,
         outcome=log.outcome,
         session_groups=groups,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuolr.errors import InputError
-from cuolr.policies.lightgbm_library import load_lightgbm
-from cuolr.policies.ranking_trees import MAX_DOCUMENTS
+from cuolr.policies.ranking_trees import MAX_DOCUMENTS, load_lightgbm
 from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.random import DEFAULT_SEED

@@ -16,7 +16,7 @@ from cuolr.types import Ints
 ROWS_AT_A_TIME = 1 << 18
 # From this number on, queries are held out; with fewer, sessions are: a tenth of the queries would be less than one.
 MANY_QUERIES = 10
-# The other sessions are in this many groups, for learners that fit and weigh rankers on different queries.
+# The other sessions are in this many groups, for learners that fit and stack rankers on different queries.
 TRAINING_GROUPS = 9
 
 

@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.click_fit_error import MODELS
 
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
-from cuolr.clicks.fitting.compare_fits import compare_fits, share_at_several_positions
+from cuolr.clicks.fitting.compare_fits import compare_fits
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns
-from tests.clicks.fitting.small_patterns import patterns_of, random_log
+from studies.click_fit_error import MODELS
+from tests.clicks.fitting.small_patterns import random_log
 from tests.small_log import small_log
 
 # The models that contain another one as a special case. In simulated logs satisfaction is linear in attractiveness,
@@ -68,8 +68,3 @@ def test_a_log_without_clicks_or_with_too_few_sessions_is_refused() -> None:
         compare_fits(ClickPatterns.of(log.select(slice(0, 1))))
     with pytest.raises(InputError, match="unknown fitted click model 'pmb'"):
         compare_fits(ClickPatterns.of(log), ["pmb"])
-
-
-def test_the_share_of_documents_at_several_positions() -> None:
-    assert share_at_several_positions(patterns_of([[0, 1], [0, 1], [0, 2]], [[0, 0]] * 3)) == 0
-    assert share_at_several_positions(patterns_of([[0, 1], [1, 2]], [[0, 0]] * 2)) == pytest.approx(1 / 3)

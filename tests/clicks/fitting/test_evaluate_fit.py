@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from studies.click_fit_error import MODELS, true_values
 
 from cuolr.clicks.click_model import click_model, relevance_of
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
@@ -8,6 +7,7 @@ from cuolr.clicks.fitting.evaluate_fit import FitScores, difference_to, evaluate
 from cuolr.clicks.fitting.fit_model import FittedClicks, fit_click_model
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.types import Doubles
+from studies.click_fit_error import MODELS, true_values
 from tests.clicks.fitting.every_outcome import every_outcome
 from tests.clicks.fitting.small_patterns import dataset_of, patterns_of, random_log
 

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.click_fit_error import MODELS, errors_of, true_values
 
 from cuolr.clicks.click_model import click_model, relevance_of
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
@@ -10,6 +9,7 @@ from cuolr.clicks.fitting.fit_model import fit_click_model, with_errors
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
 from cuolr.types import Candidates
+from studies.click_fit_error import MODELS, errors_of, true_values
 from tests.clicks.fitting.small_patterns import dataset_of, patterns_of, random_log
 from tests.small_log import small_candidates, small_log
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.evaluate_fit import Difference, FitScores, difference_to, evaluate_fit
 from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks
@@ -86,11 +84,3 @@ def compare_fits(
     best = max(users, key=lambda name: scores[name].log_likelihood)
     differences = {name: difference_to(scores[best], score) for name, score in scores.items()}
     return FitComparison(fits, scores, best, differences, int(train.sessions), int(held_out.sessions))
-
-
-def share_at_several_positions(patterns: ClickPatterns) -> float:
-    """The share of the documents that were shown at more than one position; 0 = position bias is not identifiable."""
-    row, position = np.nonzero(patterns.where)
-    places = np.unique(patterns.documents[row, position] * patterns.k + position)
-    shown = np.bincount(places // patterns.k, minlength=len(patterns.pairs))
-    return float((shown > 1).sum() / max((shown > 0).sum(), 1))

@@ -1,4 +1,4 @@
-"""Statistics of a click log, and whether position bias is identifiable."""
+"""Statistics of a click log."""
 
 import itertools
 from collections import Counter
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import scipy
 
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import read_click_log
@@ -36,9 +35,6 @@ class LogInfo:
         context: The number of sessions of each value of each context column.
         documents_seen: Number of documents that were shown.
         share_at_several_positions: Share of the shown documents that were shown at more than one position.
-        groups_of_positions: Number of connected components of the positions; two positions are connected if a document
-            was shown at both.
-        identifiable: Whether position bias is identifiable, in words.
     """
 
     sessions: int
@@ -54,13 +50,6 @@ class LogInfo:
     context: dict[str, dict[str, int]]
     documents_seen: int
     share_at_several_positions: float
-    groups_of_positions: int
-    identifiable: str
-
-    @property
-    def position_bias_identifiable(self) -> bool:
-        """Whether position bias can be separated from relevance at all positions."""
-        return self.share_at_several_positions > 0 and self.groups_of_positions == 1
 
 
 def describe_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> LogInfo:
@@ -71,10 +60,10 @@ def describe_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages 
         window: The sessions to read.
         stages: Told of the rows that were read so far.
     """
-    return diagnose(read_click_log(folder, window=window, ids=False, stages=stages))
+    return describe_log(read_click_log(folder, window=window, ids=False, stages=stages))
 
 
-def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
+def describe_log(chunks: Iterable[ClickLog]) -> LogInfo:
     """The statistics of a log, raw or aggregated, given in chunks; by position on the page."""
     chunks = iter(chunks)
     first = next(chunks)
@@ -107,7 +96,6 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
         clicks, shown, seen = clicks[:last], shown[:last], seen[:, :last]
     queries = _queries_of(seen, first.candidates)
     documents, several = int(seen.any(axis=1).sum()), int((seen.sum(axis=1) > 1).sum())
-    share, groups = several / max(documents, 1), _groups_of_positions(seen)
     return LogInfo(
         sessions=sessions,
         queries=queries,
@@ -123,9 +111,7 @@ def diagnose(chunks: Iterable[ClickLog]) -> LogInfo:
         sessions_in_random_order=None if first.randomised is None else randomised,
         context={name: dict(sorted(values.items())) for name, values in context.items()},
         documents_seen=documents,
-        share_at_several_positions=share,
-        groups_of_positions=groups,
-        identifiable=_in_words(share, groups, positions=int(seen.any(axis=0).sum())),
+        share_at_several_positions=several / max(documents, 1),
     )
 
 
@@ -143,27 +129,3 @@ def _mark_documents(seen: Bools, log: ClickLog) -> None:
 
 def _queries_of(seen: Bools, candidates: Candidates) -> int:
     return len(np.unique(candidates.query_of_document[seen.any(axis=1)]))
-
-
-def _groups_of_positions(seen: Bools) -> int:
-    """The number of connected components of the positions, connected by documents shown at both."""
-    used = seen[:, seen.any(axis=0)].astype(np.float32)
-    groups, _ = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(used.T @ used), directed=False)
-    return int(groups)
-
-
-def _in_words(share: float, groups: int, positions: int) -> str:
-    if positions < 2:
-        return "not applicable, documents were shown at one position only"
-    if share == 0:
-        return (
-            "no, each document was always shown at the same position, so its click rate may be due to position bias or "
-            "relevance; only features that documents share can separate them"
-        )
-    several = f"{share:.1%} of the documents were shown at more than one position"
-    if groups > 1:
-        return (
-            f"in part, {several}, but the positions form {groups} groups without a document in common; position bias "
-            "can be compared within a group, and between groups only through features"
-        )
-    return f"yes, {several}, and they connect all positions"
