@@ -168,7 +168,7 @@ def test_contexts_are_fitted_together_with_a_note_or_one_of_them(run: Run, tmp_p
     clicks = np.where(mobile[:, None] & (np.arange(log.k) > 0), 0, log.clicks).astype(np.uint8)
     device = np.where(mobile, "mobile", "desktop")
     save_click_log(replace(log, clicks=clicks, context={"device": device}), tmp_path / "log")
-    arguments = ["fit-clicks", tmp_path / "log", "--model", "pbm", "--samples", 0, "--json"]
+    arguments = ["fit-clicks", tmp_path / "log", "--click-models", "pbm", "--samples", 0, "--json"]
     together, desktop = run(*arguments), run(*arguments, "--context", "device=desktop")
     assert "sessions of all contexts are fitted together (device: desktop, mobile)" in together.err
     assert "contexts" not in desktop.err

@@ -61,8 +61,8 @@ class FitOptions:
     """What is fitted.
 
     Attributes:
-        click_models: Names of click models: pbm, cascade, dcm, ccm, ubm, dbn, sdbn, trust, and click rates as baselines: ctr,
-            ctr-position, ctr-document, ctr-document-position; or auto for all.
+        click_models: Names of click models: pbm, cascade, dcm, ccm, ubm, dbn, sdbn, trust, and click rates as
+            baselines: ctr, ctr-position, ctr-document, ctr-document-position; or auto for all.
         parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
             those from features as prior.
         context: Sessions of one context only, as in device=mobile. Otherwise the sessions of all contexts have the same
