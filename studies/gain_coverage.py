@@ -150,7 +150,8 @@ class Setting:
         where = ranking >= 0
         documents = np.where(where, data.candidates.offsets[:-1, None] + ranking, 0)
         relevance = relevance_of(data.relevance[documents], data.max_grade)
-        return self.click_model.click_probability(relevance, where).sum(axis=1)
+        total: Doubles = self.click_model.click_probability(relevance, where).sum(axis=1)
+        return total
 
     def production_clicks(self, data: RankingDataset, production: RankingPolicy | StochasticLogger) -> float:
         """The expected clicks of production, per session."""

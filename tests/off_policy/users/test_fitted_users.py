@@ -9,7 +9,7 @@ from cuolr.data.synthetic import generate
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.target_lists import target_lists
-from cuolr.off_policy.user_gain import Comparison, CountedLists, user_gain
+from cuolr.off_policy.user_gain import ComparedLists, CountedLists, user_gain
 from cuolr.off_policy.users.examination_users import ExaminationCells, ExaminationUsers
 from cuolr.off_policy.users.fitted_users import FittedUsers, unbiased_rates
 from cuolr.off_policy.users.latent_users import LatentUsers
@@ -39,10 +39,10 @@ def users_of(model: str, patterns: ClickPatterns) -> FittedUsers:
     return LatentUsers.fit(model, patterns)
 
 
-def comparison_of(log: ClickLog, patterns: ClickPatterns) -> Comparison:
+def comparison_of(log: ClickLog, patterns: ClickPatterns) -> ComparedLists:
     logged = CountedLists(patterns.query, patterns.documents, patterns.count)
     reward = np.bincount(log.query, weights=log.clicks.sum(axis=1), minlength=log.candidates.n_queries)
-    return Comparison(
+    return ComparedLists(
         target=target_lists(BETTER, log.candidates, logged),
         baseline=logged,
         logged=logged,
@@ -54,7 +54,8 @@ def comparison_of(log: ClickLog, patterns: ClickPatterns) -> Comparison:
 
 def true_clicks(model: str, documents: Ints) -> Doubles:
     relevance = relevance_of(DATA.relevance[np.maximum(documents, 0)], DATA.max_grade)
-    return click_model(model).click_probability(relevance, documents >= 0).sum(axis=1)
+    total: Doubles = click_model(model).click_probability(relevance, documents >= 0).sum(axis=1)
+    return total
 
 
 @pytest.mark.parametrize("model", MODELS)
