@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import tyro
 
@@ -22,8 +22,9 @@ EXIT_STATUS = {"ship": 0, "test": 10, "keep": 11}
 
 
 def assess(
-    models: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    model: tyro.conf.Positional[Path],
     log: tyro.conf.Positional[Path],
+    more_models: tuple[Path, ...] = (),
     against: Path | None = None,
     k: int | None = None,
     window: TimeFlags = TimeFlags(),
@@ -52,16 +53,16 @@ def assess(
       2   bad input, such as a missing file
 
     Args:
-        models: Folders of trained models, one or more.
+        model: Folder of a trained model.
         log: Folder of a click log with the same features.
+        more_models: Folders of other models to evaluate, too.
         against: Folder of another model, to compare with instead of the current ranker.
         k: Length of the lists. By default that of the log's lists.
         window: Sessions to use, by time, such as those after training.
         plot: Write a picture of the intervals by estimator (.png, .svg or .pdf).
         json: Print JSON instead of a table; with several models, a list.
     """
-    if not models:
-        raise InputError("expected a model and a log: cuolr assess MODEL LOG")
+    models = (model, *more_models)
     if plot is not None and plot.suffix not in PLOT_SUFFIXES:
         raise InputError(f"--plot: expected a file with one of the suffixes {', '.join(PLOT_SUFFIXES)}, found {plot}")
     with stage_bars() as stages:
@@ -69,14 +70,14 @@ def assess(
     if plot is not None:
         from cuolr.off_policy.gain_plot import plot_gains
 
-        plot_gains({str(model): result for model, result in zip(models, results, strict=True)}, plot)
+        plot_gains({str(name): result for name, result in zip(models, results, strict=True)}, plot)
         say(f"wrote {plot}")
     if json:
         found = [result.as_dict() for result in results]
         show_json(found if len(found) > 1 else found[0])
     else:
-        for model, result in zip(models, results, strict=True):
-            _show(result, f"{model} on {log}")
+        for name, result in zip(models, results, strict=True):
+            _show(result, f"{name} on {log}")
     return min(EXIT_STATUS[result.recommendation] for result in results)
 
 

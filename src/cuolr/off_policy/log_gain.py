@@ -15,7 +15,7 @@ from cuolr.off_policy.estimate_gain import Estimand, estimate_gain
 from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users, user_models
 from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
 from cuolr.off_policy.target_lists import target_lists
-from cuolr.off_policy.user_gain import Comparison, CountedLists, UserGain, user_gain
+from cuolr.off_policy.user_gain import ComparedLists, CountedLists, UserGain, user_gain
 from cuolr.off_policy.users.examination_users import ExaminationUsers
 from cuolr.off_policy.users.user_counts import UserCounts
 from cuolr.policies.policy import RankingPolicy
@@ -86,7 +86,7 @@ def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
     }
 
 
-def _comparison(asked: GainOnLog, counts: UserCounts) -> Comparison:
+def _comparison(asked: GainOnLog, counts: UserCounts) -> ComparedLists:
     """The lists to compare, of the evaluated queries that users were fitted to."""
     log = asked.log
     of_queries = counts.lists.select(np.isin(counts.lists.query, asked.queries))
@@ -97,7 +97,7 @@ def _comparison(asked: GainOnLog, counts: UserCounts) -> Comparison:
     rows = np.isin(log.query, logged.query)
     rewards = (log.rewards * log.where)[:, : asked.k] if log.page_position is None else _on_page(log, asked.k)
     by_row = rewards.sum(axis=1) * log.count * rows
-    return Comparison(
+    return ComparedLists(
         target=target_lists(asked.policy, log.candidates, logged),
         baseline=baseline,
         logged=logged,

@@ -35,7 +35,7 @@ class CountedLists:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedLists:
     """The lists of a policy against those of production, for the same sessions.
 
     Attributes:
@@ -97,7 +97,7 @@ class UserGain:
         return low + self.worst_case - self.gain, high + self.best_case - self.gain
 
 
-def user_gain(users: FittedUsers, compared: Comparison, queries: Ints) -> UserGain:
+def user_gain(users: FittedUsers, compared: ComparedLists, queries: Ints) -> UserGain:
     """Run fitted users forward over both policies' lists.
 
     The gain is linear in the queries, given what all queries share: the parameters of the users. These depend on the
@@ -146,7 +146,7 @@ def _groups(queries: Ints, n_queries: int) -> tuple[Ints, int]:
     return group, groups
 
 
-def _derivative(users: FittedUsers, compared: Comparison) -> Doubles:
+def _derivative(users: FittedUsers, compared: ComparedLists) -> Doubles:
     """[p] the derivative of the total change of reward in the shared parameters, from a sample of the lists."""
     rng = np.random.default_rng(FIXED_SEED)
 

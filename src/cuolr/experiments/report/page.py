@@ -36,6 +36,7 @@ from cuolr.experiments.report.wording import (
     whole_percent,
 )
 from cuolr.experiments.results import Results
+from cuolr.progress import Progress, unseen
 
 HERE = Path(__file__).parent
 
@@ -52,7 +53,9 @@ class Effort:
     best_step: float
 
 
-def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], command: str) -> str:
+def render(
+    summary: Summary, plots: Sequence[Plot], files: Sequence[str], command: str, progress: Progress = unseen
+) -> str:
     """The page.
 
     Args:
@@ -60,6 +63,7 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
         plots: In the order of the page.
         files: Names of the files beside the page.
         command: The command that reproduces the results.
+        progress: Called with 1 after each panel of a plot.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -97,14 +101,7 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
         marked=has_marked_numbers(summary),
         datasets=DATASETS,
         no_value=NO_VALUE,
-        plots=[
-            {
-                "plot": plot,
-                "panels": [Markup(inline_svg(p, f"p{i}-{j}")) for j, p in enumerate(plot.panels)],
-                "swatches": {label: Markup(_swatch(style)) for label, style in plot.legend.items()},
-            }
-            for i, plot in enumerate(plots)
-        ],
+        plots=[_drawn(plot, f"p{i}", progress) for i, plot in enumerate(plots)],
         efforts=efforts(results),
         facts=_facts(summary),
         configuration=to_toml(results.experiment),
@@ -113,6 +110,16 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
         style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         script=Markup((HERE / "page.js").read_text(encoding="utf-8")),
     )
+
+
+def _drawn(plot: Plot, prefix: str, progress: Progress) -> dict[str, Any]:
+    """A plot, as the page shows it."""
+    panels = []
+    for number, panel in enumerate(plot.panels):
+        panels.append(Markup(inline_svg(panel, f"{prefix}-{number}")))
+        progress(1)
+    swatches = {label: Markup(_swatch(style)) for label, style in plot.legend.items()}
+    return {"plot": plot, "panels": panels, "swatches": swatches}
 
 
 def efforts(results: Results) -> list[Effort]:

@@ -75,6 +75,12 @@ def test_an_unknown_cell_is_that_without_a_click_above() -> None:
     assert forward_clicks(*arguments, unknown).tolist() == forward_clicks(*arguments, known).tolist()
 
 
-def test_a_click_has_at_most_probability_1() -> None:
-    found = forward_clicks(np.array([[1.0, 1.0]]), np.ones((1, 2), np.bool_), np.array([[1.0, 1, 1], [1.4, 1.4, 1]]))
-    assert found.tolist() == [[1, 1]]
+def test_it_is_linear_in_each_attractiveness_also_above_1() -> None:
+    """Noise of unbiased estimates then averages out."""
+    rng = np.random.default_rng(0)
+    table, where = rng.random((K, K + 1)), np.ones((1, K), np.bool_)
+    low, high = rng.random((1, K)), rng.random((1, K))
+    high[:, 1:] = low[:, 1:]
+    high[0, 0] = 3.0
+    mean = forward_clicks((low + high) / 2, where, table)
+    np.testing.assert_allclose(mean, (forward_clicks(low, where, table) + forward_clicks(high, where, table)) / 2)

@@ -1,0 +1,279 @@
+"""How often the interval of `assess` has the true gain, and how often it recommends to ship what gains nothing.
+
+For each kind of users and logging policy: logs of fresh queries, and policies that did not learn from them. The truth
+is the gain in expected clicks, in closed form, on other queries of the same kind. Results are appended to a file, a
+line for each log and policy; the same command continues where it was stopped.
+
+Run: python -m studies.gain_coverage --out coverage.jsonl [--users pbm dcm] [--loggers swaps] [--logs 40]
+Tables alone: python -m studies.gain_coverage --out coverage.jsonl --logs 0
+"""
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import tyro
+from scipy.stats import binomtest
+
+from cuolr import Ranker, click_model, fit_ranksvm, simulate
+from cuolr.cli.terminal import say, show_table
+from cuolr.clicks.click_model import ClickModel, relevance_of
+from cuolr.data.synthetic import World
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.log_folder import concatenate
+from cuolr.off_policy.assess import assess
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.plackett_luce import StochasticLogger
+from cuolr.policies.policy import RankingPolicy
+from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
+from cuolr.types import Candidates, Doubles, IntegerArray, Ints, RankingDataset
+
+K, DOCUMENTS = 10, 20
+USERS = ("pbm", "cascade", "dcm", "ccm", "ubm", "dbn", "sdbn", "trust", "mixture", "perfect")
+LOGGERS = ("one-list-weak", "one-list-strong", "lambdamart-same", "plackett-luce-0.25", "plackett-luce-1", "swaps")
+# Streams of random queries, never shared: those that rankers are fitted to, those of the truth, and those of the logs.
+FITTED, TRUTH, TRAINING, FIRST_LOG = 1, 2, 3, 100
+# Share of the sessions in which two neighbours are swapped.
+SWAPPED = 0.05
+# Draws of a stochastic logging policy for the truth.
+DRAWS = 4
+
+
+@dataclass(frozen=True)
+class Size:
+    """Queries of a log and sessions per query, queries for the truth, and training steps of the default learner."""
+
+    queries: int = 300
+    sessions: int = 200
+    truth: int = 20_000
+    steps: int = 40
+
+
+WHOLE = Size()
+
+
+class Queries:
+    """Queries in the likeness of MSLR-WEB10K, each of 20 documents; each stream has fresh ones."""
+
+    def __init__(self, seed: int = 7) -> None:
+        self._world = World("web10k-like", seed)
+
+    def draw(self, number: int, stream: int) -> RankingDataset:
+        """Labelled queries."""
+        sizes = np.full(number, DOCUMENTS)
+        features, relevance = self._world.draw_documents(sizes, np.random.default_rng([7, stream]))
+        offsets = np.arange(number + 1) * DOCUMENTS
+        candidates = Candidates(features, offsets, np.arange(number).astype(np.str_))
+        return RankingDataset(candidates, relevance.astype(np.int8), len(self._world.preset.grades) - 1)
+
+
+@dataclass(frozen=True)
+class NeighboursSwapped(LinearPolicy):
+    """A ranker whose documents at two neighbouring positions are swapped."""
+
+    position: int = 0
+
+    def rank(self, candidates: Candidates, k: int) -> Ints:
+        """[n_queries, k] its ranking, with the swap."""
+        ranking = super().rank(candidates, k)
+        order = np.arange(k)
+        order[[self.position, self.position + 1]] = order[[self.position + 1, self.position]]
+        return ranking[:, order]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A kind of users and a logging policy."""
+
+    users: str
+    logger: str
+    size: Size
+    queries: Queries
+
+    @property
+    def click_model(self) -> ClickModel:
+        """The users."""
+        return click_model(self.users)
+
+    @cached_property
+    def fitted(self) -> RankingDataset:
+        """The queries that production and other rankers were fitted to."""
+        return self.queries.draw(1_000, FITTED)
+
+    def production(self, data: RankingDataset) -> RankingPolicy | StochasticLogger:
+        """The logging policy on these queries."""
+        if self.logger == "lambdamart-same":
+            return fit_lambdamart(data, None, LambdaMartSettings(trees=60, leaves=15, learning_rate=0.1, threads=1))
+        ranker = fit_ranksvm(self.fitted, 1.0 if self.logger == "one-list-strong" else 0.01, seed=1)
+        if not self.logger.startswith("plackett-luce"):
+            return ranker
+        spread = float(np.std(ranker.score(self.fitted.candidates)))
+        return StochasticLogger(ranker, spread * float(self.logger.rpartition("-")[2]))
+
+    def log(self, data: RankingDataset, production: RankingPolicy | StochasticLogger, seed: int) -> ClickLog:
+        """Sessions on these queries."""
+        sessions = self.size.sessions * data.candidates.n_queries
+        users = self.click_model
+        if self.logger != "swaps":
+            return simulate(data, production, users, sessions=sessions, k=K, seed=seed)
+        assert isinstance(production, LinearPolicy)
+        each = round(SWAPPED * sessions / (K - 1))
+        numbers = [sessions - each * (K - 1), *[each] * (K - 1)]
+        shown = [production, *(swapped(production, position) for position in range(K - 1))]
+        parts = [
+            simulate(data, policy, users, sessions=number, k=K, seed=seed * K + part)
+            for part, (policy, number) in enumerate(zip(shown, numbers, strict=True))
+        ]
+        return concatenate(parts, sessions)
+
+    def policies(self) -> dict[str, RankingPolicy]:
+        """What is evaluated, but for the logging policy itself."""
+        train = self.queries.draw(self.size.queries, TRAINING)
+        log = self.log(train, self.production(train), seed=1)
+        generator = np.random.default_rng(5)
+        weak = fit_ranksvm(self.fitted, 0.01, seed=1)
+        noise = generator.standard_normal(len(weak.weights)) * np.std(weak.weights)
+        return {
+            "better": fit_ranksvm(self.fitted, 1.0, seed=2),
+            "worse": replace(weak, weights=weak.weights - noise),
+            "default": Ranker(steps=self.size.steps).fit(log).policy_,
+        }
+
+    def clicks(self, data: RankingDataset, ranking: IntegerArray) -> Doubles:
+        """[n_queries] expected clicks, in closed form."""
+        where = ranking >= 0
+        documents = np.where(where, data.candidates.offsets[:-1, None] + ranking, 0)
+        relevance = relevance_of(data.relevance[documents], data.max_grade)
+        total: Doubles = self.click_model.click_probability(relevance, where).sum(axis=1)
+        return total
+
+    def production_clicks(self, data: RankingDataset, production: RankingPolicy | StochasticLogger) -> float:
+        """The expected clicks of production, per session."""
+        if isinstance(production, RankingPolicy):
+            shown = self.clicks(data, production.rank(data.candidates, K)).mean()
+            if self.logger != "swaps":
+                return float(shown)
+            assert isinstance(production, LinearPolicy)
+            swaps = [self.clicks(data, swapped(production, p).rank(data.candidates, K)).mean() for p in range(K - 1)]
+            return float((1 - SWAPPED) * shown + SWAPPED * np.mean(swaps))
+        number = data.candidates.n_queries * DRAWS
+        drawn = simulate(data, production, self.click_model, sessions=number, k=K, seed=11)
+        return float(self.clicks(data.select(drawn.query.astype(np.int64)), drawn.ranking).mean())
+
+
+def swapped(ranker: LinearPolicy, position: int) -> NeighboursSwapped:
+    """The ranker with the documents at `position` and below it swapped."""
+    return NeighboursSwapped(**{name: getattr(ranker, name) for name in ranker.__dataclass_fields__}, position=position)
+
+
+def measure(setting: Setting, logs: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """A line for each of these logs and each policy."""
+    policies = setting.policies()
+    truth = setting.queries.draw(setting.size.truth, TRUTH)
+    values = {name: float(setting.clicks(truth, p.rank(truth.candidates, K)).mean()) for name, p in policies.items()}
+    fixed = None if setting.logger == "lambdamart-same" else setting.production(truth)
+    logged = None if fixed is None else setting.production_clicks(truth, fixed)
+    for number in logs:
+        data = setting.queries.draw(setting.size.queries, FIRST_LOG + number)
+        production = setting.production(data)
+        log = setting.log(data, production, seed=FIRST_LOG + number)
+        own = production if isinstance(production, RankingPolicy) else production.policy
+        evaluated = {**policies, "logger": own}
+        for name, policy in evaluated.items():
+            # A ranker of the same queries' labels has no other queries: its truth is of these.
+            base = setting.production_clicks(data, production) if logged is None else logged
+            on = data if logged is None else truth
+            value = values.get(name) if logged is not None else None
+            if value is None:
+                value = float(setting.clicks(on, policy.rank(on.candidates, K)).mean())
+            found = assess(policy, log)
+            yield {
+                "users": setting.users,
+                "logger": setting.logger,
+                "log": number,
+                "policy": name,
+                "truth": value / base - 1,
+                "gain": found.gain,
+                "interval": [float(end) for end in found.interval],
+                "recommendation": found.recommendation,
+                "identifiable": found.identifiable,
+                "plausible": [e.estimator for e in found.estimates],
+                "gains": [e.gain for e in found.estimates],
+                "intervals": [list(e.interval) for e in found.estimates],
+            }
+
+
+def tables(lines: Sequence[dict[str, Any]]) -> None:
+    """Coverage and recommendations, pooled by users and by logging policy."""
+    for by in ("users", "logger", "policy"):
+        rows = []
+        for name in dict.fromkeys(line[by] for line in lines):
+            of_name = [line for line in lines if line[by] == name]
+            known = [line for line in of_name if line["identifiable"]]
+            no_gain = [line for line in of_name if line["truth"] <= 0]
+            large = [line for line in known if line["truth"] >= 0.05]
+            rows.append(
+                [
+                    name,
+                    _share(known, lambda line: line["interval"][0] <= line["truth"] <= line["interval"][1]),
+                    _share(of_name, lambda line: line["interval"][0] <= line["truth"] <= line["interval"][1]),
+                    _share(no_gain, lambda line: line["recommendation"] == "ship"),
+                    _share(large, lambda line: line["recommendation"] == "ship"),
+                ]
+            )
+        heads = [
+            by,
+            "truth in interval, identifiable",
+            "… all",
+            "ship if truth ≤ 0",
+            "ship if truth ≥ 5 %, identifiable",
+        ]
+        show_table(f"by {by}: share [95 % bounds] of runs", heads, rows, left=(0,))
+
+
+def _share(lines: Sequence[dict[str, Any]], holds: Any) -> str:
+    if not lines:
+        return "–"
+    found = sum(bool(holds(line)) for line in lines)
+    low, high = binomtest(found, len(lines)).proportion_ci(method="exact")
+    return f"{found / len(lines):.1%} [{low:.1%}, {high:.1%}] of {len(lines)}"
+
+
+def main(
+    out: Path, users: tuple[str, ...] = USERS, loggers: tuple[str, ...] = LOGGERS, logs: int = 40, size: Size = WHOLE
+) -> None:
+    """Run what is missing, and print the tables.
+
+    Args:
+        out: File of results, a JSON line for each log and policy.
+        users: Kinds of users.
+        loggers: Logging policies.
+        logs: Number of logs for each.
+        size: Sizes.
+    """
+    torch.set_num_threads(1)
+    lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    queries = Queries()
+    for logger, kind in itertools.product(loggers, users):
+        done = {line["log"] for line in lines if line["users"] == kind and line["logger"] == logger}
+        missing = [number for number in range(logs) if number not in done]
+        if not missing:
+            continue
+        say(f"{kind}, {logger}: {len(missing)} logs")
+        setting = Setting(kind, logger, size, queries)
+        for _, of_log in itertools.groupby(measure(setting, missing), key=lambda line: line["log"]):
+            found = list(of_log)
+            lines += found
+            with out.open("a", encoding="utf-8") as file:
+                file.write("".join(json.dumps(line) + "\n" for line in found))
+    tables(lines)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,150 @@
+"""Users of all click models, fitted to logs of themselves: what they say of other lists, and how sure it is."""
+
+import numpy as np
+import pytest
+
+from cuolr.clicks.click_model import click_model, relevance_of
+from cuolr.clicks.simulate import simulate
+from cuolr.data.synthetic import generate
+from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.clicklog import ClickLog
+from cuolr.off_policy.target_lists import target_lists
+from cuolr.off_policy.user_gain import ComparedLists, CountedLists, user_gain
+from cuolr.off_policy.users.examination_users import ExaminationCells, ExaminationUsers
+from cuolr.off_policy.users.fitted_users import FittedUsers, unbiased_rates
+from cuolr.off_policy.users.latent_users import LatentUsers
+from cuolr.policies.plackett_luce import StochasticLogger
+from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.types import Doubles, Ints
+
+K = 4
+DATA = generate("tiny", 120, seed=5)
+WEAK, BETTER = fit_ranksvm(DATA, 0.02, 1), fit_ranksvm(DATA, 1.0, 1)
+LOGGER = StochasticLogger(WEAK, float(np.std(WEAK.score(DATA.candidates))))
+MODELS = ("pbm", "ubm", "cascade", "dcm", "sdbn", "dbn", "ccm", "trust")
+
+
+def log_of(model: str, sessions: int = 24_000, seed: int = 1) -> ClickLog:
+    return simulate(DATA, LOGGER, click_model(model), sessions, k=K, seed=seed)
+
+
+def patterns_of(log: ClickLog) -> ClickPatterns:
+    return ClickPatterns.of(log).with_every_document().by_query()
+
+
+def users_of(model: str, patterns: ClickPatterns) -> FittedUsers:
+    if model in ("pbm", "ubm"):
+        cells = ExaminationCells.of_levels([patterns.cells], len(patterns.pairs), patterns.k)
+        return ExaminationUsers.fit(cells, by_last_click=model == "ubm")
+    return LatentUsers.fit(model, patterns)
+
+
+def comparison_of(log: ClickLog, patterns: ClickPatterns) -> ComparedLists:
+    logged = CountedLists(patterns.query, patterns.documents, patterns.count)
+    reward = np.bincount(log.query, weights=log.clicks.sum(axis=1), minlength=log.candidates.n_queries)
+    return ComparedLists(
+        target=target_lists(BETTER, log.candidates, logged),
+        baseline=logged,
+        logged=logged,
+        reward=reward.astype(np.float64),
+        worth=np.ones(log.candidates.n_documents),
+        position_weights=np.ones(K),
+    )
+
+
+def true_clicks(model: str, documents: Ints) -> Doubles:
+    relevance = relevance_of(DATA.relevance[np.maximum(documents, 0)], DATA.max_grade)
+    total: Doubles = click_model(model).click_probability(relevance, documents >= 0).sum(axis=1)
+    return total
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_users_of_a_model_tell_the_true_gain_of_another_ranker(model: str) -> None:
+    log = log_of(model)
+    patterns = patterns_of(log)
+    compared = comparison_of(log, patterns)
+    found = user_gain(users_of(model, patterns), compared, np.unique(patterns.query))
+    value = true_clicks(model, compared.target.documents) @ compared.target.count
+    production = true_clicks(model, patterns.documents) @ patterns.count
+    truth = value / production - 1
+    assert truth > 0.01
+    # The truth of these queries: of the interval over queries, a part is due to the queries.
+    low, high = found.interval
+    assert low < truth < high
+    assert low < found.gain < high
+    assert found.calibration == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("model", ["pbm", "ubm", "dcm", "ccm", "trust"])
+def test_the_interval_is_that_of_a_bootstrap_which_fits_the_users_again(model: str) -> None:
+    """The plain version: queries drawn with replacement, users fitted anew to each sample."""
+    log = log_of(model, sessions=12_000)
+    patterns, n_queries = patterns_of(log), log.candidates.n_queries
+    compared = comparison_of(log, patterns)
+    found = user_gain(users_of(model, patterns), compared, np.unique(patterns.query))
+    rng, gains = np.random.default_rng(0), []
+    for _ in range(40):
+        weights = rng.multinomial(n_queries, np.full(n_queries, 1 / n_queries)).astype(np.float64)
+        rows = weights[patterns.query] > 0
+        users = users_of(model, patterns.select(rows).weighted(weights))
+        by_query = compared.by_query(compared.target, users.response()) - compared.by_query(
+            compared.baseline, users.response()
+        )
+        gains.append(weights @ by_query / (weights @ compared.reward))
+    half = (found.interval[1] - found.interval[0]) / 2
+    assert half == pytest.approx(1.98 * np.std(gains, ddof=1), rel=0.35)
+
+
+def test_examination_is_right_although_production_put_better_documents_above() -> None:
+    """A strong logging policy with a few swaps: a prior on documents would mistake relevance for examination."""
+    strong = StochasticLogger(BETTER, float(np.std(BETTER.score(DATA.candidates))) * 0.3)
+    log = simulate(DATA, strong, click_model("pbm"), 60_000, k=K, seed=2)
+    users = users_of("pbm", patterns_of(log))
+    assert isinstance(users, ExaminationUsers)
+    table = users.curves(("",)).table
+    np.testing.assert_allclose(table[:, 0], np.array([0.68, 0.61, 0.48, 0.34]) / 0.68, rtol=0.06)
+
+
+def test_what_the_log_does_not_identify_stays_as_given() -> None:
+    log = simulate(DATA, WEAK, click_model("pbm"), 6_000, k=K, seed=2)
+    patterns = patterns_of(log)
+    given = np.array([1.0, 0.5, 0.4, 0.2])[:, None] * np.ones(K + 1)
+    cells = ExaminationCells.of_levels([patterns.cells], len(patterns.pairs), K)
+    users = ExaminationUsers.fit(cells, by_last_click=False, start=given)
+    np.testing.assert_allclose(np.exp(users.log_examination), given[:, 0], rtol=1e-4)
+
+
+def test_the_jacobian_is_the_derivative_of_the_scores() -> None:
+    patterns = patterns_of(log_of("ubm", sessions=6_000))
+    cells = ExaminationCells.of_levels([patterns.cells], len(patterns.pairs), K)
+    users = ExaminationUsers.fit(cells, by_last_click=True)
+    everything = np.zeros(DATA.candidates.n_queries, np.int64)
+    # The prior is one pseudo-click.
+    jacobian = users.influence(everything, 1).jacobian + users.prior_clicks * np.eye(users.size)
+    for entry in range(users.size):
+        shift = np.zeros(users.size)
+        shift[entry] = 1e-4
+        moved = [
+            ExaminationUsers(True, cells, users.place, users.log_examination + sign * shift, users.prior_clicks)
+            .influence(everything, 1)
+            .scores[0]
+            for sign in (1, -1)
+        ]
+        np.testing.assert_allclose((moved[0] - moved[1]) / 2e-4, jacobian[:, entry], rtol=1e-3, atol=1)
+
+
+def test_a_rate_is_clicks_over_examinations_and_the_mean_where_there_are_none() -> None:
+    rates = unbiased_rates(np.array([3.0, 1.0, 0.0]), np.array([4.0, 0.5, 0.0]))
+    assert rates.tolist() == [3 / 4, 1 / 0.5, 4 / 4.5]
+
+
+def test_levels_of_context_have_their_own_examination() -> None:
+    users = click_model("pbm")
+    severe = click_model("pbm", eta=3.0)
+    logs = [simulate(DATA, LOGGER, model, 30_000, k=K, seed=3) for model in (users, severe)]
+    cells = ExaminationCells.of_levels([patterns_of(log).cells for log in logs], DATA.candidates.n_documents, K)
+    curves = ExaminationUsers.fit(cells, by_last_click=False).curves(("desktop", "mobile")).by_context
+    assert curves is not None
+    ratio = 0.48 / 0.68
+    np.testing.assert_allclose(curves.tables[:, 2, 0], [ratio, ratio**3], rtol=0.1)
