@@ -184,7 +184,7 @@ def test_a_log_has_its_context_and_training_uses_it(run: Run, tiny: Path, tmp_pa
     shown = json.loads(run("propensity", tmp_path / "model", "--json").out)
     assert list(shown["by_context"]) == ["device=desktop,layout=grid", "device=mobile,layout=grid"]
     assessed = json.loads(run("assess", tmp_path / "model", tmp_path / "log", "--json").out)
-    assert assessed["examination_by_context"] == shown["by_context"]
+    assert list(assessed["examination_by_context"]) == list(shown["by_context"])
     refused = run("simulate", "--data", tiny, "--click-model", "cascade", "--sessions", 9, "--out", tmp_path / "x",
                   "--context", "device=a:0.5,b:0.5:2")  # fmt: skip
     assert refused.status == 2

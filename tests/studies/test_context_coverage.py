@@ -4,12 +4,11 @@ from studies.context_coverage import Devices
 
 
 @pytest.mark.slow
-def test_intervals_hold_the_true_gain_if_the_device_is_known() -> None:
+def test_intervals_hold_the_true_gain_of_users_of_two_devices() -> None:
     devices = Devices.of()
     pairs = [devices.estimates(10_000, seed) for seed in range(1, 21)]
-    covered, covered_without = (sum(each.covered for each in found) for found in zip(*pairs, strict=True))
-    assert covered >= 18
-    assert covered_without <= 10
+    for found in zip(*pairs, strict=True):
+        assert sum(each.covered for each in found) >= 18
 
 
 def test_a_ranker_that_changes_nothing_gains_nothing() -> None:
