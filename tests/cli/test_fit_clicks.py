@@ -180,3 +180,13 @@ def test_contexts_are_fitted_together_with_a_note_or_one_of_them(run: Run, tmp_p
         result = run(*arguments, "--context", wrong)
         assert (result.status, len(result.err.splitlines())) == (2, 1)
         assert f"--context: expected device=desktop or device=mobile, found '{wrong}'" in result.err
+
+
+def test_long_tables_of_parameters_are_cut(run: Run, tmp_path: Path) -> None:
+    save_click_log(random_log("perfect", sessions=300, k=20, queries=4), tmp_path / "log")
+    result = run("fit-clicks", tmp_path / "log", "--model", "ubm", "--samples", 0)
+    assert result.status == 0, result.err
+    assert sum(line.startswith("  examination") for line in result.out.splitlines()) == 60 - 1
+    assert "more are not shown; --json and --out have them" in result.out
+    assert "documents without sessions" in result.out
+    assert "intervals over sessions of these queries" in " ".join(result.out.split())

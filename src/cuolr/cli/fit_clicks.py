@@ -27,6 +27,10 @@ from cuolr.types import Doubles
 AUTO = "auto"
 # Values of a context that messages name.
 SHOWN = 5
+# Rows of the table of parameters: all of UBM for lists of ten.
+MAX_ROWS = 60
+# Numbers from here on are shown by their magnitude.
+LARGE = 1e4
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")]
 
 
@@ -140,7 +144,8 @@ def fit_clicks(
 def _in_context(log: Path, patterns: ClickPatterns, chosen: Sequence[str]) -> ClickPatterns:
     """The sessions of the chosen context; a note if there are several and none was chosen."""
     there = {name: sorted(set(map(str, values.tolist()))) for name, values in patterns.context.items()}
-    several = [f"{name}: {', '.join(values[:SHOWN])}" for name, values in there.items() if len(values) > 1]
+    shown = {name: values if len(values) <= SHOWN else [*values[:SHOWN], "…"] for name, values in there.items()}
+    several = [f"{name}: {', '.join(values)}" for name, values in shown.items() if len(values) > 1]
     if several and not chosen:
         say(
             f"note: {log}: sessions of all contexts are fitted together ({'; '.join(several)}); "
@@ -149,7 +154,7 @@ def _in_context(log: Path, patterns: ClickPatterns, chosen: Sequence[str]) -> Cl
     for text in chosen:
         name, _, value = text.partition("=")
         if value not in there.get(name, ()):
-            known = [f"{name}={value}" for name, values in there.items() for value in values[:SHOWN]]
+            known = [f"{name}={value}" for name, values in shown.items() for value in values]
             raise InputError(f"--context: expected {' or '.join(known) or 'a log with context'}, found '{text}'")
         patterns = patterns.select(patterns.context[name].astype(np.str_) == value)
     if not len(patterns):
@@ -169,7 +174,8 @@ def _warn(log: Path, patterns: ClickPatterns, compared: FitComparison, best: Fit
         )
     if compared.better_baselines:
         names = ", ".join(compared.better_baselines)
-        say(f"note: {log}: {names} predicts held-out clicks better than every click model that was fitted")
+        predict = "predicts" if len(compared.better_baselines) == 1 else "predict"
+        say(f"note: {log}: {names} {predict} held-out clicks better than every click model that was fitted")
     if not best.finished:
         say(f"note: {best.name}: fitting stopped before it converged; the parameters are not exact")
 
@@ -183,10 +189,11 @@ def _show(log: Path, compared: FitComparison, best: FittedClicks) -> None:
         if scores.impossible:
             gap = f"impossible: {scores.impossible:.1%} of the sessions"
         numbers = (scores.log_likelihood, scores.perplexity, scores.conditional_perplexity)
-        rows.append([name, *(f"{number:.4f}" for number in numbers), gap])
+        rows.append([name, *(f"{number:.4f}" if number < LARGE else f"{number:.1e}" for number in numbers), gap])
     title = f"{log}: fitted to {compared.train_sessions:,} sessions, scored on {compared.held_out_sessions:,} held out"
     heads = ["model", "log-likelihood", "perplexity", "conditional perplexity", "difference to the best"]
-    caption = "Log-likelihood per session. Differences with 95 % intervals over queries."
+    over = "sessions of these queries" if compared.scores[compared.best].independent else "queries"
+    caption = f"Log-likelihood per session. Differences with 95 % intervals over {over}."
     show_table(title, heads, rows, caption)
     _show_parameters(best)
     show_text(_verdict(compared))
@@ -214,8 +221,14 @@ def _show_parameters(best: FittedClicks) -> None:
             rows.append([name.replace("_", " "), entry, f"{values[place]:.4f}", interval])
     for name, value in best.unseen.items():
         rows.append([name, "documents without sessions", f"{value:.4f}", ""])
+    caption = None
+    if len(rows) > MAX_ROWS:
+        caption = f"{len(rows) - MAX_ROWS:,} more are not shown; --json and --out have them."
+        # The last rows are of documents without sessions.
+        rows = [*rows[: MAX_ROWS - len(best.unseen)], *rows[len(rows) - len(best.unseen) :]]
     if rows:
-        show_table(f"parameters of {best.name}", ["parameter", "of", "value", "95 % interval"], rows, left=(0, 1))
+        heads = ["parameter", "of", "value", "95 % interval"]
+        show_table(f"parameters of {best.name}", heads, rows, caption, left=(0, 1))
 
 
 def _as_json(compared: FitComparison, best: FittedClicks) -> dict[str, Any]:

@@ -46,9 +46,9 @@ class FitComparison:
 
     @property
     def better_baselines(self) -> list[str]:
-        """The click rates that predict held-out clicks better than the best click model."""
+        """The click rates that predict held-out clicks better than the best click model, by more than noise."""
         baselines = [name for name in self.in_order if self.fits[name].model.is_baseline and name != self.best]
-        return [name for name in baselines if self.differences[name].mean > 0]
+        return [name for name in baselines if self.differences[name].interval[0] > 0]
 
 
 def compare_fits(
