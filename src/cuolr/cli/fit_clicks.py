@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
@@ -71,6 +71,7 @@ class FitOptions:
             those from features as prior.
         context: Sessions of one context only, as in device=mobile. Otherwise the sessions of all contexts have the same
             parameters.
+        held_out_days: Score on the sessions of the last so many days; 0 = on a fifth of the sessions, at random.
         samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.
         seed: Decides which sessions are held out, and the bootstrap samples.
     """
@@ -78,6 +79,7 @@ class FitOptions:
     model: Names = (AUTO,)
     parameters: DocumentParameters = "pair"
     context: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE"), tyro.conf.UseAppendAction] = ()
+    held_out_days: int = 0
     samples: int = 20
     seed: int = DEFAULT_SEED
 
@@ -85,7 +87,8 @@ class FitOptions:
         """The names of the models; raises if an option is not possible."""
         if not self.model:
             raise InputError(f"--model: expected {AUTO} or names of click models, found none")
-        check_arguments(**{"--samples": (self.samples, Range(0)), "--seed": (self.seed, Range(0))})
+        numbers = {"--samples": self.samples, "--seed": self.seed, "--held-out-days": self.held_out_days}
+        check_arguments(**{flag: (number, Range(0)) for flag, number in numbers.items()})
         if self.samples == 1:
             raise InputError("--samples: expected 0 or at least 2, found 1")
         return CLICK_FITS.names() if AUTO in self.model else [name for name in self.model if CLICK_FITS.get(name)]
@@ -100,9 +103,9 @@ def fit_clicks(
 ) -> None:
     """Fit click models to a log, and tell which predicts the clicks of held-out sessions best.
 
-    A fifth of the sessions is held out. The best model is then fitted to all sessions, with intervals of its
-    parameters. With --out it can be simulated: `cuolr simulate --data LOG --click-model users.toml` simulates the same
-    users on the documents of the log.
+    A fifth of the sessions is held out, or the last days. The best model is then fitted to all sessions, with intervals
+    of its parameters. With --out it can be simulated: `cuolr simulate --data LOG --click-model users.toml` simulates the
+    same users on the documents of the log. Clicks are fitted; rewards are not used.
 
     Args:
         log: Folder of a click log, not aggregated.
@@ -113,13 +116,14 @@ def fit_clicks(
     """
     names, parameters, samples = fitting.names(), fitting.parameters, fitting.samples
     outputs.check(names)
+    by: tuple[Literal["context", "day"], ...] = ("context", "day") if fitting.held_out_days else ("context",)
     with stage_bars() as stages:
-        patterns = ClickPatterns.of(log, fitting.seed, window.window(), stages, by=("context",))
+        patterns = ClickPatterns.of(log, fitting.seed, window.window(), stages, by=by)
     patterns = _in_context(log, patterns, fitting.context)
     if parameters != "pair":
         patterns = patterns.with_every_document()
     with problems_in(log), progress_bar("fitting", len(names)) as progress:
-        compared = compare_fits(patterns, names, documents=parameters, progress=progress)
+        compared = compare_fits(patterns, names, documents=parameters, progress=progress, days=fitting.held_out_days)
     best = fit_users(compared.best, patterns, parameters)
     if samples:
         with progress_bar("intervals", samples) as progress:
