@@ -40,9 +40,10 @@ def effect_covariance(
 ) -> Doubles:
     """[M + 1, M + 1] the covariance matrix of the estimates of `fit_effects`.
 
-    With H the negative second derivative of the log posterior and s_u the gradient of unit u, H⁻¹ (Σ_u s_u s_uᵀ) H⁻¹
-    (cluster-robust, Liang and Zeger 1986), which holds whatever the distribution of clicks within a unit; H⁻¹ without
-    units, which holds for independent clicks.
+    With H the negative second derivative of the log posterior, s_u the gradient of unit u and P the precision of the
+    prior, H⁻¹ (Σ_u s_u s_uᵀ + P) H⁻¹ (cluster-robust, Liang and Zeger 1986), which holds whatever the distribution of
+    clicks within a unit; H⁻¹ without units, which holds for independent clicks. What the clicks do not identify has the
+    variance of the prior.
 
     Args:
         clicks: [G, M] the number of clicks on each item.
@@ -70,7 +71,8 @@ def effect_covariance(
     curvature[:items, items] += mixed
     curvature[items, :items] += mixed
     curvature[items, items] += total @ (share * covariate**2).sum(axis=1)
-    inverse: Doubles = np.linalg.inv(curvature + 2 * prior * np.eye(items + 1))
+    precision = 2 * prior * np.eye(items + 1)
+    inverse: Doubles = np.linalg.inv(curvature + precision)
     if unit is None:
         return inverse
     residual = clicks - total[:, None] * share
@@ -78,7 +80,8 @@ def effect_covariance(
     gradient = np.zeros((len(numbers), items + 1))
     np.add.at(gradient, place, np.column_stack([residual, (residual * covariate).sum(axis=1)]))
     factor = len(numbers) / max(len(numbers) - 1, 1)
-    return factor * inverse @ (gradient.T @ gradient) @ inverse
+    covariance: Doubles = inverse @ (factor * gradient.T @ gradient + precision) @ inverse
+    return covariance
 
 
 def fit_weights(scores: Doubles, clicks: Doubles, exposure: Doubles, prior: float) -> Doubles:

@@ -7,9 +7,10 @@ clicks per session at k, the effective clicks of one session are
 I(s) = c_k · (1 − s)·s·r / (1 − s + s·r) + c_{k+1} · (1 − s)·s / (r·(1 − s) + s).
 
 r is what is not known, but I has a minimum over r, about 2·s·√(c_k·c_{k+1}): the advice holds for every curve. Clicks
-are 0 or 1: n sessions in which a document is clicked with probability p count as n·p/(1 − p) clicks, so that c_k is
-divided by one minus the mean p of the clicks at k. The variance of log r is one over the effective clicks, that of
-log χ(K)/χ(1) the sum over the pairs, and swaps are spread over pairs so that this sum is reached with the fewest.
+are 0 or 1: n sessions in which a document is clicked with probability p count as n·p/(1 − p) clicks, so that I is
+divided by one minus the mean p of the clicks at the lower position. The variance of log r is one over the effective
+clicks, that of log χ(K)/χ(1) the sum over the pairs, and swaps are spread over pairs so that this sum is reached with
+the fewest.
 """
 
 import math
@@ -80,13 +81,15 @@ class SwapAdvisor:
     """What decides how many swaps are needed.
 
     Attributes:
-        clicks: [K] clicks per session at each position, in units of independent clicks.
+        clicks: [K] clicks per session at each position.
+        click_probability: [K] the mean click probability of the clicked documents there.
         links: [K − 1] effective clicks of neighbouring positions that the log has.
         sessions_of_query: The number of sessions of each query in the log.
         sessions_per_day: None if the log has no times.
     """
 
     clicks: Doubles
+    click_probability: Doubles
     links: Doubles
     sessions_of_query: Doubles
     sessions_per_day: float | None = None
@@ -99,11 +102,11 @@ class SwapAdvisor:
         # Σ n·p² / Σ n·p, the mean click probability of a click; c·(c − 1)/(n − 1) estimates n·p² without bias.
         squares = clicks * np.maximum(clicks - 1, 0) / np.maximum(shown - 1, 1)
         mean = np.minimum(squares.sum(axis=0) / np.maximum(clicks.sum(axis=0), 1e-9), MAX_CLICK_PROBABILITY)
-        sessions = np.bincount(counts.lists.query, weights=counts.lists.count)
+        sessions = np.bincount(counts.lists.query, weights=counts.lists.count).astype(np.float64)
         sessions = sessions[sessions > 0]
-        rates = clicks.sum(axis=0) / (1 - mean) / max(float(sessions.sum()), 1.0)
+        rates = clicks.sum(axis=0) / max(float(sessions.sum()), 1.0)
         links = np.array([found.links[k][k + 1] for k in range(found.k - 1)])
-        return cls(rates, links, sessions, sessions_per_day)
+        return cls(rates, mean, links, sessions, sessions_per_day)
 
     @property
     def depth(self) -> int:
@@ -127,7 +130,7 @@ class SwapAdvisor:
         shares = np.full(pairs, share / max(pairs, 1))
         sessions = 0.0
         for _ in range(ROUNDS):
-            gain = np.array([_effective_clicks_per_swap(self.clicks[k], self.clicks[k + 1], shares[k]) for k in range(pairs)])
+            gain = np.array([self._effective_clicks_per_swap(k, shares[k]) for k in range(pairs)])
             swaps = _fewest_swaps(self.links[:pairs], gain * self._usable(sessions), TARGET_VARIANCE)
             before, sessions = sessions, float(swaps.sum()) / share
             if sessions == 0:
@@ -139,6 +142,12 @@ class SwapAdvisor:
         chosen = (Swap(k, float(self.links[k]), float(shares[k])) for k in range(pairs) if sessions and shares[k] > 0)
         return SwapPlan(depth, share, sessions, days, tuple(chosen))
 
+    def _effective_clicks_per_swap(self, upper: int, share: float) -> float:
+        """I(s)/s of this position and the next, for the ratio of examination that makes it least."""
+        first = self.clicks[upper] * (1 - share) * RATIOS / (1 - share + share * RATIOS)
+        second = self.clicks[upper + 1] * (1 - share) / ((1 - share) * RATIOS + share)
+        return float((first + second).min() / (1 - self.click_probability[upper + 1]))
+
     def _usable(self, sessions: float) -> float:
         """The share of the sessions whose query is repeated in so many sessions, without which it compares nothing.
 
@@ -147,14 +156,6 @@ class SwapAdvisor:
         share = self.sessions_of_query / self.sessions_of_query.sum()
         repeated = share * max(sessions, float(self.sessions_of_query.sum()))
         return max(float(share @ np.maximum(1 - 1 / np.maximum(repeated, 1.0), 0.0)), 1e-3)
-
-
-def _effective_clicks_per_swap(upper: float, lower: float, share: float) -> float:
-    """I(s)/s for the ratio of examination that makes it least."""
-    stay, swap = 1 - share, share
-    first = upper * stay * RATIOS / (stay + swap * RATIOS)
-    second = lower * stay / (stay * RATIOS + swap)
-    return float((first + second).min())
 
 
 def _fewest_swaps(links: Doubles, gain: Doubles, variance: float) -> Doubles:

@@ -51,13 +51,13 @@ class ExaminationCurves:
         pooled: The curve of all sessions.
         by_context: The curve of each level of context, from its sessions alone; empty if there is one level.
         logging_policy_weight: β, the slope of log attractiveness on the standardised score of the logging policy, at
-            the same position.
+            the same position; None without features.
     """
 
     from_documents: bool
     pooled: ExaminationCurve
     by_context: tuple[ExaminationCurve, ...]
-    logging_policy_weight: Interval
+    logging_policy_weight: Interval | None
 
     @property
     def all(self) -> tuple[ExaminationCurve, ...]:
@@ -89,7 +89,7 @@ def examination_curves(
     after_click, level, _ = effects_within_lists(top, scores, sample_of_lists(top, everything), progress)
     table = after_click * np.exp(level - level[0])[:, None]
     within = _WithinLists(top, scores, after_click)
-    weight = within.estimate(everything)[1]
+    weight = within.estimate(everything)[1] if scores.any() else None
 
     def curve(name: str, lists: Ints, prior_mean: Doubles) -> tuple[ExaminationCurve, Doubles]:
         if from_documents:
