@@ -118,7 +118,7 @@ PANELS = (
         "PBM, position-based",
         USER,
         (*CLICK, Link("", "E", label="ρ_[{here}]")),
-        ("Each position is looked at with", "its own chance ρ_[k]. Nothing passes", "from one position to another."),
+        ("Each position is examined with", "its own chance ρ_[k]. Nothing passes", "from one position to another."),
     ),
     Panel(
         "CASCADE",

@@ -4,15 +4,18 @@ from pathlib import Path
 import pytest
 
 from cuolr.examination.from_clicks import ExaminationModel
-from cuolr.logs import counts
+from cuolr.logs import counts, log_folder
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.counts import ClickCounts
+from cuolr.logs.deletion import SessionsToDelete, delete_sessions
 from cuolr.logs.log_folder import load_click_log, read_click_log, save_click_log
 from cuolr.logs.log_info import describe_folder
+from cuolr.logs.merge import merge_logs
 from cuolr.off_policy.assess import assess
 from cuolr.off_policy.judgments import judge
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.progress import unseen_stages
+from tests.logs.day_tables import imported, make_days, save_days
 from tests.small_log import small_log
 
 LOG = small_log()
@@ -54,12 +57,46 @@ def test_reading_a_log_is_told_chunk_by_chunk(folder: Path) -> None:
         heard.check()
 
 
-def test_counting_goes_over_sessions_twice_and_over_lists_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_a_log_is_told_chunk_by_chunk_and_chunks_leave_no_trace(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_folder, "ROWS_AT_A_TIME", 2)
+    written: list[int] = []
+    save_click_log(LOG, tmp_path / "chunks", progress=written.append)
+    assert written == [2] * (len(LOG) // 2) + [1] * (len(LOG) % 2)
+    assert (tmp_path / "chunks" / "sessions.parquet").read_bytes() == (folder / "sessions.parquet").read_bytes()
+
+
+def test_merging_is_told_session_by_session_and_so_is_comparing_those_in_several_logs(tmp_path: Path) -> None:
+    days = make_days(1)
+    paths = save_days(days, tmp_path)
+    rows = sum(len(load_click_log(path)) for path in paths)
+    heard = Heard()
+    merge_logs(paths, tmp_path / "apart", stages=heard)
+    assert heard.stages == [("merging", rows)]
+    heard.check()
+    heard = Heard()
+    merge_logs([*paths, tmp_path / "apart"], tmp_path / "again", stages=heard)
+    assert heard.stages == [("comparing", 2 * rows), ("merging", 2 * rows)]
+    heard.check()
+
+
+def test_a_deletion_reads_the_log_to_find_sessions_and_to_write_the_others(tmp_path: Path) -> None:
+    days = make_days(1)
+    log = imported(days.table, days.features)
+    save_click_log(log, tmp_path / "LOG")
+    heard = Heard()
+    delete_sessions(tmp_path / "LOG", SessionsToDelete(["0-1"]), stages=heard)
+    assert heard.stages == [("reading LOG", len(log))] * 2
+    heard.check()
+
+
+def test_counting_goes_over_sessions_or_lists_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counts, "SESSIONS_AT_A_TIME", 3)
-    for log, passes in ((LOG, 2), (aggregate(LOG), 1)):
+    for log in (LOG, aggregate(LOG)):
         heard = Heard()
         ClickCounts.of(log, heard)
-        assert heard.stages == [(counts.COUNTING, None), (counts.COUNTING, passes * len(log))]
+        assert heard.stages == [(counts.COUNTING, None), (counts.COUNTING, len(log))]
         heard.check()
 
 

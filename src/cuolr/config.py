@@ -53,7 +53,12 @@ class Range:
     below: float = math.inf
 
     def __contains__(self, value: float) -> bool:
-        return math.isfinite(value) and self.at_least <= value <= self.at_most and self.above < value < self.below
+        return (
+            isinstance(value, Real)
+            and math.isfinite(value)
+            and self.at_least <= value <= self.at_most
+            and self.above < value < self.below
+        )
 
     def describe(self, kind: Any = float) -> str:
         """The range in words, for numbers of the type `kind`.

@@ -17,8 +17,7 @@ from cuolr.policies.store import load_policy, provenance_of, save_policy
 from cuolr.training.fit import FitRequest, Validation, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Best, Progress, TrainingResult
-from cuolr.training.presets.configure import RunConfig, configure, usual_learner
-from cuolr.training.used_options import check_used
+from cuolr.training.presets.configure import RunConfig, check_used, configure, usual_learner
 from cuolr.training.warm_start import WarmStart
 from cuolr.types import Candidates, Ints, RankingDataset, Strings
 

@@ -61,10 +61,13 @@ class FeatureRecipe:
     Attributes:
         columns: The columns that are used, in the order of their numbers.
         dropped: Columns that were left out on request.
+        impression: Columns of the log, whose values may change from impression to impression. If there are some, the
+            candidates of a log are variants of documents.
     """
 
     columns: tuple[FeatureColumn, ...]
     dropped: tuple[str, ...] = ()
+    impression: tuple[str, ...] = ()
 
     @property
     def feature_names(self) -> list[str]:
@@ -81,13 +84,14 @@ class FeatureRecipe:
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it; settings that a kind does not have are left out."""
         columns = [{key: value for key, value in asdict(column).items() if value} for column in self.columns]
-        return {"columns": columns, "dropped": list(self.dropped)}
+        return {"columns": columns, "dropped": list(self.dropped), "impression": list(self.impression)}
 
     @classmethod
     def from_dict(cls, recipe: Mapping[str, Any]) -> Self:
         """The recipe that `to_dict` was taken from."""
         columns = ({**column, "levels": tuple(column.get("levels", ()))} for column in recipe["columns"])
-        return cls(tuple(FeatureColumn(**column) for column in columns), tuple(recipe["dropped"]))
+        impression = tuple(recipe.get("impression", ()))
+        return cls(tuple(FeatureColumn(**column) for column in columns), tuple(recipe["dropped"]), impression)
 
 
 @dataclass(frozen=True)

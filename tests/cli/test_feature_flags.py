@@ -143,6 +143,7 @@ def test_a_folder_without_a_recipe_is_refused(run: Run, tmp_path: Path) -> None:
     ("old", "new", "problem"),
     [
         ("hotel,", "product_id,", "hotels.csv: column 'doc_id' is missing (did you mean --column doc_id=product_id?)"),
+        ("hotel,", "x,", "hotels.csv: column 'doc_id' is missing; if it is called otherwise, say --column doc_id=NAME"),
         (",", ";", "hotels.csv: expected columns separated by commas, found ';'; save the file with commas"),
     ],
 )
@@ -155,3 +156,13 @@ def test_the_commonest_mistakes_are_told_with_the_flag(
     result = run(*import_command(tmp_path), "--out", tmp_path / "LOG")
     assert result.status == 2
     assert problem in result.err
+
+
+def test_features_of_documents_alone_are_told_with_their_flag(run: Run, tmp_path: Path) -> None:
+    write_hotels(tmp_path)
+    result = run(
+        *("import-log", tmp_path / "log.csv", "--column", "doc_id=hotel"),
+        *("--features", tmp_path / "hotels.csv", "--dry-run"),
+    )
+    assert result.status == 2
+    assert "these are features of documents alone: give them as --document-features" in result.err

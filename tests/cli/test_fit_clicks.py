@@ -159,3 +159,24 @@ def test_parameters_can_come_from_features_also_of_documents_that_were_never_sho
     result = run("fit-clicks", tmp_path / "without", "--parameters", "features")
     assert (result.status, len(result.err.splitlines())) == (2, 1)
     assert "without: the documents of this log have no features that differ" in result.err
+
+
+def test_contexts_are_fitted_together_with_a_note_or_one_of_them(run: Run, tmp_path: Path) -> None:
+    """Mobile users examine the first position only."""
+    log = random_log("perfect", sessions=3_000)
+    mobile = np.arange(3_000) % 3 == 0
+    clicks = np.where(mobile[:, None] & (np.arange(log.k) > 0), 0, log.clicks).astype(np.uint8)
+    device = np.where(mobile, "mobile", "desktop")
+    save_click_log(replace(log, clicks=clicks, context={"device": device}), tmp_path / "log")
+    arguments = ["fit-clicks", tmp_path / "log", "--model", "pbm", "--samples", 0, "--json"]
+    together, desktop = run(*arguments), run(*arguments, "--context", "device=desktop")
+    assert "sessions of all contexts are fitted together (device: desktop, mobile)" in together.err
+    assert "contexts" not in desktop.err
+    found = [json.loads(result.out) for result in (together, desktop)]
+    assert found[1]["train_sessions"] + found[1]["held_out_sessions"] == 2_000
+    curves = [one["parameters"]["examination"]["values"] for one in found]
+    assert min(curves[1]) > 0.8 > 0.75 > max(curves[0][1:])
+    for wrong in ("device=tv", "layout=grid", "mobile"):
+        result = run(*arguments, "--context", wrong)
+        assert (result.status, len(result.err.splitlines())) == (2, 1)
+        assert f"--context: expected device=desktop or device=mobile, found '{wrong}'" in result.err

@@ -49,7 +49,7 @@ def test_a_page_is_written_once(run: Run, tmp_path: Path) -> None:
     assert "What this log can tell" in page.read_text(encoding="utf-8")
     again = run("log-info", tmp_path / "log", "--html", page)
     assert (again.status, again.out) == (2, "")
-    assert "use --overwrite" in again.err
+    assert "replace it with --overwrite" in again.err
     other = run("log-info", tmp_path / "log", "--html", tmp_path / "log.pdf")
     assert other.status == 2
     assert ".html" in other.err

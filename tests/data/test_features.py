@@ -99,8 +99,12 @@ def test_lists_of_fixed_length_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        ({"doc_id": None}, "column 'doc_id' is missing; rename your column; found: query_id, a"),
-        ({"doc_id": [1.5, 2.5]}, "column 'doc_id': expected text or whole numbers, found Float64"),
+        (
+            {"doc_id": None},
+            "'doc_id' is missing; if it is called otherwise, say columns={'doc_id': 'NAME'}; found: ",
+        ),
+        ({"query_id": None}, "'query_id' is missing, so these are features of documents alone: give them as FeatureT"),
+        ({"doc_id": [[1.5], [2.5]]}, "column 'doc_id': expected text or whole numbers, found List"),
         ({"doc_id": ["d", None]}, "column 'doc_id': expected a value, found 1 nulls, the first in row 2"),
         ({"doc_id": ["d", "d"]}, "expected each document of a query once, found 'd' of query 'q' again"),
         ({"a": None}, "expected a column 'features' with lists, or a column per feature, found none"),

@@ -139,10 +139,12 @@ def test_the_covariance_is_that_of_a_plain_version() -> None:
     exposure, covariate = rng.uniform(0.5, 9, (30, 4)) * (rng.random((30, 4)) < 0.8), rng.normal(size=(30, 4))
     clicks = rng.poisson(exposure).astype(np.float64)
     unit = np.arange(30) // 3
-    values = np.append(*map(np.atleast_1d, fit_effects(clicks, exposure, covariate, PRIOR)))
+    effects, slope = fit_effects(clicks, exposure, covariate, PRIOR)
+    values: Doubles = np.append(effects, slope)
 
     def gradient(at: Doubles) -> Doubles:
-        return log_posterior_gradient(at, clicks, exposure, covariate).sum(axis=0) - 2 * PRIOR * at
+        sums: Doubles = log_posterior_gradient(at, clicks, exposure, covariate).sum(axis=0) - 2 * PRIOR * at
+        return sums
 
     step = 1e-5
     curvature = -np.stack([(gradient(values + d) - gradient(values - d)) / (2 * step) for d in step * np.eye(5)])

@@ -30,7 +30,8 @@ def test_the_sessions_for_one_pair_worked_by_hand() -> None:
     assert plan.sessions == pytest.approx(needed / (2 * 0.01 * math.sqrt(0.2 * 0.05)), rel=0.02)
     assert plan.days is None
     (swap,) = plan.swaps
-    assert (swap.first, swap.share) == (0, pytest.approx(0.01))
+    assert swap.first == 0
+    assert swap.share == pytest.approx(0.01)
 
 
 def test_the_worst_ratio_of_examination_is_taken() -> None:

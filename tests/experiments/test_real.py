@@ -44,8 +44,11 @@ def made_up() -> tuple[ClickLog, RankingDataset, RankingPolicy]:
 
 def run_methods(data: RealData, out: Path) -> tuple[RealSummary, list[str]]:
     said: list[str] = []
-    summary, failed = run_real(RealRequest(METHODS, data, out), said.append)
+    done: list[int] = []
+    request = RealRequest(METHODS, data, out)
+    summary, failed = run_real(request, said.append, lambda name, total: done.append)
     assert failed == {}
+    assert done == [1] * len(cells_of(request))
     return summary, said
 
 

@@ -1,11 +1,18 @@
 """Tables of sessions on several days, for tests of merging and deleting."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.importing.import_log import import_log_with_report
+from cuolr.logs.importing.import_options import ImportOptions
+from cuolr.logs.log_folder import save_click_log
+
 DOCUMENTS = 6
+KEYS = ["session_id", "position"]
 
 
 @dataclass(frozen=True)
@@ -65,3 +72,25 @@ def make_days(seed: int, sessions: int = 12, queries: int = 4, days: int = 2, ga
         }
     )
     return Days(tuple(tables), features)
+
+
+def imported(table: pl.DataFrame, features: pl.DataFrame, **options: object) -> ClickLog:
+    return import_log_with_report(table, features, ImportOptions(**options))[0]  # type: ignore[arg-type]
+
+
+def save_days(days: Days, folder: Path) -> list[Path]:
+    paths = []
+    for number, table in enumerate(days.days):
+        paths.append(folder / f"day {number}")
+        save_click_log(imported(table, days.features_of(number)), paths[-1])
+    return paths
+
+
+def rows(log: ClickLog) -> pl.DataFrame:
+    """All of a log, with the features of each shown document, whatever the order of sessions and candidates."""
+    frame = log.to_frame()
+    row, position = np.nonzero(log.where)
+    features = log.candidates.features[log.documents[row, position]]
+    names = [] if log.candidates.feature_names is None else log.candidates.feature_names.tolist()
+    frame = frame.with_columns(pl.Series(name, features[:, i]) for i, name in enumerate(names))
+    return frame.select(sorted(frame.columns)).sort(KEYS)

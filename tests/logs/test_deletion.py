@@ -13,10 +13,9 @@ from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.deletion import SessionsToDelete, delete_sessions
 from cuolr.logs.hashed_ids import IdKey, hash_ids
-from cuolr.logs.lineage import identities
+from cuolr.logs.identity import identities
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
-from tests.logs.day_tables import make_days
-from tests.logs.test_merge import imported, rows
+from tests.logs.day_tables import imported, make_days, rows
 from tests.small_log import small_log
 
 KEY = IdKey(b"0123456789abcdef")

@@ -13,40 +13,13 @@ from hypothesis import strategies as st
 import cuolr
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
-from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import IdKey
-from cuolr.logs.importing.import_log import import_log_with_report
-from cuolr.logs.importing.import_options import ImportOptions
-from cuolr.logs.lineage import identities
+from cuolr.logs.identity import identities
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
 from cuolr.logs.merge import merge_logs
 from cuolr.logs.time_window import TimeWindow
-from tests.logs.day_tables import Days, make_days
+from tests.logs.day_tables import imported, make_days, rows, save_days
 from tests.small_log import small_log
-
-KEYS = ["session_id", "position"]
-
-
-def imported(table: pl.DataFrame, features: pl.DataFrame, **options: object) -> ClickLog:
-    return import_log_with_report(table, features, ImportOptions(**options))[0]  # type: ignore[arg-type]
-
-
-def save_days(days: Days, folder: Path) -> list[Path]:
-    paths = []
-    for number, table in enumerate(days.days):
-        paths.append(folder / f"day {number}")
-        cuolr.save_click_log(imported(table, days.features_of(number)), paths[-1])
-    return paths
-
-
-def rows(log: ClickLog) -> pl.DataFrame:
-    """All of a log, with the features of each shown document, whatever the order of sessions and candidates."""
-    frame = log.to_frame()
-    row, position = np.nonzero(log.where)
-    features = log.candidates.features[log.documents[row, position]]
-    names = [] if log.candidates.feature_names is None else log.candidates.feature_names.tolist()
-    frame = frame.with_columns(pl.Series(name, features[:, i]) for i, name in enumerate(names))
-    return frame.select(sorted(frame.columns)).sort(KEYS)
 
 
 @settings(max_examples=15)
@@ -107,6 +80,20 @@ def test_a_time_window_counts_from_the_latest_session_of_all_logs(tmp_path: Path
     assert str(merged.timestamp.min())[:13] == "2026-11-02T11"  # type: ignore[union-attr]
     with pytest.raises(InputError, match="no session of these logs"):
         merge_logs([tmp_path / "day 0", tmp_path / "day 1"], tmp_path / "x", TimeWindow("2027-01-01"))
+
+
+def test_queries_whose_sessions_are_all_outside_the_time_window_are_left_out(tmp_path: Path) -> None:
+    days = make_days(5, sessions=4, queries=6)
+    paths = save_days(days, tmp_path)
+    everything = merge_logs(paths, tmp_path / "all")
+    report = merge_logs(paths, tmp_path / "merged", TimeWindow("2026-11-02"))
+    first, second = (set(day["query_id"]) for day in days.days)
+    merged = load_click_log(tmp_path / "merged")
+    assert 0 < len(first - second) == report.expired
+    assert everything.expired == 0
+    assert set(merged.candidates.query_ids) == second
+    assert (report.queries, report.documents) == (merged.candidates.n_queries, merged.candidates.n_documents)
+    assert rows(merged).equals(rows(imported(days.days[1], days.features)))
 
 
 def test_columns_that_a_log_lacks_are_left_out_and_ids_are_filled_in(tmp_path: Path) -> None:

@@ -245,6 +245,27 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> N
         judgments(small_log(), **arguments)
 
 
+def test_variants_of_a_document_are_judged_as_one() -> None:
+    rng = np.random.default_rng(1)
+    rows = [
+        (f"q{session % 3}", session, position, f"d{document}", int(rng.random() < 0.4), float(rng.integers(3)))
+        for session in range(90)
+        for position, document in enumerate(rng.permutation(4), start=1)
+    ]
+    names = ["query_id", "session_id", "position", "doc_id", "click", "price"]
+    table = pl.DataFrame(rows, schema=names, orient="row")
+    by_variant = cuolr.import_log(table, cuolr.FeatureTables(impression=("price",)))
+    assert by_variant.candidates.n_documents > 12
+    known = ExaminationModel.fit(by_variant)
+    without = cuolr.import_log(table.drop("price"))
+    expected = judge(without, examination=known, min_examinations=0)
+    found = judge(by_variant, examination=known, min_examinations=0)
+    assert found.left_out == expected.left_out == 0
+    assert found.table["doc_id"].to_list() == expected.table["doc_id"].to_list()
+    for column in ("impressions", "clicks", "examinations", "rate", "low", "high", "rating"):
+        np.testing.assert_allclose(found.table[column], expected.table[column], rtol=1e-12)
+
+
 def test_no_learner_can_reach_judgments() -> None:
     sources = project_sources()
     walled = [module for module in sources if is_in(module, WALLED_ROOMS)]

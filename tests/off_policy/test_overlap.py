@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 
 from cuolr.data.normalise import Normaliser
+from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.types import Candidates, FeatureColumn, FeatureRecipe
 from tests.small_log import small_log
 
 LOG = small_log(rows=300)
@@ -28,6 +30,20 @@ def test_overlap_is_counted_document_by_document() -> None:
     never_shown, overlap = overlap_with_log(policy, ClickCounts.of(LOG).lists, queries, 3)
     assert never_shown == pytest.approx(np.mean([share == 0 for share in shares]))
     assert overlap == pytest.approx(np.mean(shares))
+
+
+def test_a_variant_counts_as_shown_if_its_document_was() -> None:
+    recipe = FeatureRecipe((FeatureColumn("price"),), impression=("price",))
+    ids = np.array(["a#000000000000", "a#111111111111", "b"])
+    prices = np.array([[1.0], [3.0], [2.0]], np.float32)
+    candidates = Candidates(prices, np.array([0, 3]), np.array(["q"]), ids, recipe=recipe)
+    ranking = np.array([[0], [0], [1], [0]])  # a four times, at two prices; b never
+    log = ClickLog(candidates, np.zeros(4, np.int32), ranking, np.zeros((4, 1), np.uint8), np.ones(4, np.int64))
+    policy = LinearPolicy(np.ones(1, np.float32), Normaliser.fit("min-max", candidates))
+    assert policy.rank(candidates, 3).tolist() == [[1, 2, 0]]
+    never_shown, overlap = overlap_with_log(policy, log, np.array([0]), 3)
+    assert never_shown == pytest.approx(1 / 3)
+    assert overlap == pytest.approx((4 / 4 + 0 + 4 / 4) / 3)
 
 
 def test_the_share_of_the_logging_policy_is_that_of_its_standard_deviation() -> None:

@@ -101,11 +101,13 @@ def test_the_best_is_chosen_on_validation_among_trees_a_network_and_a_linear_ran
 ) -> None:
     train, validation, _ = splits
     monkeypatch.setattr(oracle_best, "LambdaMartSettings", lambda: QUICK)
+    rankers_without_tuned_trees = oracle_best.RANKERS - len(oracle_best.TUNED_LAMBDAMART)
     monkeypatch.setattr(oracle_best, "TUNED_LAMBDAMART", (replace(QUICK, leaves=3),))
     monkeypatch.setattr(oracle_best, "NETWORK_TRAINING", TrainingConfig(steps=5))
     told: dict[str, float] = {}
     best = fit_best(train, validation, threads=1, progress=told.__setitem__)
     assert told == best.validation
+    assert len(told) == rankers_without_tuned_trees + 1
     assert [name.partition(",")[0] for name in told] == ["lambdamart"] * 2 + ["network"] + ["ranksvm"] * 3
     assert best.validation[best.name] == max(told.values()) == ndcg(best.policy, validation)
 

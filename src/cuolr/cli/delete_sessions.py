@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.cli.terminal import say, show_json, stage_bars
 from cuolr.errors import InputError, unreadable
 from cuolr.logs.deletion import DeletionReport, SessionsToDelete
 from cuolr.logs.deletion import delete_sessions as delete
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
-from cuolr.logs.identity import digest_of_clicks
-from cuolr.logs.lineage import IDENTITY, identities
+from cuolr.logs.identity import IDENTITY, digest_of_clicks, identities
 from cuolr.logs.log_folder import load_click_log, read_meta
 
 if TYPE_CHECKING:
-    from cuolr.policies.model_search import FoundModels, LogTraces
+    from cuolr.policies.find_models import FoundModels, LogTraces
 
 Ids = Annotated[tuple[str, ...], tyro.conf.arg(metavar="ID"), tyro.conf.UseAppendAction]
 
@@ -69,10 +68,10 @@ def delete_sessions(
         json: Print JSON instead of messages.
     """
     chosen = which.which()
-    with spinner(f"deleting from {log.name}"):
+    with stage_bars() as stages:
         found = _models(log, models)
         hashed = HASHED_WITH in read_meta(log).get("source", {})
-        report = delete(log, chosen, counts, dry_run)
+        report = delete(log, chosen, counts, dry_run, stages)
     if json:
         show_json({"log": str(log), "dry_run": dry_run, **report.as_dict(), **_as_json(found)})
     without_key = hashed and chosen.id_key is None
@@ -146,13 +145,13 @@ def _models(log: Path, folders: tuple[Path, ...]) -> "FoundModels | None":
     if not folders:
         return None
     # It needs torch, which takes a second to load; without models nobody should wait for it.
-    from cuolr.policies.model_search import models_that_learned
+    from cuolr.policies.find_models import models_that_learned
 
     return models_that_learned(_traces(log), folders)
 
 
 def _traces(log: Path) -> "LogTraces":
-    from cuolr.policies.model_search import LogTraces
+    from cuolr.policies.find_models import LogTraces
 
     meta = read_meta(log)
     return LogTraces(meta.get(IDENTITY), frozenset(identities(meta)), digest_of_clicks(load_click_log(log, ids=False)))

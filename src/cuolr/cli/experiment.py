@@ -10,7 +10,7 @@ import tyro
 
 from cuolr.cli.cell_options import CellOptions, lines_display
 from cuolr.cli.options import AllFoldsOptions
-from cuolr.cli.terminal import say, show_json, show_table, show_text, spinner
+from cuolr.cli.terminal import say, show_json, show_table, show_text, stage_bars
 from cuolr.errors import InputError
 from cuolr.logs.log_folder import SESSIONS_FILE
 
@@ -73,10 +73,10 @@ def _run_on_log(chosen: "Experiment", cells: CellOptions, labels: Path | None, j
 
     if cells.ray is not None:
         raise InputError("--ray: not with an imported log, whose cells run one after the other")
-    with spinner(f"reading {cells.data}"):
-        data = RealData.read(Path(cells.data), labels)
-    request = RealRequest(chosen, data, cells.out, cells.only, f"cuolr {shlex.join(sys.argv[1:])}")
-    _, failed = run_real(request, say)
+    with stage_bars() as stages:
+        data = RealData.read(Path(cells.data), labels, stages)
+        request = RealRequest(chosen, data, cells.out, cells.only, f"cuolr {shlex.join(sys.argv[1:])}")
+        _, failed = run_real(request, say, stages)
     show_real(read_summary(cells.out), json)
     if failed:
         raise InputError([f"{cell}: {error}" for cell, error in failed.items()])

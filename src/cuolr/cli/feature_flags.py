@@ -26,6 +26,9 @@ FLAGS = {
     re.compile(r"columns={'(.*?)': '(.*?)'}"): r"--column \1=\2",
     re.compile(r"reward='(.*?)'"): r"--reward \1",
     re.compile(r"^(reward|context): "): r"--\1: ",
+    re.compile(r"^columns: "): "--column: ",
+    re.compile(r"FeatureTables\(document=…\)"): "--document-features",
+    re.compile(r"first_position=0"): "--first-position 0",
 }
 
 

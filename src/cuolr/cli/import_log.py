@@ -157,8 +157,8 @@ def import_log(
             source[HASHED_WITH] = options.id_key.name
         if options.reward_weights:
             source["reward"] = options.reward_weights
-        with spinner(f"writing {out.name}"):
-            save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite)
+        with progress_bar(f"writing {out.name}", len(log)) as progress:
+            save_click_log(log, out, {**source, "import": report.to_dict(examples=False)}, overwrite, progress)
         written = {"out": str(out)}
     noted = options.window or report.source is not None or report.source_notes
     if json or repair.dry_run or noted or not report.is_clean:

@@ -5,11 +5,11 @@ from pathlib import Path
 import tyro
 
 from cuolr.cli.options import RetentionFlags
-from cuolr.cli.terminal import say, show_json, spinner
+from cuolr.cli.terminal import say, show_json, stage_bars
 from cuolr.files import refuse_existing
 from cuolr.logs.log_folder import SESSIONS_FILE
-from cuolr.logs.merge import MergeReport
 from cuolr.logs.merge import merge_logs as merge
+from cuolr.logs.merge_report import MergeReport
 
 
 def merge_logs(
@@ -32,8 +32,8 @@ def merge_logs(
         overwrite: Replace an existing log.
     """
     refuse_existing(out, overwrite, ours=SESSIONS_FILE)
-    with spinner(f"merging {len(logs)} logs"):
-        report = merge(logs, out, keeping.window(), overwrite)
+    with stage_bars() as stages:
+        report = merge(logs, out, keeping.window(), overwrite, stages)
     if json:
         show_json({"out": str(out), **report.as_dict()})
         return
@@ -43,7 +43,8 @@ def merge_logs(
 
 def _tell(report: MergeReport) -> None:
     if report.outside:
-        say(f"{report.outside:,} sessions are outside the time window: left out")
+        queries = f", and {report.expired:,} queries with them" if report.expired else ""
+        say(f"{report.outside:,} sessions are outside the time window: left out{queries}")
     if report.repeated:
         say(f"{report.repeated:,} sessions are in several logs, by their ids: counted once")
     if report.without_id:
@@ -54,7 +55,7 @@ def _tell(report: MergeReport) -> None:
     if report.differing:
         say(
             f"warning: {report.differing:,} of them have other lists or clicks in the other log; the last log counts. "
-            "To keep the whole of a session that spans two files, import these files together"
+            "To keep a session that spans two files whole, import these files together"
         )
     if report.changed:
         say(f"note: the features of {report.changed:,} documents differ between logs; those of the last log are kept")

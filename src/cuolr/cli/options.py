@@ -171,7 +171,7 @@ class RetentionFlags:
     Attributes:
         since: From this time on: 2026-11-01, 2026-11-01T12:30Z (UTC without a zone), or 28d before the latest session.
         until: Before this time.
-        keep_days: The last so many days before the latest session; the same as --since Nd.
+        keep_days: Keep this many days before the latest session; the same as --since Nd.
     """
 
     since: TimeOfLog | None = None

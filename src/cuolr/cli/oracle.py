@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuolr.cli.options import DataOptions
-from cuolr.cli.terminal import progress_bar, say, show_json, spinner
+from cuolr.cli.terminal import progress_bar, say, show_json
 from cuolr.config import Range, check_arguments
 from cuolr.evaluation.evaluate import score_on
 from cuolr.files import refuse_existing
+from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.store import SETTINGS_FILE, save_policy
 from cuolr.random import DEFAULT_SEED
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
+from cuolr.types import RankingDataset
 
 ON_VALIDATION = "on vali (queries without a relevant document skipped)"
 
@@ -55,21 +57,34 @@ def oracle(
     splits = data_options.load(data)
     train, validation = splits["train"], splits["vali"]
     provenance = {"data": str(data), "fold": data_options.fold_of(data), "seed": seed}
-    settings = LambdaMartSettings(seed=seed, threads=threads)
-    with progress_bar("trees", settings.trees) if not training.best else spinner("training") as progress:
-        if training.best:
-            # It needs torch, which takes a second to load.
-            from cuolr.supervised.oracle_best import fit_best
-
-            found = fit_best(train, validation, seed, threads, lambda name, score: say(f"{name}: ndcg@10 {score:.4f}"))
-            policy, chosen, tried = found.policy, found.name, dict(found.validation)
-            described = {"oracle": "best", "chosen": chosen, "tried": tried, **provenance}
-        else:
+    if training.best:
+        policy, chosen, tried = _fit_best(train, validation, training)
+        described = {"oracle": "best", "chosen": chosen, "tried": tried, **provenance}
+    else:
+        settings = LambdaMartSettings(seed=seed, threads=threads)
+        with progress_bar("trees", settings.trees) as progress:
             policy = fit_lambdamart(train, validation, settings, progress)
-            chosen, tried = "lambdamart", {"lambdamart": score_on(validation)(policy)}
-            described = {"oracle": "lambdamart", **provenance}
+        chosen, tried = "lambdamart", {"lambdamart": score_on(validation)(policy)}
+        described = {"oracle": "lambdamart", **provenance}
     save_policy(policy, out, described)
     if json:
         show_json({"out": str(out), "chosen": chosen, "measure": "ndcg@10", "split": "vali", "scores": tried})
     else:
         say(f"wrote {out}: {chosen}, ndcg@10 {tried[chosen]:.4f} {ON_VALIDATION}")
+
+
+def _fit_best(
+    train: RankingDataset, validation: RankingDataset, training: TrainingOptions
+) -> tuple[RankingPolicy, str, dict[str, float]]:
+    """The best of several rankers, its name, and the score of each by its name."""
+    # It needs torch, which takes a second to load.
+    from cuolr.supervised.oracle_best import RANKERS, fit_best
+
+    with progress_bar("rankers", RANKERS) as progress:
+
+        def tell(name: str, score: float) -> None:
+            say(f"{name}: ndcg@10 {score:.4f}")
+            progress(1)
+
+        best = fit_best(train, validation, training.seed, training.threads, tell)
+    return best.policy, best.name, dict(best.validation)

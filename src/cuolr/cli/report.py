@@ -4,7 +4,7 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.terminal import show_json, show_table, show_text
+from cuolr.cli.terminal import show_json, show_table, show_text, stage_bars
 
 
 def report(results: tyro.conf.Positional[Path], out: Path | None = None, json: bool = False) -> None:
@@ -31,7 +31,8 @@ def show_report(results: Path, out: Path, json: bool) -> None:
     from cuolr.experiments.report.report_folder import PAGE, make_report, numbers
     from cuolr.experiments.report.text_tables import legend, text_table
 
-    summary = make_report(results, out)
+    with stage_bars() as stages:
+        summary = make_report(results, out, stages)
     if json:
         show_json({**numbers(summary), "page": str(out / PAGE)})
         return

@@ -45,8 +45,7 @@ class LearnerOptions:
 
     def configure(self, propensities: Path | None) -> "RunConfig":
         """All settings of the run; raises if the learner does not use an option."""
-        from cuolr.training.presets.configure import configure, parse_settings, usual_learner
-        from cuolr.training.used_options import check_used
+        from cuolr.training.presets.configure import check_used, configure, parse_settings, usual_learner
 
         name = self.learner or usual_learner(self.preset)
         options = {"encoder": self.encoder, "precision": self.precision, "batch_size": self.batch_size}

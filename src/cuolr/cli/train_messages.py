@@ -17,8 +17,8 @@ from cuolr.training import distributed
 from cuolr.training.fit import FitRequest, ModelFolder, check_warm_start, fit
 from cuolr.training.loop import Progress as StepProgress
 from cuolr.training.loop import TrainingResult
+from cuolr.training.presets.configure import has_setting
 from cuolr.training.run_folder import ASSESSMENT_FILE, CHECKPOINT_FILE
-from cuolr.training.used_options import has_setting
 
 # Number of lists that the paper estimates propensities from, appendix A.
 PAPER_LISTS = 10_000_000

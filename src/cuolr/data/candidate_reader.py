@@ -33,7 +33,7 @@ def read_candidates(
         columns: What is a feature, and what to leave out, of one table; `FeatureTables` say so themselves.
         recipe: How columns of a table become numbers, as the model keeps it (`RankingPolicy.recipe`). None = it is
             decided by the table.
-        stages: Told of the bytes that were read so far; tables are read at once.
+        stages: Receives the bytes that were read so far; tables are read at once.
     """
     if isinstance(source, FeatureTables):
         recipe = source.recipe if recipe is None else recipe

@@ -16,13 +16,12 @@ from cuolr.data.feature_options import FeatureOptions
 from cuolr.data.features import IDS, encoded, read_feature_table, read_raw_features
 from cuolr.data.frames import Table, is_path
 from cuolr.data.tables import is_table
+from cuolr.data.variants import HASH_BYTES
 from cuolr.errors import InputError, InputWarning
 from cuolr.types import Candidates, FeatureRecipe
 
 # Columns that tell the variants of a document apart, and its id in the log; names that no user's table has.
 VARIANT, LOGGED_ID = "(variant)", "(doc_id)"
-# Of the hash that names a variant: two of a thousand variants of a document have the same with a probability of 2e-9.
-HASH_BYTES = 6
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def read_feature_tables(tables: FeatureTables, shown: pl.DataFrame | None = None
     if not len(rows):
         raise InputError("no document of the log has features in all tables; compare their query_id and doc_id")
     pairs = rows.select(IDS)
-    return encoded(
+    candidates = encoded(
         rows.drop(VARIANT, strict=False),
         tables.options,
         tables.recipe,
@@ -96,6 +95,8 @@ def read_feature_tables(tables: FeatureTables, shown: pl.DataFrame | None = None
         ids=IDS if shown is None else ("query_id", LOGGED_ID, "doc_id"),
         row_name=lambda row: "document '{1}' of query '{0}'".format(*pairs.row(row)),
     )
+    assert candidates.recipe is not None
+    return replace(candidates, recipe=replace(candidates.recipe, impression=tables.impression))
 
 
 def named_variants(shown: pl.DataFrame) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from cuolr.data.column_names import closest_column, other_separator
 from cuolr.data.encode_features import RowName, apply_recipe, check_columns
 from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
 from cuolr.data.frames import Table, is_path, to_polars
-from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
+from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
 from cuolr.errors import InputError, problems_in
 from cuolr.types import Candidates, FeatureRecipe, Floats
 
@@ -119,7 +119,7 @@ def _with_ids(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptions) 
     if problems := list(_id_type_problems(table.schema, ids)):
         raise InputError(problems)
     table = table.drop([name for name in options.drop_columns if name not in ids], strict=False)
-    table = table.with_columns(pl.col(ids).cast(pl.String))
+    table = table.with_columns(id_text(name, table.schema[name]) for name in ids)
     if problems := list(_id_problems(table, ids)):
         raise InputError(problems)
     return table
@@ -131,11 +131,18 @@ def _id_type_problems(schema: pl.Schema, ids: Sequence[str]) -> Iterator[str]:
         return
     for name in ids:
         if name not in schema:
-            guess = closest_column(name, schema.names())
-            hint = f" (did you mean columns={{'{name}': '{guess}'}}?)" if guess else "; rename your column"
-            yield f"column '{name}' is missing{hint}; found: {', '.join(schema)}"
+            yield f"column '{name}' is missing{_hint(name, ids, schema.names())}; found: {', '.join(schema)}"
         elif not can_be_ids(schema[name]):
             yield f"column '{name}': expected text or whole numbers, found {schema[name]}"
+
+
+def _hint(name: str, ids: Sequence[str], found: Sequence[str]) -> str:
+    """What to do about a missing column of ids."""
+    if guess := closest_column(name, found):
+        return f" (did you mean columns={{'{name}': '{guess}'}}?)"
+    if name == "query_id" and tuple(ids) == IDS and "doc_id" in found:
+        return ", so these are features of documents alone: give them as FeatureTables(document=…)"
+    return f"; if it is called otherwise, say columns={{'{name}': 'NAME'}}"
 
 
 def _id_problems(table: pl.DataFrame, ids: Sequence[str]) -> Iterator[str]:

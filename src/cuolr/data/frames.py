@@ -1,5 +1,6 @@
 """Data frames of polars, pandas and other libraries that export Arrow."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,12 +37,17 @@ def to_polars(frame: Any, name: str) -> pl.DataFrame:
 
 
 def _from_pandas(frame: Any, name: str) -> pl.DataFrame:
+    """A data frame of pandas; levels of its index that have a name are columns, as in the files that pandas writes."""
+    levels = [level for level in frame.index.names if level is not None and level not in frame.columns]
+    frame = frame.reset_index(level=levels) if levels else frame
+    if repeated := [str(column) for column, times in Counter(map(str, frame.columns)).items() if times > 1]:
+        raise InputError([f"{name}: column '{column}' occurs twice; keep one" for column in repeated])
     try:
         return pl.from_pandas(frame)
     except ImportError:  # polars needs pyarrow for all but plain numbers; pandas does not depend on it
         return pl.DataFrame([_from_pandas_column(frame[column], name) for column in frame.columns])
     except (TypeError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{name}: expected columns of one type each: {error}") from None
+        raise InputError(f"{name}: expected columns of one type each: {_first_line(error)}") from None
 
 
 def _from_pandas_column(column: Any, name: str) -> pl.Series:
@@ -54,4 +60,8 @@ def _from_pandas_column(column: Any, name: str) -> pl.Series:
     try:
         return pl.Series(str(column.name), [None if missing else value for value, missing in pairs])
     except (TypeError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{name}: column '{column.name}': expected values of one type: {error}") from None
+        raise InputError(f"{name}: column '{column.name}': expected values of one type: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -26,6 +26,9 @@ ZSTANDARD = ".zst"
 COMMAS, TABS = (".csv", ".csv.gz", ".csv.zst"), (".tsv", ".tsv.gz", ".tsv.zst")
 JSON_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
 
+# Beyond it, different whole numbers are the same float.
+LARGEST_EXACT: dict[pl.DataType, float] = {pl.Float32(): 2.0**24, pl.Float64(): 2.0**53}
+
 # The header is searched in these first bytes, because a file without line ends may be larger than memory.
 HEAD_BYTES = 1 << 20
 
@@ -80,8 +83,26 @@ def is_table(path: Path) -> bool:
 
 
 def can_be_ids(dtype: pl.DataType) -> bool:
-    """Whether a column of this type can hold ids: text, also as categories, or whole numbers."""
-    return dtype.is_integer() or isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
+    """Whether a column of this type can hold ids: text, also as categories, or whole numbers, also as floats.
+
+    Pandas makes floats of whole numbers if some are missing.
+    """
+    is_text = isinstance(dtype, pl.String | pl.Categorical | pl.Enum | pl.Null)
+    return is_text or dtype.is_integer() or dtype in LARGEST_EXACT
+
+
+def id_text(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Ids as text: floats that are whole numbers as these, and missing if they are too large to be exact."""
+    column = pl.col(name)
+    if dtype not in LARGEST_EXACT:
+        return column.cast(pl.String)
+    is_exact, is_whole = column.abs() <= LARGEST_EXACT[dtype], column == column.round()
+    return (
+        pl.when(is_exact & is_whole)
+        .then(column.cast(pl.Int64, strict=False).cast(pl.String))
+        .when(is_exact)
+        .then(column.cast(pl.String))
+    )
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class ExaminationModel:
             log: Raw sessions, or their counts. From an aggregated log, examination is estimated by position only. If
                 the log has context, each level has a table of its own; see `by_context`.
             cap_at_first_position: See `from_counts`.
-            stages: Told of the progress.
+            stages: Receives the progress.
         """
         counts = log if isinstance(log, ClickCounts) else ClickCounts.of(log, stages)
         scores = logging_scores_of(counts, stages)
@@ -96,7 +96,7 @@ class ExaminationModel:
             logging_scores: [L, K] l, or zeros.
             lists: The lists to estimate from; None = all.
             cap_at_first_position: Whether to scale down each row k with χ(k, no click above) > χ(1).
-            stages: Told of the positions whose effects were estimated so far; the last two count for steps 2 and 3.
+            stages: Receives the positions whose effects were estimated so far; the last two count for steps 2 and 3.
         """
         top = counts.top(MAX_POSITIONS)
         k = top.lists.k

@@ -16,6 +16,7 @@ from cuolr.experiments.selection import select
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.workers import describe
 from cuolr.files import atomic_file, content_hash, versions
+from cuolr.progress import Stages
 
 SUMMARY_FILE = "real.json"
 # Reference rankers that learn from labels of the training queries, which a real log does not have.
@@ -41,8 +42,15 @@ class RealRequest:
     command: str = ""
 
 
-def run_real(request: RealRequest, say: Callable[[str], None]) -> tuple[RealSummary, Mapping[Cell, str]]:
+def run_real(
+    request: RealRequest, say: Callable[[str], None], stages: Stages
+) -> tuple[RealSummary, Mapping[Cell, str]]:
     """Run what has no result yet, and summarise all.
+
+    Args:
+        request: What to run.
+        say: Shows a message for each cell that was run.
+        stages: Receives the cells that have a result.
 
     Returns:
         The summary, also written to the folder, and the error of each cell that failed.
@@ -52,6 +60,7 @@ def run_real(request: RealRequest, say: Callable[[str], None]) -> tuple[RealSumm
     (request.out / "cells").mkdir(parents=True, exist_ok=True)
     results: dict[str, list[RealResult]] = {}
     failed: dict[Cell, str] = {}
+    progress = stages("cells", len(cells))
     for number, cell in enumerate(cells, start=1):
         file = request.out / "cells" / f"{_name(request, cell)}.json"
         result = _earlier(file)
@@ -64,6 +73,7 @@ def run_real(request: RealRequest, say: Callable[[str], None]) -> tuple[RealSumm
         except (InputError, RuntimeError, ValueError, MemoryError) as error:
             failed[cell] = describe(error)
             say(f"{cell}: failed: {failed[cell]}")
+        progress(1)
     if not request.data.can_train:
         results |= {name: [result] for name, result in click_rates(request.data).items()}
     logging = next((name for name in results if _is_logging(request.experiment, name)), None)

@@ -17,17 +17,13 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.identity import fingerprint
 from cuolr.logs.importing.seen_documents import has_features
-from cuolr.logs.log_folder import SESSIONS_FILE, load_click_log, require_sessions
+from cuolr.logs.log_folder import load_click_log, require_sessions
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.off_policy.random_lists import order_by_score
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
 from cuolr.policies.policy import ScoringPolicy
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Bools, Doubles, Ints, RankingDataset
-
-
-def is_log(path: Path) -> bool:
-    """Whether a path is the folder of a click log."""
-    return (path / SESSIONS_FILE).is_file()
 
 
 @dataclass(frozen=True)
@@ -47,9 +43,9 @@ class RealData:
     labels: RankingDataset | None = None
 
     @classmethod
-    def read(cls, folder: Path, labels: Path | None = None) -> "RealData":
+    def read(cls, folder: Path, labels: Path | None = None, stages: Stages = unseen_stages) -> "RealData":
         """Read an imported log and, if given, its labels."""
-        log = load_click_log(folder)
+        log = load_click_log(folder, stages=stages)
         graded = None if labels is None else read_labels(labels, log.candidates)
         with problems_in(folder):
             return split_log(log, folder.resolve().name, graded)

@@ -53,7 +53,7 @@ def aggregate_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages
     Args:
         folder: Folder of the log.
         window: The sessions to read.
-        stages: Told of the rows that were read so far.
+        stages: Receives the rows that were read so far.
     """
     return aggregate_chunks(read_click_log(folder, window=window, ids=False, stages=stages))
 

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import subtract
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey, Kind
-from cuolr.logs.lineage import DELETIONS, described
+from cuolr.logs.identity import DELETIONS, described
 from cuolr.logs.log_folder import (
     REQUIRED_FILES,
     concatenate,
@@ -24,7 +24,9 @@ from cuolr.logs.log_folder import (
     read_meta,
     write_click_log,
 )
-from cuolr.types import Bools, Candidates, Ints
+from cuolr.logs.queries_left import QueriesLeft
+from cuolr.progress import Stages, unseen_stages
+from cuolr.types import Bools, Ints
 
 # What a log writes itself; other files of its folder are kept.
 OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
@@ -75,7 +77,11 @@ class DeletionReport:
 
 
 def delete_sessions(
-    folder: Path | str, which: SessionsToDelete, counts: Sequence[Path | str] = (), dry_run: bool = False
+    folder: Path | str,
+    which: SessionsToDelete,
+    counts: Sequence[Path | str] = (),
+    dry_run: bool = False,
+    stages: Stages = unseen_stages,
 ) -> DeletionReport:
     """Delete sessions from a log, all or nothing.
 
@@ -87,6 +93,7 @@ def delete_sessions(
         which: The sessions.
         counts: Logs that were aggregated from this one, to subtract the sessions from.
         dry_run: Whether to write nothing.
+        stages: Receives the sessions that were read so far, first to find those to delete, then to write the others.
     """
     folder = Path(folder)
     meta = read_meta(folder)
@@ -97,7 +104,7 @@ def delete_sessions(
         )
     _check_key(folder, meta, which.id_key)
     deleted, nameless, (ids, unknown) = _find(folder, which)
-    found = _Found.of(folder, deleted)
+    found = _Found.of(folder, deleted, stages)
     report = DeletionReport(
         ids=ids,
         unknown=unknown,
@@ -118,7 +125,7 @@ def delete_sessions(
         source[DELETIONS] = [*source.get(DELETIONS, []), {**described(folder, meta), "deleted": report.as_dict()}]
         write_click_log(
             folder,
-            _without(folder, deleted, found.orphans),
+            _without(folder, deleted, found.orphans, stages),
             source,
             overwrite=True,
             more=lambda unfinished: _copy_others(folder, unfinished),
@@ -197,10 +204,10 @@ class _Found:
         return 0 if self.sessions is None else int(self.sessions.clicks.sum())
 
     @classmethod
-    def of(cls, folder: Path, deleted: Bools) -> "_Found":
+    def of(cls, folder: Path, deleted: Bools, stages: Stages) -> "_Found":
         start, parts = 0, []
         gone: npt.NDArray[np.bool_] | None = None
-        for chunk in read_click_log(folder, ids=False):
+        for chunk in read_click_log(folder, ids=False, stages=stages):
             of_chunk = deleted[start : start + len(chunk)]
             start += len(chunk)
             if gone is None:
@@ -213,31 +220,14 @@ class _Found:
         return cls(sessions, np.flatnonzero(gone & ~left))
 
 
-def _without(folder: Path, deleted: Bools, orphans: Ints) -> Iterator[ClickLog]:
+def _without(folder: Path, deleted: Bools, orphans: Ints, stages: Stages) -> Iterator[ClickLog]:
     """The sessions that are left, over the queries that are left."""
-    start, queries = 0, _OtherQueries(orphans)
-    for chunk in read_click_log(folder):
+    start, queries = 0, QueriesLeft(orphans)
+    for chunk in read_click_log(folder, stages=stages):
         rows = np.flatnonzero(~deleted[start : start + len(chunk)])
         start += len(chunk)
         if len(rows):
             yield queries.of(chunk.select(rows))
-
-
-class _OtherQueries:
-    """All queries but some, of which no session is left."""
-
-    def __init__(self, orphans: Ints) -> None:
-        self._orphans = orphans
-        self._candidates: Candidates | None = None
-
-    def of(self, log: ClickLog) -> ClickLog:
-        """The log over these queries."""
-        if self._candidates is None:
-            queries = np.setdiff1d(np.arange(log.candidates.n_queries), self._orphans)
-            self._candidates = log.candidates.select(queries) if len(self._orphans) else log.candidates
-            self._number = np.zeros(log.candidates.n_queries, np.int32)
-            self._number[queries] = np.arange(len(queries))
-        return replace(log, candidates=self._candidates, query=self._number[log.query])
 
 
 def _subtracted(folder: Path, found: _Found) -> ClickLog:
@@ -250,7 +240,7 @@ def _subtracted(folder: Path, found: _Found) -> ClickLog:
     if not (np.array_equal(ours.query_ids, other.query_ids) and np.array_equal(ours.offsets, other.offsets)):
         raise InputError(f"{folder}: was not aggregated from this log: it has other queries or documents")
     with problems_in(folder):
-        return _OtherQueries(found.orphans).of(subtract(lists, sessions))
+        return QueriesLeft(found.orphans).of(subtract(lists, sessions))
 
 
 def _copy_others(folder: Path, unfinished: Path) -> None:

@@ -1,9 +1,17 @@
-"""Hashes that identify a log by its content."""
+"""What identifies a log: hashes of its content, and the logs that its sessions come from."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cuolr.files import content_hash
 from cuolr.logs.clicklog import ClickLog
+
+# Entries of the source of a log.
+MERGED, DELETIONS = "merged", "deletions"
+IDENTITY = "sessions_sha256"
 
 
 def fingerprint(log: ClickLog) -> str:
@@ -23,3 +31,30 @@ def digest_of_clicks(log: ClickLog) -> str:
     clicks_of_row = log.clicks.sum(axis=1) * log.count
     counts = [np.bincount(log.query, of_row, log.candidates.n_queries) for of_row in (log.count, clicks_of_row)]
     return content_hash("\n".join(map(str, log.candidates.query_ids)), np.rint(counts).astype(np.int64))
+
+
+def described(folder: Path, meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What the source of a new log records of an old one.
+
+    Args:
+        folder: The old log.
+        meta: Its `meta.json`.
+    """
+    source = meta.get("source", {})
+    earlier = {name: source[name] for name in (MERGED, DELETIONS) if name in source}
+    identity = {IDENTITY: meta[IDENTITY]} if IDENTITY in meta else {}
+    return {"folder": str(folder), "sessions": meta.get("sessions"), **identity, "source": earlier}
+
+
+def identities(meta: Mapping[str, Any]) -> set[str]:
+    """The identities of a log and of all logs that its sessions come from.
+
+    Args:
+        meta: Its `meta.json`, or what `described` recorded of it.
+    """
+    found = {meta[IDENTITY]} if isinstance(meta.get(IDENTITY), str) else set()
+    source = meta.get("source")
+    if isinstance(source, Mapping):
+        for earlier in (*source.get(MERGED, ()), *source.get(DELETIONS, ())):
+            found |= identities(earlier)
+    return found

@@ -27,7 +27,7 @@ from cuolr.files import atomic_folder, content_hash, versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Ints
 
 SESSIONS_FILE, META_FILE = "sessions.parquet", "meta.json"
@@ -41,10 +41,21 @@ ROWS_AT_A_TIME = 1 << 19
 
 
 def save_click_log(
-    log: ClickLog, folder: Path | str, source: Mapping[str, Any] | None = None, overwrite: bool = False
+    log: ClickLog,
+    folder: Path | str,
+    source: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    progress: Progress = unseen,
 ) -> None:
-    """Write a log; see `write_click_log`."""
-    write_click_log(Path(folder), [log], source, overwrite)
+    """Write a log; see `write_click_log`. `progress` is called with the rows that were written since the last call."""
+
+    def chunks() -> Iterator[ClickLog]:
+        for start in range(0, len(log), ROWS_AT_A_TIME):
+            chunk = log.select(slice(start, start + ROWS_AT_A_TIME))
+            yield chunk
+            progress(len(chunk))
+
+    write_click_log(Path(folder), chunks(), source, overwrite)
 
 
 def write_click_log(
@@ -95,7 +106,7 @@ def load_click_log(
         folder: The folder.
         window: The sessions to read.
         ids: Whether to read the ids of sessions and users, which no learner needs.
-        stages: Told of the rows that were read so far.
+        stages: Receives the rows that were read so far.
     """
     folder = Path(folder)
     rows = _count_rows(folder) if not window else _count_within(folder, window)

@@ -1,7 +1,7 @@
 """Several logs as one, such as those of four weeks: candidates are united, and a session is counted once."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,58 +12,28 @@ import polars as pl
 from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import aggregate_chunks
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import IDS, index_dtype
-from cuolr.logs.common_columns import common_columns, common_types
+from cuolr.logs.columns import IDS, common_columns, common_types, index_dtype
 from cuolr.logs.hashed_ids import HASHED_WITH
-from cuolr.logs.lineage import MERGED, described
+from cuolr.logs.identity import MERGED, described
 from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
+from cuolr.logs.merge_report import MergeReport
+from cuolr.logs.queries_left import QueriesLeft
 from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, no_timestamps, unit_of, within
 from cuolr.logs.united_candidates import UnitedCandidates, unite
-from cuolr.types import Bools
+from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.types import Bools, Ints
 
 # What stands in a column after the last document of a list.
 AFTER_LAST = {"ranking": -1, "logging_propensity": 1.0, "page_position": -1}
 
 
-@dataclass(frozen=True)
-class MergeReport:
-    """What became of the merged logs.
-
-    Attributes:
-        sessions: Sessions of the logs together.
-        outside: Those outside the time window.
-        repeated: Those that a later log has, too, by their ids; the later one is kept.
-        without_id: Those in the time window without a session id, which cannot be compared; 0 for aggregated logs.
-        differing: Repeated sessions with other lists or clicks, such as one that spans two files.
-        changed: Documents whose features differ between logs; those of the last log are kept.
-        left_out: Columns that some logs lack, and therefore the merged one.
-        queries: Queries of the merged log.
-        documents: Documents of the merged log.
-    """
-
-    sessions: int
-    outside: int
-    repeated: int
-    without_id: int
-    differing: int
-    changed: int
-    left_out: tuple[str, ...]
-    queries: int
-    documents: int
-
-    @property
-    def kept(self) -> int:
-        """Sessions of the merged log."""
-        return self.sessions - self.outside - self.repeated
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {**asdict(self), "left_out": list(self.left_out), "kept": self.kept}
-
-
 def merge_logs(
-    folders: Sequence[Path | str], out: Path | str, window: TimeWindow = ALL_TIME, overwrite: bool = False
+    folders: Sequence[Path | str],
+    out: Path | str,
+    window: TimeWindow = ALL_TIME,
+    overwrite: bool = False,
+    stages: Stages = unseen_stages,
 ) -> MergeReport:
     """Merge logs into a new one, chunk by chunk.
 
@@ -75,6 +45,7 @@ def merge_logs(
         out: The folder to create.
         window: The sessions to keep; 28d counts from the latest session of all logs.
         overwrite: Whether an existing log is replaced.
+        stages: Receives the sessions that were read so far.
     """
     paths = [Path(folder) for folder in folders]
     if len({path.resolve() for path in paths}) < max(len(paths), 2):
@@ -83,7 +54,7 @@ def merge_logs(
     _check_alike(paths, metas)
     merge = _Merge.of(paths, metas, window)
     aggregated: bool = metas[0]["aggregated"]
-    chunks: Iterable[ClickLog] = merge.chunks(merge.kept)
+    expired = merge.expired()
     source: dict[str, Any] = {MERGED: [described(path, meta) for path, meta in zip(paths, metas, strict=True)]}
     if key := _key_of(metas[0]):
         source[HASHED_WITH] = key
@@ -94,12 +65,14 @@ def merge_logs(
         outside=merge.outside,
         repeated=sum(len(repeated) for repeated in merge.repeated),
         without_id=0 if aggregated else sum(map(len, merge.kept)) - merge.outside - len(merge.ids),
-        differing=merge.differing(),
+        differing=merge.differing(stages),
         changed=merge.united.changed,
         left_out=merge.left_out,
-        queries=merge.united.candidates.n_queries,
-        documents=merge.united.candidates.n_documents,
+        expired=len(expired),
+        queries=merge.united.candidates.n_queries - len(expired),
+        documents=merge.united.candidates.n_documents - int(merge.united.candidates.sizes[expired].sum()),
     )
+    chunks = map(QueriesLeft(expired).of, merge.chunks(merge.kept, stages("merging", merge.rows)))
     write_click_log(
         Path(out),
         [aggregate_chunks(chunks)] if aggregated else chunks,
@@ -165,7 +138,12 @@ class _Merge:
         again = self.ids.filter(~pl.col("id").is_last_distinct())
         return [again.filter(pl.col("log") == number)["row"].to_numpy() for number in range(len(self.paths))]
 
-    def chunks(self, rows: Sequence[Bools]) -> Iterator[ClickLog]:
+    @property
+    def rows(self) -> int:
+        """The rows of all logs."""
+        return sum(map(len, self.kept))
+
+    def chunks(self, rows: Sequence[Bools], progress: Progress) -> Iterator[ClickLog]:
         """These sessions of each log, with the candidates and columns of the merged log."""
         for number, path in enumerate(self.paths):
             start = 0
@@ -174,8 +152,18 @@ class _Merge:
                 start += len(chunk)
                 if len(chosen):
                     yield self._converted(number, chunk.select(chosen))
+                progress(len(chunk))
 
-    def differing(self) -> int:
+    def expired(self) -> Ints:
+        """The queries of the merged log all of whose sessions are outside the time window."""
+        gone, left = np.zeros((2, self.united.candidates.n_queries), np.bool_)
+        if self.outside:
+            for path, query, kept in zip(self.paths, self.united.query, self.kept, strict=True):
+                of_session = query[_column(path, "query")]
+                gone[of_session[~kept]], left[of_session[kept]] = True, True
+        return np.flatnonzero(gone & ~left)
+
+    def differing(self, stages: Stages) -> int:
         """The number of sessions that are in several logs with other lists or clicks."""
         several = self.ids.filter(pl.col("id").is_duplicated())
         if not len(several):
@@ -183,7 +171,7 @@ class _Merge:
         rows = [np.zeros(len(kept), np.bool_) for kept in self.kept]
         for number, of_log in enumerate(rows):
             of_log[several.filter(pl.col("log") == number)["row"].to_numpy()] = True
-        contents = pl.concat(_contents(chunk) for chunk in self.chunks(rows))
+        contents = pl.concat(_contents(chunk) for chunk in self.chunks(rows, stages("comparing", self.rows)))
         return int((contents.group_by("id").agg(pl.col("content").n_unique())["content"] > 1).sum())
 
     def _converted(self, number: int, log: ClickLog) -> ClickLog:

@@ -11,6 +11,7 @@ import polars as pl
 from scipy import stats
 
 from cuolr.config import Range, check_arguments
+from cuolr.data.variants import first_variants, logged_ids
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.examination.identifiability import Identifiability
@@ -18,7 +19,7 @@ from cuolr.logs.clicklog import ClickLog, Outcome
 from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.intervals import CONFIDENCE
 from cuolr.progress import Stages, unseen_stages
-from cuolr.types import Doubles, Ints
+from cuolr.types import Doubles
 
 Scale = Literal["0-1", "0-3", "0-4"]
 HIGHEST_GRADE: dict[Scale, int] = {"0-3": 3, "0-4": 4}
@@ -79,7 +80,8 @@ def judge(
     The rate estimates α(d)·χ(1): how often users click the document where they examine as at position 1. The rating is
     r = min(1, rate / top_rate) on the scale 0-1, and the grade min(G, ⌊(G + 1)·r⌋) on a scale 0-G. `top_rate` is the
     0.9 quantile of the rates of judged documents with a click. Ratings never fall as the rate grows, over all queries.
-    If the log has rewards, the rate is reward / expected examinations.
+    If the log has rewards, the rate is reward / expected examinations. Variants of a document, which differ in features
+    of the impression, are one document.
 
     Args:
         log: Raw or aggregated.
@@ -93,8 +95,8 @@ def judge(
         raise InputError(f"scale: expected 0-1, {', '.join(HIGHEST_GRADE)}, found '{scale}'")
     counts = ClickCounts.of(log, stages)
     model = ExaminationModel.fit(counts, stages=stages) if examination is None else examination
-    table = _rates(counts, model).filter(pl.col("examinations") >= min_examinations)
-    shown = int(np.count_nonzero(counts.by_document(counts.by_position(counts.impressions))))
+    table, shown = _rates(counts, model)
+    table = table.filter(pl.col("examinations") >= min_examinations)
     top = table.filter(pl.col("rate") > 0)["rate"].quantile(TOP_QUANTILE, "linear") or 0.0
     rated = table.with_columns(rating=pl.Series(ratings(table["rate"].to_numpy(), top, scale)))
     rated = rated.sort("query", "rate", "doc_id", descending=[False, True, False]).drop("query")
@@ -138,7 +140,7 @@ def score_interval(clicks: Doubles, examinations: Doubles, squares: Doubles) -> 
 
 
 def _with_intervals(
-    counts: ClickCounts, rows: Ints, examinations: Doubles, squares: Doubles
+    counts: ClickCounts, rewards: Doubles, examinations: Doubles, squares: Doubles
 ) -> tuple[Doubles, Doubles, Doubles]:
     """The rates of these documents with both ends of their intervals, [n] each.
 
@@ -146,7 +148,6 @@ def _with_intervals(
     quasi-likelihood with one dispersion for all documents. So i·R has the variance of a count with examinations i·E and
     squares i²·Q. Where the rate is so high that this is not positive, α²·Q is left out.
     """
-    rewards = counts.by_document(counts.by_position(counts.rewards))[rows]
     total = float(counts.rewards.sum())
     unit = total / float(counts.clicks.sum()) if counts.reward is not None and total > 0 else 1.0
     known = counts.information
@@ -157,22 +158,32 @@ def _with_intervals(
     return rewards / examinations, low * unit, high * unit
 
 
-def _rates(counts: ClickCounts, model: ExaminationModel) -> pl.DataFrame:
-    """A row per examined document, with the columns of `Judgments.table` but the rating, and `query`, its number."""
+def _rates(counts: ClickCounts, model: ExaminationModel) -> tuple[pl.DataFrame, int]:
+    """A row per examined document, with the columns of `Judgments.table` but the rating, and `query`, its number.
+
+    And how many documents were shown.
+    """
     candidates = counts.lists.candidates
-    impressions, clicks = (counts.by_document(counts.by_position(c)) for c in (counts.impressions, counts.clicks))
-    examinations = counts.by_document(model.expected_examinations(counts))
-    squares = counts.by_document(model.expected_examinations(counts, power=2))
+    first = first_variants(candidates)
+
+    def by_document(values: Doubles) -> Doubles:
+        """[n_documents] sums over the variants of a document, at the first; 0 at others."""
+        return np.bincount(first, counts.by_document(values), len(first)).astype(np.float64)
+
+    impressions, clicks = (by_document(counts.by_position(c)) for c in (counts.impressions, counts.clicks))
+    examinations = by_document(model.expected_examinations(counts))
+    squares = by_document(model.expected_examinations(counts, power=2))
+    rewards = by_document(counts.by_position(counts.rewards))
     # A document that was shown only where examination is not known has no rate.
     rows = np.flatnonzero(examinations > NO_EXAMINATIONS)
-    rate, low, high = _with_intervals(counts, rows, examinations[rows], squares[rows])
+    rate, low, high = _with_intervals(counts, rewards[rows], examinations[rows], squares[rows])
     query = candidates.query_of_document[rows]
-    reward = {} if counts.reward is None else {"reward": counts.by_document(counts.by_position(counts.reward))[rows]}
-    return pl.DataFrame(
+    reward = {} if counts.reward is None else {"reward": rewards[rows]}
+    table = pl.DataFrame(
         {
             "query": query,
             "query_id": np.asarray(candidates.query_ids)[query],
-            "doc_id": candidates.document_names[rows],
+            "doc_id": logged_ids(candidates)[rows],
             "impressions": np.rint(impressions[rows]).astype(np.int64),
             "clicks": clicks[rows],
             **reward,
@@ -182,3 +193,4 @@ def _rates(counts: ClickCounts, model: ExaminationModel) -> pl.DataFrame:
             "high": high,
         }
     )
+    return table, int(np.count_nonzero(impressions))

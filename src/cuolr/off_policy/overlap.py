@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cuolr.data.variants import first_variants
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
@@ -29,7 +30,9 @@ def overlap_with_log(
     candidates = lists.candidates
     row, _ = np.nonzero(lists.where)
     documents = lists.documents[lists.where]
-    impressions = np.bincount(documents, weights=lists.count[row], minlength=candidates.n_documents)
+    # A variant counts as shown if its document was.
+    first = first_variants(candidates)
+    impressions = np.bincount(first[documents], weights=lists.count[row], minlength=candidates.n_documents)[first]
     sessions = np.bincount(lists.query, weights=lists.count, minlength=candidates.n_queries)
     ranking = RankingInParts(policy, stages("ranking", len(queries))).rank(candidates.select(queries), k)
     where = ranking >= 0

@@ -86,7 +86,7 @@ class LoggingPolicyModel:
             normaliser: A fitted normaliser.
             seed: Seed of the folds, the samples and LightGBM.
             folds: Number of folds.
-            stages: Told of the progress.
+            stages: Receives the progress.
         """
         stages(CLONING, None)
         linear = clone_linear(lists, normaliser, seed)

@@ -1,4 +1,4 @@
-"""LambdaMART, grown by LightGBM."""
+"""LightGBM, imported on first use, and LambdaMART grown by it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.policies.lightgbm_library import load_lightgbm
+from cuolr.errors import InputError
 from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.progress import Progress, unseen
 from cuolr.types import Floats, Ints
@@ -15,6 +15,17 @@ from cuolr.types import Floats, Ints
 MAX_DOCUMENTS = 10_000
 # LightGBM's parameters for LambdaMART; the same seed gives the same trees.
 RANKING_TREES = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "verbosity": -1}
+
+
+def load_lightgbm() -> Any:
+    """Import LightGBM: it needs the system's OpenMP library, which not every machine has."""
+    try:
+        import lightgbm
+    except OSError as error:
+        raise InputError(
+            f"LightGBM cannot be loaded ({error}); on Debian or Ubuntu, run: apt-get install libgomp1"
+        ) from None
+    return lightgbm
 
 
 def grow_ranking_trees(

@@ -1,7 +1,7 @@
 """Regression trees as plain arrays, which are checked before a library sees them.
 
-A model from a stranger may hold any bytes, and LightGBM and XGBoost trust what they read: a child that does not exist
-ends the process, and a cycle never ends. So trees are kept as arrays, and LightGBM's text is written from these.
+A model file of unknown origin may hold any bytes, and LightGBM and XGBoost trust what they read: a child that does not
+exist ends the process, and a cycle never ends. So trees are kept as arrays, and LightGBM's text is written from these.
 """
 
 import json

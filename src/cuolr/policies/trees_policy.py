@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.data.normalise import UNSCALED, Normaliser
-from cuolr.policies.lightgbm_library import load_lightgbm
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
+from cuolr.policies.ranking_trees import load_lightgbm
 from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.types import Floats
 

@@ -30,6 +30,8 @@ TUNED_LAMBDAMART = (
 )
 # Values of C that it tries for RankSVM: the weight of the loss against |w|².
 TUNED_RANKSVM = (1.0, 10.0, 100.0)
+# Number of rankers that it tries: LambdaMART also with its default settings, and one network.
+RANKERS = 1 + len(TUNED_LAMBDAMART) + 1 + len(TUNED_RANKSVM)
 NETWORK = NetworkConfig(hidden=(256, 256), learning_rate=3e-4)
 NETWORK_TRAINING = TrainingConfig(steps=1_000, batch_size=32, validate_every=50, patience=6)
 

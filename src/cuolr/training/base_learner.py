@@ -44,7 +44,7 @@ class FitTask:
         loop: The training loop, with validation, checkpoints and resuming.
         propensities: Examination by position, for learners that take propensities.
         start: The model to start from; None = start anew. The normaliser is that of the model.
-        stages: Told of the progress of what comes before the first step.
+        stages: Receives the progress of what comes before the first step.
     """
 
     log: ClickLog

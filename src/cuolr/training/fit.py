@@ -102,7 +102,7 @@ def fit(
         request: The log and the settings.
         progress: Called after each step.
         on_read: Called before training with the log, in the form that the learner reads.
-        stages: Told of the progress of what comes before the first step.
+        stages: Receives the progress of what comes before the first step.
     """
     config, training = request.config, request.config.training
     learner_class = config.learner_class

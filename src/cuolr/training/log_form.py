@@ -97,7 +97,7 @@ class TrainingLog:
             learner: The learner, whose `log_form` is used.
             name: The learner's name, for error messages.
             aggregation: The user's choice.
-            stages: Told of the progress.
+            stages: Receives the progress.
         """
         if learner.log_form == "sessions":
             require_sessions(self.example, name)

@@ -1,5 +1,6 @@
 import json
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -123,6 +124,15 @@ def test_a_folder_with_a_file_of_somebody_else_is_not_replaced(tmp_path: Path, n
 
 def test_a_sweep_has_a_report_too(tmp_path: Path) -> None:
     results = write_made_up(tmp_path / "results", sweep_like(measures=["ndcg@10"]), (1, 2), queries=20)
-    write_report(summarise(results), tmp_path / "report")
+    totals: dict[str, int | None] = {}
+    done: dict[str, int] = {}
+
+    def stages(name: str, total: int | None) -> Callable[[int], None]:
+        totals[name] = total
+        return lambda amount: done.update({name: done.get(name, 0) + amount})
+
+    write_report(summarise(results, stages), tmp_path / "report", stages)
+    assert done == totals
+    assert list(done) == ["comparing", "drawing"]
     assert "CQL(best)" in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     assert "CQL(best)" in (tmp_path / "report" / "tables.md").read_text(encoding="utf-8")

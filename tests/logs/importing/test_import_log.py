@@ -109,7 +109,11 @@ def test_documents_without_ids_are_named_by_their_number_within_the_query() -> N
 @pytest.mark.parametrize(
     ("table", "features", "problem"),
     [
-        (TABLE.drop("click"), FEATURES, "the table: column 'click' is missing; found: query_id"),
+        (
+            TABLE.drop("click"),
+            FEATURES,
+            "the table: column 'click' is missing; if it is called otherwise",
+        ),
         (TABLE.with_columns(doc_id=pl.lit("z")), FEATURES, "the table: row 1: doc_id: 'z' is not among the documents"),
         (TABLE.with_columns(reward=pl.lit(np.nan)), FEATURES, "the table: row 1: reward: expected a finite number"),
         (TABLE, FEATURES.drop("doc_id"), "the features: column 'doc_id' is missing"),
@@ -220,3 +224,24 @@ def test_times_of_pandas_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     log = cuolr.import_log(frame, FEATURES)
     assert log.timestamp is not None
     assert str(log.timestamp[0]).startswith("2026-11-01T10:00:00")
+
+
+def test_a_named_index_of_pandas_is_columns() -> None:
+    table, features = to_pandas(TABLE), to_pandas(FEATURES)
+    expected = cuolr.import_log(table, features)
+    log = cuolr.import_log(table.set_index("session_id"), features.set_index(["query_id", "doc_id"]))
+    assert log.to_frame().equals(expected.to_frame())
+    unnamed = table.set_axis(range(5, 5 + len(table)))
+    assert cuolr.import_log(unnamed, features).to_frame().equals(expected.to_frame())
+
+
+def test_columns_of_pandas_that_occur_twice_or_have_mixed_values_are_told_in_a_line() -> None:
+    pandas: Any = pytest.importorskip("pandas")
+    features = to_pandas(FEATURES)
+    name = features.columns[-1]
+    with pytest.raises(InputError, match=f"^the features: column '{name}' occurs twice; keep one$"):
+        cuolr.import_log(to_pandas(TABLE), pandas.concat([features, features[[name]]], axis=1))
+    mixed = features.assign(mixed=[1, "a", None, 2.5][: len(features)])
+    with pytest.raises(InputError, match=r"column 'mixed': expected values of one type: ") as raised:
+        cuolr.import_log(to_pandas(TABLE), mixed)
+    assert "\n" not in str(raised.value)

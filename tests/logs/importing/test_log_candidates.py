@@ -1,9 +1,10 @@
+import warnings
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import cuolr
@@ -12,6 +13,7 @@ from cuolr.data.feature_tables import FeatureTables
 from cuolr.errors import InputError, InputWarning
 from cuolr.logs.importing import session_blocks
 from cuolr.logs.log_folder import load_click_log, save_click_log
+from cuolr.logs.time_window import TimeWindow
 
 Cell = tuple[int, float | None, bool]
 
@@ -121,3 +123,63 @@ def test_files_of_other_types_are_one_log(tmp_path: Path) -> None:
     other.write_parquet(tmp_path / "2.parquet")
     log = cuolr.import_log([tmp_path / "1.parquet", tmp_path / "2.parquet"], FeatureTables(impression=("price",)))
     assert log.ranking.tolist() == [[0, 1], [0, 1]]
+
+
+PRODUCTS = pl.DataFrame({"doc_id": [f"d{i}" for i in range(4)], "size": [1.0, 2.0, 3.0, 4.0]})
+PAIRS = pl.DataFrame(
+    {"query_id": ["q0"] * 4 + ["q1"] * 4, "doc_id": [f"d{i}" for i in range(4)] * 2, "match": range(8)}
+)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        None,
+        FeatureTables(document=PRODUCTS),
+        FeatureTables(document=PRODUCTS, impression=("price",)),
+        FeatureTables(PAIRS, PRODUCTS, impression=("price",)),
+    ],
+)
+@settings(max_examples=25, deadline=None)
+@given(sessions=session_lists, later=st.integers(0, 7))
+def test_a_time_window_has_the_candidates_of_its_sessions_alone(
+    features: FeatureTables | None, sessions: list[list[Cell]], later: int
+) -> None:
+    table = table_of(sessions).with_columns(timestamp=pl.col("session_id"))
+    alone = table.filter(pl.col("timestamp") >= later)
+    assume(alone["price"].is_not_null().any() and not alone["price"].is_nan().all())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        log = cuolr.import_log(table, features, window=TimeWindow(str(later)))
+        expected = cuolr.import_log(alone, features)
+    assert log.candidates.query_ids.tolist() == expected.candidates.query_ids.tolist()
+    assert log.candidates.document_names.tolist() == expected.candidates.document_names.tolist()
+    assert log.candidates.recipe == expected.candidates.recipe
+    np.testing.assert_array_equal(log.candidates.features, expected.candidates.features)
+    assert log.to_frame().equals(expected.to_frame())
+
+
+def test_candidates_of_a_table_stay_whatever_the_time_window() -> None:
+    table = table_of([[(0, None, True)], [(1, None, False)]]).with_columns(timestamp=pl.col("session_id"))
+    log = cuolr.import_log(table.drop("price"), PAIRS, window=TimeWindow("1"))
+    assert log.candidates.n_documents == 8
+
+
+def outcomes(clicks: int, values_elsewhere: int = 0) -> pl.DataFrame:
+    """Lists of ten documents, one of them clicked, with a dwell time there, and at some others."""
+    rows = [(f"q{s}", s, p, f"d{p}", int(p == 1)) for s in range(clicks) for p in range(1, 11)]
+    table = pl.DataFrame(rows, schema=["query_id", "session_id", "position", "doc_id", "click"], orient="row")
+    others = (pl.col("click") == 0) & (pl.col("session_id") < values_elsewhere) & (pl.col("position") == 2)
+    return table.with_columns(dwell=pl.when((pl.col("click") == 1) | others).then(30.5))
+
+
+def test_a_column_with_values_at_clicks_alone_is_no_feature() -> None:
+    features = FeatureTables(impression=("dwell",))
+    problem = r"column 'dwell' has values at clicked documents only.*say allow_columns=\['dwell'\]"
+    for table in (outcomes(20), outcomes(20).with_columns(pl.col("dwell").fill_null(0.0))):
+        with pytest.raises(InputError, match=problem):
+            cuolr.import_log(table, features)
+    allowed = FeatureTables(impression=("dwell",), options=FeatureOptions(allow_columns=("dwell",)))
+    assert len(cuolr.import_log(outcomes(20), allowed)) == 20
+    assert len(cuolr.import_log(outcomes(20, values_elsewhere=1), features)) == 20
+    assert len(cuolr.import_log(outcomes(8), features)) == 8  # by chance with a probability of 10⁻⁸

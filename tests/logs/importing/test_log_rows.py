@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from cuolr.errors import InputError
+from cuolr.logs.importing.import_log import import_log, import_log_with_report
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.log_rows import MissingColumnsError, find_tables
 from cuolr.logs.importing.table import read_log_table
@@ -148,7 +149,7 @@ def test_a_missing_column_is_told_with_the_parameter_that_names_another() -> Non
     assert raised.value.problems == [
         f"the table: column 'position' is missing (did you mean columns={{'position': 'rank'}}?); {found}",
         f"the table: column 'doc_id' is missing (did you mean columns={{'doc_id': 'product_id'}}?); {found}",
-        f"the table: column 'click' is missing; {found}",
+        f"the table: column 'click' is missing; if it is called otherwise, say columns={{'click': 'NAME'}}; {found}",
     ]
     with pytest.raises(
         MissingColumnsError, match=r"column 'products_id' is missing \(did you mean columns={'doc_id': 'pr"
@@ -172,3 +173,51 @@ def test_another_separator_is_told(separator: str, problem: str, tmp_path: Path)
     ROWS.write_csv(tmp_path / "log.csv", separator=separator)
     with pytest.raises(InputError, match=problem):
         read_log_table(tmp_path / "log.csv", CANDIDATES)
+
+
+def test_whole_numbers_that_pandas_made_floats_are_ids() -> None:
+    ids = {"query_id": [7.0, 7.0, 7.0], "session_id": [1.0, 1.0, 10.0], "user_id": [5.0, None, float("nan")]}
+    table = pl.DataFrame({**ids, "position": [1, 2, 1], "doc_id": [2.0, 3.0, 2.0], "click": [0, 1, 0]})
+    features = pl.DataFrame({"query_id": [7.0, 7.0], "doc_id": [2.0, 3.0], "x": [1.0, 2.0]})
+    log = import_log(table, features)
+    assert log.candidates.query_ids.tolist() == ["7"]
+    assert log.candidates.document_ids.tolist() == ["2", "3"]  # type: ignore[union-attr]
+    assert log.session_id.tolist() == ["1", "10"]  # type: ignore[union-attr]
+    assert log.user_id.tolist() == ["5", ""]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("dtype", "too_large"), [(pl.Float64, 2.0**53 + 2), (pl.Float32, 2.0**24 + 2)])
+def test_floats_that_stand_for_several_whole_numbers_are_no_ids(dtype: type[pl.DataType], too_large: float) -> None:
+    documents = pl.Series("doc_id", [1.0, too_large, 1.5], dtype)
+    table = pl.DataFrame({"query_id": ["q"] * 3, "session_id": [1, 2, 3], "position": [1] * 3, "click": [0, 1, 1]})
+    features = pl.DataFrame({"query_id": ["q"], "doc_id": ["1"], "x": [1.0]})
+    _, report = import_log_with_report(table.with_columns(documents), features, ImportOptions(max_dropped=1))
+    row_2 = "a click without an impression: expected a position and a doc_id, found '1' and null"
+    row_3 = "doc_id: '1.5' is not among the documents of query 'q' in the features"
+    assert {found.reason: found.examples for found in report.dropped} == {
+        "no position or no doc_id": (f"the table: row 2: {row_2}",),
+        "no document with features": (f"the table: row 3: {row_3}",),
+    }
+
+
+def test_positions_from_0_are_told_with_the_parameter_if_nothing_is_repaired() -> None:
+    table = ROWS.with_columns(pl.col("position") - 1)
+    with pytest.raises(InputError) as raised:
+        read_log_table(table, CANDIDATES, ImportOptions(strict=True))
+    assert raised.value.problems[0] == "the table: positions seem to be counted from 0; if so, say first_position=0"
+    assert len(read_log_table(table, CANDIDATES, ImportOptions(strict=True, first_position=0))[0])
+
+
+def test_one_column_of_context_needs_no_list() -> None:
+    assert ImportOptions(context="device").context == ("device",)
+
+
+@pytest.mark.parametrize("options", [{"max_dropped": "5%"}, {"k": "10"}])
+def test_texts_are_no_numbers(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"expected .* found (5%|10)"):
+        ImportOptions(**options)
+
+
+def test_a_table_without_rows_is_told() -> None:
+    with pytest.raises(InputError, match="expected a row for each shown document, found no rows"):
+        read_log_table(pl.DataFrame({name: [] for name in ROWS.columns}), CANDIDATES)

@@ -65,7 +65,7 @@ def test_the_client_is_the_user_of_the_query_or_else_of_its_events(tmp_path: Pat
     ]
     table, _ = read_ubi([write(tmp_path / "ubi.ndjson", records)])
     assert table.select("session_id", "user_id").rows() == [("L1", "ann"), ("L1", "ann"), ("L2", "bob"), ("L3", None)]
-    log, _ = read_log_table(table, seen_documents([table.lazy()]))
+    log, _ = read_log_table(table, seen_documents(table))
     assert log.user_id is not None
     assert log.user_id.tolist() == ["ann", "bob", ""]
     table, _ = read_ubi([write(tmp_path / "without.ndjson", [query(), *impressions("a")])])
@@ -341,7 +341,7 @@ def test_impressions_clicks_and_lists_in_are_kept_or_dropped_with_a_reason(
     assert report.from_0 + report.from_1 + report.assumed == report.complete + report.repaired
     assert sum(actions.values()) == report.queries + report.events + report.other_records
     if len(table):  # of which the importer of logs loses nothing
-        log, _ = read_log_table(table, seen_documents([table.lazy()]), ImportOptions(max_dropped=0, first_position=1))
+        log, _ = read_log_table(table, seen_documents(table), ImportOptions(max_dropped=0, first_position=1))
         assert (log.sessions, int(log.where.sum())) == (table["session_id"].n_unique(), len(table))
         assert int(log.clicks.sum()) == report.clicks.kept
 
@@ -349,7 +349,7 @@ def test_impressions_clicks_and_lists_in_are_kept_or_dropped_with_a_reason(
 def test_the_documents_of_a_log_have_a_feature_that_says_nothing(tmp_path: Path) -> None:
     records = [query(), *impressions("ba"), query("L2", "hats"), *impressions("cab", list_id="L2")]
     table, _ = read_ubi([write(tmp_path / "ubi.ndjson", records)])
-    candidates = seen_documents([table.lazy()])
+    candidates = seen_documents(table)
     assert candidates.query_ids.tolist() == ["hats", "red shoes"]
     assert candidates.document_ids is not None
     assert candidates.document_ids.tolist() == ["a", "b", "c", "a", "b"]

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from cuolr.experiments.report.colours import INK, Style
+from cuolr.progress import Progress, unseen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,6 +110,16 @@ def inline_svg(panel: Panel, prefix: str) -> str:
     return re.sub(r"\n\s*", "\n", svg.replace(INK, "currentColor")).strip()
 
 
+def drawn(plot: Plot, prefix: str, progress: Progress = unseen) -> dict[str, Any]:
+    """A plot as a page shows it: `panels` and `swatches` as SVG; `prefix` keeps their ids unique there."""
+    panels = []
+    for number, panel in enumerate(plot.panels):
+        panels.append(Markup(inline_svg(panel, f"{prefix}-{number}")))
+        progress(1)
+    swatches = {label: Markup(_swatch(style)) for label, style in plot.legend.items()}
+    return {"plot": plot, "panels": panels, "swatches": swatches}
+
+
 def save(plot: Plot, folder: Path) -> None:
     """Write a plot with all its panels and its legend, as PNG and SVG on white."""
     from matplotlib.lines import Line2D
@@ -163,7 +176,7 @@ def _font(style: str) -> str:
     return f"font-size: {size[0] if size else '9px'}"
 
 
-def swatch(style: Style) -> str:
+def _swatch(style: Style) -> str:
     """A line with its marker, for a legend."""
     shapes = {
         "o": '<circle cx="12" cy="6" r="3.6"/>',

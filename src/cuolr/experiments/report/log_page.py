@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from cuolr.examination.curve_intervals import Interval
 from cuolr.examination.diagnosis import Diagnosis, amount_text
-from cuolr.experiments.report.drawing import inline_svg, swatch
+from cuolr.experiments.report.drawing import drawn
 from cuolr.experiments.report.log_plots import ALL_SESSIONS, log_plots
 from cuolr.experiments.report.wording import NO_VALUE
 
@@ -30,18 +30,10 @@ def render_log_page(found: Diagnosis, name: str) -> str:
         "capitalised": lambda text: text[:1].upper() + text[1:],
         "unbroken": lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%"),
     }
-    plots = [
-        {
-            "plot": plot,
-            "panels": [Markup(inline_svg(panel, f"p{i}-{j}")) for j, panel in enumerate(plot.panels)],
-            "swatches": {label: Markup(swatch(style)) for label, style in plot.legend.items()},
-        }
-        for i, plot in enumerate(log_plots(found))
-    ]
     return environment.get_template("log_page.html.jinja").render(
         name=name,
         found=found,
-        plots=plots,
+        plots=[drawn(plot, f"p{i}") for i, plot in enumerate(log_plots(found))],
         facts=_facts(found),
         all_sessions=ALL_SESSIONS,
         no_value=NO_VALUE,

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cuolr.config import to_toml
-from cuolr.experiments.report.drawing import Plot, inline_svg, swatch
+from cuolr.experiments.report.drawing import Plot, drawn
 from cuolr.experiments.report.paper import DATASETS
 from cuolr.experiments.report.summary import Summary
 from cuolr.experiments.report.table_files import has_gaps
@@ -35,6 +35,7 @@ from cuolr.experiments.report.wording import (
     whole_percent,
 )
 from cuolr.experiments.results import Results
+from cuolr.progress import Progress, unseen
 
 HERE = Path(__file__).parent
 
@@ -51,7 +52,9 @@ class Effort:
     best_step: float
 
 
-def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], command: str) -> str:
+def render(
+    summary: Summary, plots: Sequence[Plot], files: Sequence[str], command: str, progress: Progress = unseen
+) -> str:
     """The page.
 
     Args:
@@ -59,6 +62,7 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
         plots: In the order of the page.
         files: Names of the files beside the page.
         command: The command that reproduces the results.
+        progress: Called with 1 after each panel of a plot.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -96,14 +100,7 @@ def render(summary: Summary, plots: Sequence[Plot], files: Sequence[str], comman
         marked=has_marked_numbers(summary),
         datasets=DATASETS,
         no_value=NO_VALUE,
-        plots=[
-            {
-                "plot": plot,
-                "panels": [Markup(inline_svg(p, f"p{i}-{j}")) for j, p in enumerate(plot.panels)],
-                "swatches": {label: Markup(swatch(style)) for label, style in plot.legend.items()},
-            }
-            for i, plot in enumerate(plots)
-        ],
+        plots=[drawn(plot, f"p{i}", progress) for i, plot in enumerate(plots)],
         efforts=efforts(results),
         facts=_facts(summary),
         configuration=to_toml(results.experiment),

@@ -13,18 +13,19 @@ from cuolr.experiments.report.summary import Summary, summarise
 from cuolr.experiments.report.table_files import as_csv, latex, markdown, records
 from cuolr.experiments.results_folder import read_results
 from cuolr.files import atomic_folder, refuse_existing
+from cuolr.progress import Stages, unseen_stages
 
 PAGE = "report.html"
 # Lists the files of the report. A folder without it, or with other files, is not replaced.
 NUMBERS = "report.json"
 
 
-def make_report(results: Path, out: Path) -> Summary:
+def make_report(results: Path, out: Path, stages: Stages = unseen_stages) -> Summary:
     """Write the report on a folder of results, or on a file of packed results."""
     saved = read_results(results)
     refuse_others(out)
-    summary = summarise(saved)
-    write_report(summary, out)
+    summary = summarise(saved, stages)
+    write_report(summary, out, stages)
     return summary
 
 
@@ -44,14 +45,16 @@ def refuse_others(out: Path) -> None:
         )
 
 
-def write_report(summary: Summary, out: Path) -> None:
+def write_report(summary: Summary, out: Path, stages: Stages = unseen_stages) -> None:
     """Write the report, all or nothing. An earlier report is replaced; any other folder raises."""
     refuse_others(out)
     with atomic_folder(out, overwrite=True, ours=NUMBERS) as folder:
         plots = all_plots(summary)
-        for plot in plots:
-            if plot.measure in ("", summary.main_measure):
-                save(plot, folder)
+        with_files = [plot for plot in plots if plot.measure in ("", summary.main_measure)]
+        progress = stages("drawing", sum(len(plot.panels) for plot in [*with_files, *plots]))
+        for plot in with_files:
+            save(plot, folder)
+            progress(len(plot.panels))
         texts = {
             "tables.md": markdown(summary),
             "tables.csv": as_csv(summary),
@@ -60,7 +63,7 @@ def write_report(summary: Summary, out: Path) -> None:
         }
         files = [NUMBERS, *texts, *sorted(file.name for file in folder.iterdir())]
         texts[NUMBERS] = json.dumps({**numbers(summary), "files": [PAGE, *files]}, indent=2) + "\n"
-        texts[PAGE] = render(summary, plots, files, _command(summary))
+        texts[PAGE] = render(summary, plots, files, _command(summary), progress)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
 

@@ -24,6 +24,7 @@ from cuolr.experiments.report.scores import Entry, Score, Table
 from cuolr.experiments.report.settings import Columns, Setting, columns_of, settings_of
 from cuolr.experiments.results import Results
 from cuolr.experiments.spec import WITHOUT_LOG, Cell, Experiment
+from cuolr.progress import Progress, Stages, unseen_stages
 from cuolr.random import FIXED_SEED
 
 # Only for the interval of a difference; the tests are t-tests.
@@ -49,8 +50,13 @@ class Summary:
     chosen: Mapping[tuple[str, Setting], str]
 
 
-def summarise(results: Results) -> Summary:
-    """Compute the content of the report, for the runs and columns that have results."""
+def summarise(results: Results, stages: Stages = unseen_stages) -> Summary:
+    """Compute the content of the report, for the runs and columns that have results.
+
+    Args:
+        results: The saved results.
+        stages: Receives the columns of tables that were compared so far.
+    """
     experiment = results.experiment
     methods = experiment.methods
     begun = replace(results, missing=_missing_of_begun(results))
@@ -60,11 +66,10 @@ def summarise(results: Results) -> Summary:
     entries = {(name, s): entry for name in methods for s in settings if (entry := _entry(begun, name, s)).planned}
     chosen = _best_of_sweeps(experiment, methods, settings, entries)
     entries |= {key: entries[method, key[1]] for key, method in chosen.items()}
-    tables = tuple(
-        _table(results, columns, entries, list(dict.fromkeys(name for name, _ in chosen)))
-        for columns in columns_of(experiment, settings)
-    )
-    measures = experiment.measures
+    measures, of_tables = experiment.measures, columns_of(experiment, settings)
+    progress = stages("comparing", len(measures) * sum(len(columns.settings) for columns in of_tables))
+    best_of_sweeps = list(dict.fromkeys(name for name, _ in chosen))
+    tables = tuple(_table(results, columns, entries, best_of_sweeps, progress) for columns in of_tables)
     main = next((m for m in (experiment.validation, "ndcg@10") if m in measures), measures[0])
     return Summary(results, main, entries, tables, chosen)
 
@@ -128,7 +133,11 @@ def _best_of_sweeps(
 
 
 def _table(
-    results: Results, columns: Columns, entries: Mapping[tuple[str, Setting], Entry], best_of_sweeps: Sequence[str]
+    results: Results,
+    columns: Columns,
+    entries: Mapping[tuple[str, Setting], Entry],
+    best_of_sweeps: Sequence[str],
+    progress: Progress,
 ) -> Table:
     experiment = results.experiment
     rows = (*columns.methods, *best_of_sweeps)
@@ -141,6 +150,7 @@ def _table(
         for setting in columns.settings:
             here = {m: entries[m, setting] for m in shown if (m, setting) in entries}
             of_measure |= {(m, setting): s for m, s in _column(results, learners, here, setting, measure).items()}
+            progress(1)
         tested = [key for key, score in of_measure.items() if score.comparison]
         corrected = holm([c.t_test for key in tested if (c := of_measure[key].comparison)])
         for key, p_value in zip(tested, corrected, strict=True):

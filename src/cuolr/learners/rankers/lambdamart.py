@@ -11,9 +11,8 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.targets import Targets
-from cuolr.policies.lightgbm_library import load_lightgbm
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.ranking_trees import RANKING_TREES
+from cuolr.policies.ranking_trees import RANKING_TREES, load_lightgbm
 from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Doubles, Floats, Ints

@@ -15,8 +15,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import ImportReport, check_dropped
 from cuolr.logs.importing.importer import IMPORTERS, SourceLog
-from cuolr.logs.importing.log_rows import find_tables, scan_log
-from cuolr.logs.importing.seen_documents import seen_documents
+from cuolr.logs.importing.log_rows import find_tables
 from cuolr.logs.importing.table import read_log_table
 from cuolr.registry import did_you_mean
 from cuolr.types import Candidates
@@ -49,7 +48,10 @@ def import_log(
         InputError: With all that is wrong.
     """
     if unknown := options.keys() - set(OPTION_NAMES):
-        raise InputError([f"unknown option '{name}'{did_you_mean(name, OPTION_NAMES)}" for name in sorted(unknown)])
+        known = ", ".join(OPTION_NAMES)
+        raise InputError(
+            [f"unknown option '{name}'{did_you_mean(name, OPTION_NAMES)}; known: {known}" for name in sorted(unknown)]
+        )
     log, report = import_log_with_report(table, features, ImportOptions(**options))
     report.warn()
     return log
@@ -135,17 +137,12 @@ def import_source(
     if options.strict and (problems := [line for loss in source.losses for line in loss.lines()]):
         raise InputError([f"{name}: {line}" for line in problems])
     known = features if features is not None else source.candidates
-    notes = source.notes
-    if known is None:
-        rows = scan_log(source.table, options)
-        with read_errors(rows.name):
-            known = seen_documents([part for part, _ in rows.scans()])
-        notes = (*notes, "the log has no features: it serves for examination, click rates and judgments")
+    without = ("the log has no features: it serves for examination, click rates and judgments",)
     log, report = read_log_table(source.table, known, options, progress)
     report = replace(
         report,
         tables=source.files or report.tables,
-        source_notes=notes,
+        source_notes=source.notes + (without if known is None else ()),
         source=source.report,
         source_losses=source.losses,
     )

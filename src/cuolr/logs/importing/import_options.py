@@ -65,6 +65,8 @@ class ImportOptions:
             raise InputError([f"columns: expected one of {known}, found '{name}'" for name in unknown])
         if self.reward_weights and "reward" in self.columns:
             raise InputError("reward: expected columns with weights, or a column called reward, found both")
+        if isinstance(self.context, str):
+            object.__setattr__(self, "context", (self.context,))
         check_context(self.context)
 
     @property

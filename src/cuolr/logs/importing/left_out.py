@@ -4,33 +4,39 @@ from dataclasses import replace
 
 import numpy as np
 
+from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import hash_ids
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import OUTSIDE, Amounts, ImportFinding, ImportReport
-from cuolr.logs.time_window import require_timestamps, unit_note
+from cuolr.logs.time_window import TimeWindow, unit_note
 
 
-def without_what_is_left_out(
-    log: ClickLog, report: ImportReport, options: ImportOptions
-) -> tuple[ClickLog, ImportReport]:
-    """The sessions in the time window, with the ids that are kept, and the report with what is left out."""
-    if options.window:
-        latest = require_timestamps(log).max()
-        note = unit_note(latest)
-        kept = options.window.select(log)
-        outside = ImportFinding(OUTSIDE, _difference(_amounts(log), _amounts(kept)))
-        dropped = (*report.dropped, outside) if len(kept) < len(log) else report.dropped
-        report = replace(
-            report,
-            kept=_difference(report.kept, outside.amounts),
-            dropped=dropped,
-            guesses=(*report.guesses, *([] if note is None else [note])),
+def in_window(log: ClickLog, report: ImportReport, window: TimeWindow) -> tuple[ClickLog, ImportReport]:
+    """The sessions in the time window, and the report with those outside."""
+    if not window:
+        return log, report
+    if log.timestamp is None:
+        raise InputError(
+            "a time window needs a column timestamp; if it is called otherwise, say columns={'timestamp': 'NAME'}"
         )
-        log = kept
+    note = unit_note(log.timestamp.max())
+    kept = window.select(log)
+    outside = ImportFinding(OUTSIDE, _difference(_amounts(log), _amounts(kept)))
+    report = replace(
+        report,
+        kept=_difference(report.kept, outside.amounts),
+        dropped=(*report.dropped, outside) if len(kept) < len(log) else report.dropped,
+        guesses=(*report.guesses, *([] if note is None else [note])),
+    )
+    return kept, report
+
+
+def without_ids(log: ClickLog, options: ImportOptions) -> ClickLog:
+    """The log without the ids of sessions, or with hashes in place of ids, if asked for."""
     if not options.session_ids:
         log = replace(log, session_id=None)
-    return log if options.id_key is None else hash_ids(log, options.id_key), report
+    return log if options.id_key is None else hash_ids(log, options.id_key)
 
 
 def _amounts(log: ClickLog) -> Amounts:

@@ -1,45 +1,106 @@
 """The candidates of a log that is being imported: from tables of features, or from the documents that it shows."""
 
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
+import numpy as np
 import polars as pl
 
 from cuolr.data.feature_tables import VARIANT, FeatureTables, named_variants, read_feature_tables
+from cuolr.data.features import IDS
 from cuolr.data.frames import Table
 from cuolr.data.tables import read_errors
-from cuolr.errors import InputError
+from cuolr.errors import InputError, InputWarning
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import index_dtype
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.log_rows import LogRows, scan_log
+from cuolr.logs.importing.outcome_columns import check_no_outcomes
+from cuolr.logs.importing.seen_documents import seen_documents
 from cuolr.types import Candidates
 
 
-def with_candidates(
-    table: Table | Sequence[Path | str], features: Candidates | FeatureTables, options: ImportOptions
-) -> tuple[LogRows, Candidates, pl.DataFrame | None]:
+@dataclass(frozen=True)
+class LogCandidates:
     """The rows of a log, and its candidates.
 
     A document whose features change from impression to impression has variants, each of which is a candidate.
 
-    Args:
-        table: The log.
-        features: The candidates, or the tables that have their features.
-        options: How to import.
-
-    Returns:
-        The rows, with a column `VARIANT` if documents have variants; the candidates; and the variants, see
-        `named_variants`, None if there are none.
+    Attributes:
+        rows: The rows, with a column `VARIANT` if documents have variants.
+        candidates: The documents of each query.
+        shown: What the log shows, if candidates or features come from it, see `named_variants`; None if not.
+        tables: The tables of features; None if there are none.
     """
-    if isinstance(features, Candidates):
-        return scan_log(table, options), features, None
-    tables = features.with_ids(options.columns, options.one_query)
-    rows = scan_log(table, options, tables.impression)
-    if not tables.needs_shown:
-        return rows, read_feature_tables(tables), None
-    rows = _with_variant(rows, tables.impression)
-    shown = named_variants(_shown(rows, tables.impression))
-    rows = LogRows(tuple(part.drop(tables.impression) for part in rows.parts), rows.places)
-    return rows, read_feature_tables(tables, shown), shown
+
+    rows: LogRows
+    candidates: Candidates
+    shown: pl.DataFrame | None = None
+    tables: FeatureTables | None = None
+
+    @property
+    def variants(self) -> pl.DataFrame | None:
+        """The documents as the log calls them, if the candidates may be called otherwise."""
+        return None if self.tables is None else self.shown
+
+    @classmethod
+    def of(
+        cls, table: Table | Sequence[Path | str], features: Candidates | FeatureTables | None, options: ImportOptions
+    ) -> Self:
+        """Find the candidates.
+
+        Args:
+            table: The log.
+            features: The candidates, or the tables that have their features; None = the documents that the log shows,
+                without features.
+            options: How to import.
+        """
+        if isinstance(features, Candidates):
+            return cls(scan_log(table, options), features)
+        if features is None:
+            rows = scan_log(table, options)
+            shown = _shown(rows)
+            return cls(rows, seen_documents(shown), shown)
+        tables = features.with_ids(options.columns, options.one_query)
+        rows = scan_log(table, options, tables.impression)
+        if not tables.needs_shown:
+            return cls(rows, read_feature_tables(tables), tables=tables)
+        check_no_outcomes(rows, tables)
+        rows = _with_variant(rows, tables.impression)
+        shown = named_variants(_shown(rows, VARIANT, *tables.impression))
+        rows = LogRows(tuple(part.drop(tables.impression) for part in rows.parts), rows.places)
+        with warnings.catch_warnings():
+            if options.window:  # the candidates within it have warnings of their own
+                warnings.simplefilter("ignore", InputWarning)
+            return cls(rows, read_feature_tables(tables, shown), shown, tables)
+
+    def of_sessions(self, log: ClickLog) -> ClickLog:
+        """Some sessions of the log, over the candidates that an import of these sessions alone would have."""
+        if self.shown is None:
+            return log
+        listed = np.unique(log.documents[log.where])
+        pairs = _pairs(log.candidates)[listed]
+        shown = self.shown.join(pairs, on=IDS, how="semi", maintain_order="left")
+        candidates = seen_documents(shown) if self.tables is None else read_feature_tables(self.tables, shown)
+        number = pl.DataFrame({"row": np.arange(candidates.n_documents)})
+        new_row = np.zeros(log.candidates.n_documents, np.int64)
+        new_row[listed] = pairs.join(_pairs(candidates).hstack(number), on=IDS, how="left", maintain_order="left")[
+            "row"
+        ]
+        new_query = np.zeros(log.candidates.n_queries, np.int32)
+        new_query[log.candidates.query_of_document[listed]] = candidates.query_of_document[new_row[listed]]
+        query = new_query[log.query]
+        index = new_row[log.documents] - candidates.offsets[query][:, None]
+        columns = {"query": query, "ranking": np.where(log.where, index, -1).astype(index_dtype(candidates))}
+        return ClickLog.from_columns(candidates, {**log.columns, **columns}, log.aggregated)
+
+
+def _pairs(candidates: Candidates) -> pl.DataFrame:
+    query = np.asarray(candidates.query_ids)[candidates.query_of_document]
+    return pl.DataFrame({"query_id": query, "doc_id": candidates.document_ids})
 
 
 def _with_variant(rows: LogRows, features: Sequence[str]) -> LogRows:
@@ -48,12 +109,12 @@ def _with_variant(rows: LogRows, features: Sequence[str]) -> LogRows:
     return LogRows(tuple(part.with_columns(variant.alias(VARIANT)) for part in rows.parts), rows.places)
 
 
-def _shown(rows: LogRows, features: Sequence[str]) -> pl.DataFrame:
-    """Each pair of query and document that the log shows, once for each variant."""
-    keys = ["query_id", "doc_id", VARIANT]
+def _shown(rows: LogRows, *more: str) -> pl.DataFrame:
+    """Each pair of query and document that the log shows, once for each variant, with these columns."""
+    keys = [*IDS, *more[:1]]
     found = []
     for part, place in rows.scans():
-        distinct = part.select(*keys, *features).drop_nulls(["query_id", "doc_id"]).unique(keys, keep="any")
+        distinct = part.select(*IDS, *more).drop_nulls(IDS).unique(keys, keep="any")
         with read_errors(place):
             found.append(distinct.collect(engine="streaming"))
     shown = pl.concat(found).unique(keys, keep="any")

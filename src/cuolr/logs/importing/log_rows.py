@@ -11,7 +11,7 @@ import polars as pl
 from cuolr.data.column_names import closest_column, other_separator
 from cuolr.data.feature_options import ONE_QUERY
 from cuolr.data.frames import Table, is_path, to_polars
-from cuolr.data.tables import ROW, can_be_ids, read_errors, scan_table
+from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
 from cuolr.errors import InputError
 from cuolr.logs.importing.extra_columns import context_columns, reward_column
 from cuolr.logs.importing.import_options import IDS, NUMBERS, OPTIONAL, REQUIRED, ImportOptions
@@ -81,7 +81,9 @@ class MissingColumnsError(InputError):
         """A line for each missing column; `suggest` says how to give the closest name."""
         lines = []
         for place, name, source, guess in self.missing:
-            hint = f" (did you mean {suggest(name, guess)}?)" if guess else ""
+            other = suggest(name, guess or "NAME")
+            hint = f"; if it is called otherwise, say {other}" if source == name else ""
+            hint = f" (did you mean {other}?)" if guess else hint
             lines.append(f"{place}: column '{source}' is missing{hint}; found: {', '.join(self.found)}")
         return lines
 
@@ -116,7 +118,10 @@ def find_tables(patterns: Sequence[Path | str]) -> Iterator[Path]:
         raise InputError("expected files to import, found none")
     for pattern in patterns:
         if not is_path(pattern):
-            raise InputError(f"expected paths of tables, found an object of type {type(pattern).__name__}")
+            raise InputError(
+                f"expected paths of tables, found an object of type {type(pattern).__name__}; concatenate data frames "
+                "to one"
+            )
         path = Path(pattern)
         files = [path]
         if not path.exists() and glob.has_magic(str(pattern)):
@@ -159,21 +164,24 @@ def _known_columns(
     types = {name: schema[source] for name, source in known.items()}
     if problems := list(_type_problems(types)):
         raise InputError([f"{place}: {problem}" for problem in problems])
-    # Numeric session ids stay numbers, to keep their order.
-    as_text = [name for name in IDS if name != "session_id" or not types[name].is_integer()]
-    as_text += [name for name in ("user_id",) if name in types]
-    columns = [pl.col(source).alias(name) for name, source in known.items() if name not in weighted]
+    # Whole numbers as session ids stay numbers, to keep their order.
+    as_text = [name for name in (*IDS, "user_id") if name in types]
+    as_text = [name for name in as_text if name != "session_id" or not types[name].is_integer()]
+    columns = [
+        (id_text(source, types[name]) if name in as_text else pl.col(source)).alias(name)
+        for name, source in known.items()
+    ]
     columns += [reward_column(weights, schema, ours, place).alias(name) for name in weighted]
     columns += context_columns(options.context, schema, place)
     # The codes of categories differ from file to file.
-    as_text += [name for name in features if isinstance(schema[name], pl.Categorical | pl.Enum)]
-    return rows.select(ROW, *columns, *features).with_columns(pl.col(as_text).cast(pl.String))
+    codes = [name for name in features if isinstance(schema[name], pl.Categorical | pl.Enum)]
+    return rows.select(ROW, *columns, *features).with_columns(pl.col(codes).cast(pl.String))
 
 
 def _type_problems(types: dict[str, pl.DataType]) -> Iterator[str]:
     for name in NUMBERS:
         dtype = types.get(name, pl.Float64())
-        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.String)):
+        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.String, pl.Null)):
             yield f"column '{name}': expected numbers, found {dtype}"
     for name in (*IDS, "user_id"):
         if not can_be_ids(types.get(name, pl.String())):

@@ -1,7 +1,5 @@
 """Candidates of a log without features: the documents that it shows."""
 
-from collections.abc import Iterable
-
 import numpy as np
 import polars as pl
 
@@ -13,23 +11,16 @@ from cuolr.types import Candidates
 CONSTANT_FEATURE = "constant"
 
 
-def seen_documents(tables: Iterable[pl.LazyFrame]) -> Candidates:
+def seen_documents(shown: pl.DataFrame) -> Candidates:
     """The documents shown for each query, sorted by their ids, with the constant 0 as their only feature.
 
     Such candidates serve to estimate examination and click rates. A ranker cannot be trained on them.
 
     Args:
-        tables: The parts of the long table of a log: query_id and doc_id.
+        shown: The columns query_id and doc_id of a log, as text.
     """
-    found = [
-        table.select(pl.col("query_id", "doc_id").cast(pl.String))
-        .drop_nulls()
-        .filter(~pl.any_horizontal(pl.all().str.contains("\0", literal=True)))
-        .unique()
-        .collect(engine="streaming")
-        for table in tables
-    ]
-    pairs = pl.concat(found).unique().sort("query_id", "doc_id")
+    known = shown.select("query_id", "doc_id").drop_nulls()
+    pairs = known.filter(~pl.any_horizontal(pl.all().str.contains("\0", literal=True))).unique().sort(pl.all())
     if not len(pairs):
         raise InputError("expected rows with a query_id and a doc_id, found none")
     sizes = pairs.group_by("query_id", maintain_order=True).len()

@@ -25,8 +25,8 @@ from cuolr.logs.columns import id_array, index_dtype, text_array
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
-from cuolr.logs.importing.left_out import without_what_is_left_out
-from cuolr.logs.importing.log_candidates import with_candidates
+from cuolr.logs.importing.left_out import in_window, without_ids
+from cuolr.logs.importing.log_candidates import LogCandidates
 from cuolr.logs.importing.log_rows import LogRows
 from cuolr.logs.importing.problems import ProblemKind, table_problems
 from cuolr.logs.importing.repair import Repair, moved_up
@@ -44,7 +44,7 @@ NOTHING = {"ranking": -1, "clicks": 0, "logging_propensity": 1, "examination": 0
 
 def read_log_table(
     table: Table | Sequence[Path | str],
-    features: Candidates | FeatureTables,
+    features: Candidates | FeatureTables | None,
     options: ImportOptions = ImportOptions(),
     progress: Callable[[float], None] = lambda _: None,
 ) -> tuple[ClickLog, ImportReport]:
@@ -52,7 +52,8 @@ def read_log_table(
 
     Args:
         table: Parquet, Feather, CSV or JSON lines: a path or a pattern, or several; or a data frame. Rows in any order.
-        features: The documents of each query with their ids; or the tables that have them.
+        features: The documents of each query with their ids; or the tables that have them; None = those that the table
+            shows, without features. If these come from the table, they are those of the sessions in the time window.
         options: How to import.
         progress: Called with the share of the work that was done since the last call.
 
@@ -64,17 +65,21 @@ def read_log_table(
         InputError: If nothing can be read. If `strict`, with all problems, the first 20 of each kind.
         TooManyDroppedError: If more has to be dropped than `max_dropped` allows.
     """
-    rows, candidates, variants = with_candidates(table, features, options)
+    found = LogCandidates.of(table, features, options)
+    rows = found.rows
     known = survey(rows, lambda share: progress(SURVEY_SHARE * share))
     if not known.rows:
         raise InputError(f"{rows.name}: expected a row for each shown document, found no rows")
     first = options.first_position
     if first == "auto":
         first = 1 if options.strict else known.first_position
-    importer = _Importer(DocumentIndex(candidates, variants), candidates, options, first)
+    importer = _Importer(DocumentIndex(found.candidates, found.variants), found.candidates, options, first)
     for block in blocks(rows, known, lambda share: progress((1 - SURVEY_SHARE) * share)):
         importer.read(block)
-    return importer.finish(rows.name)
+    from_zero = f"{rows.name}: positions seem to be counted from 0; if so, say first_position=0"
+    log, report = importer.finish(rows.name, [from_zero] if first > known.first_position else ())
+    kept, report = in_window(log, report, options.window)
+    return without_ids(kept if len(kept) == len(log) else found.of_sessions(kept), options), report
 
 
 class _Importer:
@@ -118,11 +123,11 @@ class _Importer:
         if len(session_ids):
             self._logs.append(_fill(shown, placed, self._candidates, session_ids))
 
-    def finish(self, name: str) -> tuple[ClickLog, ImportReport]:
-        """The log of all blocks; raises if there are problems that are not allowed."""
+    def finish(self, name: str, hints: Sequence[str] = ()) -> tuple[ClickLog, ImportReport]:
+        """The log of all blocks; raises if there are problems that are not allowed, with hints before them."""
         kinds = [reduce(add, of_blocks) for of_blocks in zip(*self._problems, strict=True)]
         if problems := [line for kind in kinds for line in kind.text(name)]:
-            raise InputError(problems)
+            raise InputError([*hints, *problems])
         report = reduce(add, self._reports)
         if not self._options.strict:
             check_dropped(report, self._options.max_dropped, name)
@@ -131,7 +136,7 @@ class _Importer:
         with_pages = any(log.page_position is not None for log in self._logs)
         log = concatenate(self._widened(k, with_pages), rows)
         context_levels(log)  # raises if there are too many
-        return without_what_is_left_out(log, report, self._options)
+        return log, report
 
     def _widened(self, k: int, with_pages: bool) -> Iterator[ClickLog]:
         """The logs of the blocks, with the same columns and lists of the same length; one is forgotten once read."""

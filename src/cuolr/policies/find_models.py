@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cuolr.errors import InputError
-from cuolr.logs.lineage import IDENTITY, identities
+from cuolr.logs.identity import IDENTITY, identities
 from cuolr.policies.store import (
     SETTINGS_FILE,
     digest_of_arrays,
