@@ -61,8 +61,8 @@ class FitOptions:
     """What is fitted.
 
     Attributes:
-        model: Names of click models: pbm, cascade, dcm, ccm, ubm, dbn, sdbn, trust, and click rates as baselines: ctr,
-            ctr-position, ctr-document, ctr-document-position; or auto for all.
+        click_models: Names of click models: pbm, cascade, dcm, ccm, ubm, dbn, sdbn, trust, and click rates as
+            baselines: ctr, ctr-position, ctr-document, ctr-document-position; or auto for all.
         parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
             those from features as prior.
         context: Sessions of one context only, as in device=mobile. Otherwise the sessions of all contexts have the same
@@ -71,7 +71,7 @@ class FitOptions:
         seed: Decides which sessions are held out, and the bootstrap samples.
     """
 
-    model: Names = (AUTO,)
+    click_models: Names = (AUTO,)
     parameters: DocumentParameters = "pair"
     context: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE"), tyro.conf.UseAppendAction] = ()
     samples: int = 20
@@ -79,12 +79,14 @@ class FitOptions:
 
     def names(self) -> list[str]:
         """The names of the models; raises if an option is not possible."""
-        if not self.model:
-            raise InputError(f"--model: expected {AUTO} or names of click models, found none")
+        if not self.click_models:
+            raise InputError(f"--click-models: expected {AUTO} or names of click models, found none")
         check_arguments(**{"--samples": (self.samples, Range(0)), "--seed": (self.seed, Range(0))})
         if self.samples == 1:
             raise InputError("--samples: expected 0 or at least 2, found 1")
-        return CLICK_FITS.names() if AUTO in self.model else [name for name in self.model if CLICK_FITS.get(name)]
+        if AUTO in self.click_models:
+            return CLICK_FITS.names()
+        return [name for name in self.click_models if CLICK_FITS.get(name)]
 
 
 def fit_clicks(
