@@ -18,8 +18,9 @@ from cuolr import click_model, fit_ranksvm, generate_splits, simulate
 from cuolr.cli.terminal import show_table
 from cuolr.clicks.click_model import ClickModel, by_position, relevance_of
 from cuolr.clicks.fitting.click_model_fit import ClickModelFit
-from cuolr.clicks.fitting.fit_model import FittedClicks, fit_click_model
+from cuolr.clicks.fitting.fit_model import FittedClicks
 from cuolr.clicks.fitting.fit_plot import COLOURS, MARKERS
+from cuolr.clicks.fitting.mixture_prior import fit_users
 from cuolr.clicks.ubm import UserBrowsingModel
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.policies.plackett_luce import StochasticLogger
@@ -98,7 +99,7 @@ def measure(
     """The errors of one model after so many sessions."""
     users = click_model(name, **MODELS[name])
     patterns = ClickPatterns.of(simulate(dataset, logger, users, sessions, k, seed))
-    fitted = fit_click_model(name, patterns)
+    fitted = fit_users(name, patterns)
     relevance = relevance_of(dataset.relevance[patterns.pairs], dataset.max_grade).astype(np.float64)
     return errors_of(fitted, true_values(name, users, fitted.model, relevance))
 

@@ -127,6 +127,45 @@ def test_the_sessions_of_a_window_are_counted(tmp_path: Path) -> None:
     )
 
 
+def test_rows_of_one_context_and_day_can_be_selected(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = small_log(rows=200)
+    rng = np.random.default_rng(1)
+    device, hour = rng.choice(["mobile", "desktop"], 200), rng.integers(0, 72, 200)
+    log = replace(log, context={"device": device}, timestamp=np.datetime64("2026-11-01T00") + hour)
+    monkeypatch.setattr(click_patterns, "ROWS_AT_A_TIME", 30)
+    patterns = ClickPatterns.of(log, by=("context", "day"))
+    first = int(np.datetime64("2026-11-01").astype(np.int64))
+    assert patterns.day is not None
+    assert set(patterns.day.tolist()) == {first, first + 1, first + 2}
+    for value, day in (("mobile", 0), ("desktop", 2)):
+        chosen = patterns.select((patterns.context["device"] == value) & (patterns.day == first + day))
+        assert counted(chosen) == plainly(log.select(np.flatnonzero((device == value) & (hour // 24 == day))))
+    assert counted(patterns) == plainly(log)
+
+
+def test_contexts_and_days_are_not_told_apart_unless_asked_for() -> None:
+    log = replace(small_log(rows=50), context={"device": np.array(["a", "b"] * 25)}, timestamp=np.arange(50))
+    patterns = ClickPatterns.of(log)
+    assert (dict(patterns.context), patterns.day) == ({}, None)
+    assert ClickPatterns.of(log, by=("day",)).day is None  # numbers that are no times
+
+
+def test_cells_without_the_last_click_are_the_sums() -> None:
+    cells = ClickPatterns.of(small_log(rows=500)).cells
+    for position in (True, False):
+        found = cells.summed(position)
+        totals: Counter[tuple[int, ...]] = Counter()
+        clicks: Counter[tuple[int, ...]] = Counter()
+        for i in range(len(cells.pair)):
+            key = (int(cells.unit[i]), int(cells.pair[i]), int(cells.position[i]) if position else 0)
+            totals[key] += int(cells.impressions[i])
+            clicks[key] += int(cells.clicks[i])
+        keys = list(zip(found.unit.tolist(), found.pair.tolist(), found.position.tolist(), strict=True))
+        assert dict(zip(keys, found.impressions.astype(int).tolist(), strict=True)) == dict(totals)
+        assert dict(zip(keys, found.clicks.astype(int).tolist(), strict=True)) == dict(clicks)
+        assert not found.last_click.any()
+
+
 def test_an_aggregated_log_is_refused() -> None:
     with pytest.raises(InputError, match="fitting click models needs the clicks of each session"):
         ClickPatterns.of(aggregate(small_log()))

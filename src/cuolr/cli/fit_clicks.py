@@ -12,7 +12,8 @@ from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits
-from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, fit_click_model, with_errors
+from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, with_errors
+from cuolr.clicks.fitting.mixture_prior import fit_users
 from cuolr.clicks.fitting.users_file import pairs_file, save_users
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError, problems_in
@@ -24,6 +25,8 @@ from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles
 
 AUTO = "auto"
+# Values of a context that messages name.
+SHOWN = 5
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")]
 
 
@@ -58,27 +61,32 @@ class FitOptions:
     """What is fitted.
 
     Attributes:
-        model: Names of click models: pbm, cascade, dcm, ccm, ubm, dbn, sdbn, trust, and click rates as baselines: ctr,
-            ctr-position, ctr-document, ctr-document-position; or auto for all.
+        click_models: Names of click models: pbm, cascade, dcm, ccm, ubm, dbn, sdbn, trust, and click rates as
+            baselines: ctr, ctr-position, ctr-document, ctr-document-position; or auto for all.
         parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
             those from features as prior.
+        context: Sessions of one context only, as in device=mobile. Otherwise the sessions of all contexts have the same
+            parameters.
         samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.
         seed: Decides which sessions are held out, and the bootstrap samples.
     """
 
-    model: Names = (AUTO,)
+    click_models: Names = (AUTO,)
     parameters: DocumentParameters = "pair"
+    context: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE"), tyro.conf.UseAppendAction] = ()
     samples: int = 20
     seed: int = DEFAULT_SEED
 
     def names(self) -> list[str]:
         """The names of the models; raises if an option is not possible."""
-        if not self.model:
-            raise InputError(f"--model: expected {AUTO} or names of click models, found none")
+        if not self.click_models:
+            raise InputError(f"--click-models: expected {AUTO} or names of click models, found none")
         check_arguments(**{"--samples": (self.samples, Range(0)), "--seed": (self.seed, Range(0))})
         if self.samples == 1:
             raise InputError("--samples: expected 0 or at least 2, found 1")
-        return CLICK_FITS.names() if AUTO in self.model else [name for name in self.model if CLICK_FITS.get(name)]
+        if AUTO in self.click_models:
+            return CLICK_FITS.names()
+        return [name for name in self.click_models if CLICK_FITS.get(name)]
 
 
 def fit_clicks(
@@ -104,18 +112,19 @@ def fit_clicks(
     names, parameters, samples = fitting.names(), fitting.parameters, fitting.samples
     outputs.check(names)
     with stage_bars() as stages:
-        patterns = ClickPatterns.of(log, fitting.seed, window.window(), stages)
+        patterns = ClickPatterns.of(log, fitting.seed, window.window(), stages, by=("context",))
+    patterns = _in_context(log, patterns, fitting.context)
     if parameters != "pair":
         patterns = patterns.with_every_document()
     with problems_in(log), progress_bar("fitting", len(names)) as progress:
         compared = compare_fits(patterns, names, documents=parameters, progress=progress)
-    best = fit_click_model(compared.best, patterns, parameters)
+    best = fit_users(compared.best, patterns, parameters)
     if samples:
         with progress_bar("intervals", samples) as progress:
             best = with_errors(best, patterns, samples, fitting.seed, progress)
     _warn(log, patterns, compared, best)
     if outputs.out is not None:
-        save_users(best, patterns, outputs.out, str(log))
+        save_users(best, patterns, outputs.out, " ".join([str(log), *fitting.context]))
     if outputs.plot is not None:
         # It loads matplotlib.
         from cuolr.clicks.fitting.fit_plot import plot_fits
@@ -128,6 +137,26 @@ def fit_clicks(
     for written in (outputs.out, outputs.plot):
         if written is not None:
             say(f"wrote {written}")
+
+
+def _in_context(log: Path, patterns: ClickPatterns, chosen: Sequence[str]) -> ClickPatterns:
+    """The sessions of the chosen context; a note if there are several and none was chosen."""
+    there = {name: sorted(set(map(str, values.tolist()))) for name, values in patterns.context.items()}
+    several = [f"{name}: {', '.join(values[:SHOWN])}" for name, values in there.items() if len(values) > 1]
+    if several and not chosen:
+        say(
+            f"note: {log}: sessions of all contexts are fitted together ({'; '.join(several)}); "
+            "--context NAME=VALUE fits those of one"
+        )
+    for text in chosen:
+        name, _, value = text.partition("=")
+        if value not in there.get(name, ()):
+            known = [f"{name}={value}" for name, values in there.items() for value in values[:SHOWN]]
+            raise InputError(f"--context: expected {' or '.join(known) or 'a log with context'}, found '{text}'")
+        patterns = patterns.select(patterns.context[name].astype(np.str_) == value)
+    if not len(patterns):
+        raise InputError(f"{log}: no session is in the context {', '.join(chosen)}")
+    return patterns
 
 
 def _warn(log: Path, patterns: ClickPatterns, compared: FitComparison, best: FittedClicks) -> None:

@@ -5,23 +5,22 @@ clicks above through the last one only need less: counts of (document, position,
 rows, not by sessions.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import CONTEXT, ClickLog
+from cuolr.logs.count_patterns import count_patterns
 from cuolr.logs.counts import last_click_above
-from cuolr.logs.last_clicks import LastClicks
+from cuolr.logs.last_clicks import LastClicks, summed
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
-from cuolr.logs.page_positions import at_page_positions
-from cuolr.logs.time_window import ALL_TIME, TimeWindow
+from cuolr.logs.time_window import ALL_TIME, TimeWindow, as_times
 from cuolr.progress import Stages, unseen_stages
 from cuolr.random import DEFAULT_SEED, U64, mixed
 from cuolr.types import Bools, Candidates, Doubles, Ints
@@ -30,8 +29,6 @@ from cuolr.types import Bools, Candidates, Doubles, Ints
 FOLDS = 10
 # From this number on, queries are resampled; with fewer, the folds of each query are.
 MANY_QUERIES = 10
-# Clicks of one word of a packed click pattern.
-BITS = 64
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,21 @@ class PatternCells:
         factor = weights[self.unit]
         return replace(self, impressions=self.impressions * factor, clicks=self.clicks * factor)
 
+    def select(self, cells: Bools) -> Self:
+        """These cells only."""
+        return type(self)(*(getattr(self, column.name)[cells] for column in fields(self)))
+
+    def summed(self, position: bool) -> Self:
+        """The sums over the last click above, which is then 0, and over positions unless they are kept."""
+        place = self.position if position else np.zeros_like(self.position)
+        sizes = (int(self.pair.max(initial=0)) + 1, int(place.max(initial=0)) + 1)
+        key, sums = summed(
+            (self.unit * sizes[0] + self.pair) * sizes[1] + place, impressions=self.impressions, clicks=self.clicks
+        )
+        rest, place = np.divmod(key, sizes[1])
+        unit, pair = np.divmod(rest, sizes[0])
+        return type(self)(pair, place, np.zeros_like(place), unit, sums["impressions"], sums["clicks"])
+
 
 @dataclass(frozen=True)
 class ClickPatterns:
@@ -76,6 +88,9 @@ class ClickPatterns:
         clicks: [M, K].
         count: [M] number of sessions, or the sum of their weights.
         fold: [M] the random fold of these sessions, from 0 to `FOLDS` − 1.
+        context: [M] each: columns that describe the sessions, such as device or layout, if they were told apart.
+        day: [M] the day of these sessions in days since 1970 (UTC), if days were told apart; None = they were not, or
+            the log has no times.
     """
 
     candidates: Candidates
@@ -85,6 +100,8 @@ class ClickPatterns:
     clicks: Bools
     count: Doubles
     fold: Ints
+    context: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    day: Ints | None = None
 
     @classmethod
     def of(
@@ -93,6 +110,7 @@ class ClickPatterns:
         seed: int = DEFAULT_SEED,
         window: TimeWindow = ALL_TIME,
         stages: Stages = unseen_stages,
+        by: Sequence[Literal["context", "day"]] = (),
     ) -> Self:
         """Count the sessions of a log, or of the folder of a log, which is read in chunks.
 
@@ -101,40 +119,42 @@ class ClickPatterns:
             seed: Decides the folds.
             window: The sessions of a folder to count.
             stages: Shows the progress of reading a folder.
+            by: Rows are of one context, or of one day, to select them afterwards.
         """
         if isinstance(log, Path):
-            return cls._of_chunks(read_click_log(log, window=window, ids=False, stages=stages), seed)
+            return cls._of_chunks(read_click_log(log, window=window, ids=False, stages=stages), seed, by)
         slices = (slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(log), 1), ROWS_AT_A_TIME))
-        return cls._of_chunks((log.select(rows) for rows in slices), seed)
+        return cls._of_chunks((log.select(rows) for rows in slices), seed, by)
 
     @classmethod
-    def _of_chunks(cls, chunks: Iterable[ClickLog], seed: int) -> Self:
-        counts: list[pl.DataFrame] = []
-        rows_after_merge = sessions = 0
-        for chunk in chunks:
+    def _of_chunks(cls, chunks: Iterable[ClickLog], seed: int, by: Sequence[str]) -> Self:
+        sessions, candidates = 0, None
+
+        def labels(chunk: ClickLog) -> dict[str, npt.NDArray[Any]]:
+            nonlocal sessions, candidates
             require_sessions(chunk, "fitting click models")
-            counts.append(_count(chunk, _folds(sessions, len(chunk), seed)))
-            sessions += len(chunk)
-            # Merging only after the number of rows has doubled keeps the total cost linear.
-            if sum(map(len, counts)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
-                counts = [_merged(counts)]
-                rows_after_merge = len(counts[0])
-        merged = _merged(counts)
-        merged = merged.sort([name for name in merged.columns if name != "count"])
-        query, ranking = merged["query"].to_numpy(), _columns(merged, "ranking.")
-        where = ranking >= 0
-        if not where.any():
+            candidates, first, sessions = chunk.candidates, sessions, sessions + len(chunk)
+            day = _days(chunk) if "day" in by else None
+            context = {f"{CONTEXT}{name}": chunk.context[name] for name in chunk.context if "context" in by}
+            return {"fold": _folds(first, len(chunk), seed)} | context | ({} if day is None else {"day": day})
+
+        counted = count_patterns(chunks, labels)
+        where = counted.ranking >= 0
+        if candidates is None or not where.any():
             raise InputError("the log shows no documents in any session")
-        rows = np.where(where, chunk.candidates.offsets[query, None] + ranking, -1)
+        rows = np.where(where, candidates.offsets[counted.query, None] + counted.ranking, -1)
         pairs = np.unique(rows[where])
+        columns = {name: values.to_numpy() for name, values in counted.labels.items()}
         return cls(
-            candidates=chunk.candidates,
+            candidates=candidates,
             pairs=pairs,
-            query=query,
+            query=counted.query,
             documents=np.where(where, np.searchsorted(pairs, rows), -1),
-            clicks=_unpacked(_columns(merged, "clicks."), ranking.shape[1]) & where,
-            count=merged["count"].to_numpy().astype(np.float64),
-            fold=merged["fold"].to_numpy(),
+            clicks=counted.clicks,
+            count=counted.count.astype(np.float64),
+            fold=columns["fold"],
+            context={name.removeprefix(CONTEXT): v for name, v in columns.items() if name.startswith(CONTEXT)},
+            day=columns.get("day"),
         )
 
     def __len__(self) -> int:
@@ -180,6 +200,8 @@ class ClickPatterns:
             clicks=self.clicks[rows],
             count=self.count[rows],
             fold=self.fold[rows],
+            context={name: values[rows] for name, values in self.context.items()},
+            day=None if self.day is None else self.day[rows],
         )
         kept.__dict__["unit"] = self.unit[rows]
         return kept
@@ -210,12 +232,14 @@ class ClickPatterns:
         # One number as key is several times as fast as four columns.
         sizes = (len(self.pairs), self.k, self.k + 1)
         place = np.ravel_multi_index((self.documents[row, position], position, last), sizes)
-        key = self.unit[row] * int(np.prod(sizes)) + place
-        sums = {"impressions": self.count[row], "clicks": self.count[row] * self.clicks[row, position]}
-        cells = pl.DataFrame({"key": key, **sums}).group_by("key").agg(pl.all().sum()).sort("key")
-        unit, place = np.divmod(cells["key"].to_numpy(), int(np.prod(sizes)))
+        key, sums = summed(
+            self.unit[row] * int(np.prod(sizes)) + place,
+            impressions=self.count[row],
+            clicks=self.count[row] * self.clicks[row, position],
+        )
+        unit, place = np.divmod(key, int(np.prod(sizes)))
         pair, position, last = (index.astype(np.int64) for index in np.unravel_index(place, sizes))
-        return PatternCells(pair, position, last, unit, cells["impressions"].to_numpy(), cells["clicks"].to_numpy())
+        return PatternCells(pair, position, last, unit, sums["impressions"], sums["clicks"])
 
     @cached_property
     def last_clicks(self) -> LastClicks:
@@ -229,43 +253,7 @@ def _folds(first: int, sessions: int, seed: int) -> Ints:
     return (mixed(numbers + mixed(np.array([seed + 1], U64))) % U64(FOLDS)).astype(np.int64)
 
 
-def _count(log: ClickLog, fold: Ints) -> pl.DataFrame:
-    """A row for each query, ranking, click pattern and fold: columns `ranking.k` and `clicks.w`, packed."""
-    shown = ClickLog(log.candidates, log.query, log.ranking, log.clicks, log.count, page_position=log.page_position)
-    log = at_page_positions(shown)
-    filled = np.flatnonzero((log.ranking >= 0).any(axis=0))
-    k = int(np.max(filled, initial=0)) + 1
-    columns: dict[str, npt.NDArray[Any]] = {"query": log.query.astype(np.int64), "fold": fold}
-    columns |= {f"ranking.{position}": log.ranking[:, position].astype(np.int64) for position in range(k)}
-    columns |= {f"clicks.{word}": values for word, values in enumerate(_packed(log.clicks[:, :k]))}
-    keys = pl.DataFrame(columns)
-    return keys.group_by(keys.columns).agg(pl.len().cast(pl.Int64).alias("count"))
-
-
-def _merged(counts: list[pl.DataFrame]) -> pl.DataFrame:
-    """The sums; chunks may differ in the last position that is filled."""
-    rows = pl.concat(counts, how="diagonal")
-    rows = rows.with_columns(pl.col("^ranking\\..*$").fill_null(-1), pl.col("^clicks\\..*$").fill_null(0))
-    return rows.group_by([name for name in rows.columns if name != "count"]).agg(pl.col("count").sum())
-
-
-def _packed(clicks: npt.NDArray[np.uint8 | np.float64]) -> list[npt.NDArray[np.uint64]]:
-    """The clicks [m, K] as bits of words of 64."""
-    words = []
-    for start in range(0, clicks.shape[1], BITS):
-        part = clicks[:, start : start + BITS] > 0
-        words.append((part.astype(U64) << np.arange(part.shape[1], dtype=U64)).sum(axis=1, dtype=U64))
-    return words
-
-
-def _unpacked(words: npt.NDArray[np.uint64], k: int) -> Bools:
-    """[M, k] the inverse of `_packed`; words [M, W]."""
-    position = np.arange(k)
-    bits = words.astype(U64)[:, position // BITS] >> (position % BITS).astype(U64)
-    return (bits & U64(1)).astype(np.bool_)
-
-
-def _columns(frame: pl.DataFrame, prefix: str) -> npt.NDArray[Any]:
-    """[M, n] the columns of this prefix, by their number."""
-    numbers = sorted(int(name.removeprefix(prefix)) for name in frame.columns if name.startswith(prefix))
-    return frame.select(f"{prefix}{number}" for number in numbers).to_numpy()
+def _days(log: ClickLog) -> Ints | None:
+    """[m] days since 1970 (UTC); None if the log has no times."""
+    times = None if log.timestamp is None else as_times(log.timestamp)
+    return None if times is None else times.astype("datetime64[D]").astype(np.int64)

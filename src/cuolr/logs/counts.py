@@ -1,16 +1,15 @@
 """Counts of (list, position, last click above), the sufficient statistics of UBM's family of click models."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
+from cuolr.logs.count_patterns import count_patterns
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.reward_scale import information
 from cuolr.progress import Progress, Stages, unseen_stages
@@ -23,8 +22,6 @@ SESSIONS_AT_A_TIME = 1 << 18
 MAX_LISTS = 2_000_000
 # The name of the context that numbers the levels.
 LEVEL = "level"
-# Cells that are held in memory before they are merged.
-CELLS_BEFORE_MERGE = 1 << 22
 # Name of the stage.
 COUNTING = "counting clicks"
 
@@ -76,17 +73,18 @@ class ClickCounts:
         context = {LEVEL: level} if log.context else {}
         log = replace(at_page_positions(log), logging_propensity=None, randomised=None, context=context)
         log = _sample_of_lists(_top(log, _last_position(log)))
-        progress = stages(COUNTING, len(log) if log.aggregated else 2 * len(log))
-        lists, known = aggregate(log, progress=progress), information(log)
+        progress, known = stages(COUNTING, len(log)), information(log)
+        if not log.aggregated:
+            lists, of_lists, counts = _count_sessions(log, progress)
+            return cls(lists, *counts, known, levels, of_lists)
+        lists = aggregate(log, progress=progress)
         of_lists = lists.context.get(LEVEL)
         lists = replace(lists, context={})
-        if log.aggregated:
-            cells = _cells(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]
-            impressions = (lists.where * lists.count[:, None])[lists.where].astype(np.float64)
-            reward = None if lists.reward is None else lists.reward[lists.where] * impressions
-            clicks = lists.clicks[lists.where] * impressions
-            return cls(lists, cells, impressions, clicks, reward, known, levels, of_lists)
-        return cls(lists, *_count_sessions(log, lists, of_lists, progress), known, levels, of_lists)
+        cells = _cells(np.arange(len(lists)), np.zeros(lists.where.shape, np.int64))[lists.where]
+        impressions = (lists.where * lists.count[:, None])[lists.where].astype(np.float64)
+        reward = None if lists.reward is None else lists.reward[lists.where] * impressions
+        clicks = lists.clicks[lists.where] * impressions
+        return cls(lists, cells, impressions, clicks, reward, known, levels, of_lists)
 
     @property
     def level_of_list(self) -> Ints:
@@ -169,24 +167,36 @@ def last_click_above(clicks: npt.NDArray[Any]) -> Ints:
     return np.concatenate([np.zeros((len(clicks), 1), np.int64), latest[:, :-1]], axis=1)
 
 
-def _count_sessions(log: ClickLog, lists: ClickLog, level: Ints | None, progress: Progress) -> Counts:
-    """The counts of raw sessions, each of which shows one of `lists`, in its level of context."""
-    numbered = _as_table(lists, level).with_row_index("row")
-    counts: list[Counts] = []
-    cells_after_merge = 0
-    for start in range(0, len(log), SESSIONS_AT_A_TIME):
-        part = log.select(slice(start, start + SESSIONS_AT_A_TIME))
-        shown = _as_table(part, part.context.get(LEVEL))
-        row = shown.join(numbered, on=shown.columns, how="left", maintain_order="left")["row"].to_numpy()
-        cells = _cells(row, last_click_above(part.clicks))[part.where]
-        reward = None if part.reward is None else part.reward[part.where]
-        counts.append(_sums(cells, np.ones(len(cells)), part.clicks[part.where], reward))
-        # Merging only after the number of cells has doubled keeps the total cost linear.
-        if sum(len(cells) for cells, *_ in counts) > 2 * cells_after_merge + CELLS_BEFORE_MERGE:
-            counts = [_merged(counts)]
-            cells_after_merge = len(counts[0][0])
-        progress(len(part))
-    return _merged(counts)
+def _count_sessions(log: ClickLog, progress: Progress) -> tuple[ClickLog, Ints | None, Counts]:
+    """The lists of raw sessions, aggregated; the level of each; and the counts of their cells."""
+    slices = (slice(start, start + SESSIONS_AT_A_TIME) for start in range(0, max(len(log), 1), SESSIONS_AT_A_TIME))
+    counted = count_patterns((log.select(rows) for rows in slices), lambda part: part.context, progress)
+    first = counted.starts_list
+    row, start = np.cumsum(first) - 1, np.flatnonzero(first)
+    number = counted.count[:, None].astype(np.float64)
+    sessions = np.add.reduceat(counted.count, start) if len(start) else counted.count
+
+    def mean(totals: Doubles) -> Doubles:
+        """[L, K] over the sessions of each list."""
+        sums: Doubles = np.add.reduceat(totals, start, axis=0) if len(start) else totals
+        return sums / sessions[:, None]
+
+    lists = ClickLog(
+        candidates=log.candidates,
+        query=counted.query[first].astype(log.query.dtype),
+        ranking=counted.ranking[first],
+        clicks=mean(number * counted.clicks),
+        count=sessions,
+        reward=None if counted.reward is None else mean(counted.reward),
+        aggregated=True,
+    )
+    where = counted.ranking >= 0
+    cells = _cells(row, last_click_above(counted.clicks))[where]
+    impressions = np.broadcast_to(number, where.shape)[where]
+    reward = None if counted.reward is None else counted.reward[where]
+    counts = _sums(cells, impressions, impressions * counted.clicks[where], reward)
+    level = counted.labels[LEVEL].to_numpy()[first] if LEVEL in counted.labels else None
+    return lists, level, counts
 
 
 def _top(log: ClickLog, k: int) -> ClickLog:
@@ -230,12 +240,6 @@ def _cells(row: IntegerArray, last: Ints) -> Ints:
     return numbers
 
 
-def _merged(counts: Sequence[Counts]) -> Counts:
-    cells, impressions, clicks, rewards = zip(*counts, strict=True)
-    reward = None if rewards[0] is None else np.concatenate(rewards)
-    return _sums(np.concatenate(cells), np.concatenate(impressions), np.concatenate(clicks), reward)
-
-
 def _sums(cells: Ints, impressions: Doubles, clicks: npt.NDArray[Any], reward: npt.NDArray[Any] | None) -> Counts:
     """The distinct cells with their sums."""
     distinct, place = np.unique(cells, return_inverse=True)
@@ -244,9 +248,3 @@ def _sums(cells: Ints, impressions: Doubles, clicks: npt.NDArray[Any], reward: n
         return np.bincount(place, weights=values, minlength=len(distinct)).astype(np.float64)
 
     return distinct, total(impressions), total(clicks), None if reward is None else total(reward)
-
-
-def _as_table(log: ClickLog, level: Ints | None) -> pl.DataFrame:
-    columns = {f"position {k}": log.ranking[:, k].astype(np.int64) for k in range(log.k)}
-    in_context = {} if level is None else {LEVEL: level}
-    return pl.DataFrame({"query": log.query.astype(np.int64), **columns, **in_context})

@@ -114,11 +114,11 @@ class LastClicks:
         start = np.max(np.where(clicks, np.arange(1, k + 1), 0), axis=1, initial=0)
         row, position = np.nonzero((documents >= 0) & (np.arange(k) < start[:, None]))
         pair, clicked, number = documents[row, position], clicks[row, position], count[row]
-        key, sums = _summed(unit[row] * pairs + pair, clicks=number * clicked, skips=number * ~clicked)
+        key, sums = summed(unit[row] * pairs + pair, clicks=number * clicked, skips=number * ~clicked)
         of_cell, pair_of_cell = np.divmod(key, pairs)
         earlier = clicked & (position < start[row] - 1)
         places = (unit[row] * pairs + pair)[earlier] * k + position[earlier]
-        above, numbers = _summed(places, count=number[earlier])
+        above, numbers = summed(places, count=number[earlier])
         place, position = np.divmod(above, k)
         unit_above, pair_above = np.divmod(place, pairs)
         return cls(
@@ -142,7 +142,7 @@ class LastClicks:
         )
 
 
-def _summed(key: Ints, **values: Doubles) -> tuple[Ints, dict[str, Doubles]]:
+def summed(key: Ints, **values: Doubles) -> tuple[Ints, dict[str, Doubles]]:
     """The distinct keys, ascending, and the sums of the values of each."""
     frame = pl.DataFrame({"key": key, **values}).group_by("key").agg(pl.all().sum()).sort("key")
     return frame["key"].to_numpy(), {name: frame[name].to_numpy() for name in values}
@@ -158,7 +158,7 @@ def _tails(documents: Ints, start: Ints, count: Doubles, unit: Ints, pairs: int)
     np.minimum.at(earliest, row, start)
     order = np.argsort(earliest, kind="stable")
     row = np.argsort(order, kind="stable")[row]
-    key, sums = _summed(row * k + start, count=count)
+    key, sums = summed(row * k + start, count=count)
     row, start = np.divmod(key, k)
     lists = np.where(documents >= 0, documents, pairs)[first[order]].T
     shown = lists < pairs

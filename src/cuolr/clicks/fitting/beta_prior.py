@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import gammaln
 
 from cuolr.types import Doubles, Ints
 
@@ -108,8 +108,11 @@ def _strength(successes: Doubles, trials: Doubles, means: Doubles) -> float:
     failures = np.maximum(trials - successes, 0)
 
     def loss(log_strength: float) -> float:
-        a, b = np.exp(log_strength) * means, np.exp(log_strength) * (1 - means)
-        return -float((betaln(successes + a, failures + b) - betaln(a, b)).mean())
+        strength = np.exp(log_strength)
+        a, b = strength * means, strength * (1 - means)
+        # The logarithm of B(s + a, n − s + b) / B(a, b); gammaln is twice as fast as betaln.
+        above = gammaln(successes + a) + gammaln(failures + b) - gammaln(successes + failures + strength)
+        return -float((above - (gammaln(a) + gammaln(b) - gammaln(strength))).mean())
 
     bounds = (np.log(LEAST), np.log(MOST))
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.01}).x))

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 
 import numpy as np
-from scipy.special import xlog1py, xlogy
 
 from cuolr.clicks.fitting.click_model_fit import (
     ClickData,
@@ -22,14 +21,13 @@ class CellFit(ClickModelFit):
     """Fitted on counts of (document, position, last click above), of which there are fewer than click patterns."""
 
     def data(self, patterns: ClickPatterns) -> PatternCells:
-        """Counts of (document, position, last click above)."""
+        """Counts of (document, position, last click above); less, if less suffices."""
         return patterns.cells
 
     @staticmethod
     def log_likelihood(chance: Doubles, cells: PatternCells) -> float:
-        """Σ clicks · log P + skips · log (1 − P); a cell that does not occur adds 0 whatever its probability."""
-        skips = cells.impressions - cells.clicks
-        return float((xlogy(cells.clicks, chance) + xlog1py(skips, -chance)).sum())
+        """Σ clicks · log P + skips · log (1 − P)."""
+        return float(cells.clicks @ np.log(chance) + (cells.impressions - cells.clicks) @ np.log1p(-chance))
 
 
 class ExaminationFit(CellFit):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.evaluate_fit import Difference, FitScores, difference_to, evaluate_fit
-from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, fit_click_model
+from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks
+from cuolr.clicks.fitting.mixture_prior import fit_users
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns
 
@@ -63,7 +64,7 @@ def compare_fits(
         patterns: The counts of the log.
         names: Names of `CLICK_FITS`; None = all.
         folds: Number of folds, of `click_patterns.FOLDS`, that are held out.
-        documents: The parameters of documents, see `fit_click_model`.
+        documents: The parameters of documents, see `fit_users`.
         progress: Called with 1 after each model.
     """
     names = list(dict.fromkeys(names)) if names else CLICK_FITS.names()
@@ -75,7 +76,7 @@ def compare_fits(
         raise InputError("the sessions to fit click models to have no clicks")
     fits, scores = {}, {}
     for name in classes:
-        fits[name] = fit_click_model(name, train, documents)
+        fits[name] = fit_users(name, train, documents)
         scores[name] = evaluate_fit(fits[name], held_out)
         if progress is not None:
             progress(1)

@@ -6,7 +6,7 @@ from cuolr.clicks.cascade import CascadeModel
 from cuolr.clicks.click_model import ClickModel
 from cuolr.clicks.fitting.cell_fit import CellFit
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickData, Expectation, Values, of_pairs, sums
-from cuolr.logs.click_patterns import PatternCells
+from cuolr.logs.click_patterns import ClickPatterns, PatternCells
 from cuolr.logs.counts import last_click_above
 from cuolr.types import Bools, Doubles, Ints
 
@@ -22,19 +22,17 @@ class CascadeFit(CellFit):
         """All alike."""
         return {"attractiveness": np.full(self.pairs, 0.3)}
 
+    def data(self, patterns: ClickPatterns) -> PatternCells:
+        """Counts by document down to the first click; with those below it no likelihood would be finite."""
+        return patterns.cells.select(patterns.cells.last_click == 0).summed(position=False)
+
     def expect(self, values: Values, data: ClickData) -> Expectation:
         """Nothing is hidden."""
         assert isinstance(data, PatternCells)
-        examined = data.last_click == 0
-        chance = np.where(examined, values["attractiveness"][data.pair], 0.0)
-        # Of the positions below a click, so that fitting has a finite likelihood to increase.
-        counted = PatternCells(
-            **{**data.__dict__, "impressions": data.impressions * examined, "clicks": data.clicks * examined}
-        )
         return Expectation(
-            self.log_likelihood(chance, counted),
-            {"attractiveness": sums(data.pair, counted.clicks, self.pairs)},
-            {"attractiveness": sums(data.pair, counted.impressions, self.pairs)},
+            self.log_likelihood(values["attractiveness"][data.pair], data),
+            {"attractiveness": sums(data.pair, data.clicks, self.pairs)},
+            {"attractiveness": sums(data.pair, data.impressions, self.pairs)},
         )
 
     def conditional(self, values: Values, documents: Ints, clicks: Bools) -> Doubles:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cuolr.clicks.fitting.cell_fit import CellFit
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickData, Expectation, Values, sums
-from cuolr.logs.click_patterns import PatternCells
+from cuolr.logs.click_patterns import ClickPatterns, PatternCells
 from cuolr.types import Bools, Doubles, Ints
 
 
@@ -31,6 +31,10 @@ class ClickRateFit(CellFit):
     def start(self) -> dict[str, Doubles]:
         """All alike."""
         return {"rate": np.full(self.rates, 0.1)}
+
+    def data(self, patterns: ClickPatterns) -> PatternCells:
+        """Counts of (document, position)."""
+        return patterns.cells.summed(position=True)
 
     def expect(self, values: Values, data: ClickData) -> Expectation:
         """Nothing is hidden."""

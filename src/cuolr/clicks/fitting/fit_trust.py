@@ -6,7 +6,7 @@ from cuolr.clicks.click_model import ClickModel
 from cuolr.clicks.fitting.cell_fit import CellFit
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickData, Expectation, Values, of_pairs, sums
 from cuolr.clicks.trust import TrustBiasModel
-from cuolr.logs.click_patterns import PatternCells
+from cuolr.logs.click_patterns import ClickPatterns, PatternCells
 from cuolr.types import Bools, Doubles, Ints
 
 
@@ -25,6 +25,10 @@ class TrustBiasFit(CellFit):
             "click_relevant": np.full(self.k, 0.6),
             "click_irrelevant": np.full(self.k, 0.05),
         }
+
+    def data(self, patterns: ClickPatterns) -> PatternCells:
+        """Counts of (document, position)."""
+        return patterns.cells.summed(position=True)
 
     def expect(self, values: Values, data: ClickData) -> Expectation:
         """Relevance is hidden: P(R = 1 | C = 1) = u·α / P(C = 1), P(R = 1 | C = 0) = (1 − u)·α / P(C = 0)."""

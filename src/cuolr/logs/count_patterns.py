@@ -1,0 +1,131 @@
+"""The one place where sessions become counts: of each query, list and click pattern, by streaming."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.log_folder import ROWS_AT_A_TIME
+from cuolr.logs.page_positions import at_page_positions
+from cuolr.progress import Progress, unseen
+from cuolr.random import U64
+from cuolr.types import Bools, Doubles, Ints
+
+# Clicks of one word of a packed click pattern.
+BITS = 64
+RANKING, CLICKS, REWARD, LABEL, COUNT = "ranking.", "clicks.", "reward.", "label.", "count"
+
+# Columns [m] that distinguish sessions beside list and clicks, by name; texts or numbers.
+Labels: TypeAlias = Mapping[str, npt.NDArray[Any] | pl.Series]
+
+
+@dataclass(frozen=True)
+class CountedPatterns:
+    """A row for each query, list, labels and click pattern that occurs, sorted in this order.
+
+    Attributes:
+        query: [M].
+        ranking: [M, K] the candidate at each position on the page; −1 = nothing shown.
+        clicks: [M, K].
+        count: [M] number of sessions.
+        reward: [M, K] the sum over these sessions; None = the log has no reward.
+        labels: [M] each.
+    """
+
+    query: Ints
+    ranking: npt.NDArray[np.signedinteger[Any]]
+    clicks: Bools
+    count: Ints
+    reward: Doubles | None
+    labels: Mapping[str, pl.Series]
+
+    @property
+    def starts_list(self) -> Bools:
+        """[M] whether a row is the first one of its query, list and labels."""
+        new = np.ones(len(self.query), np.bool_)
+        keys = [self.query[:, None], self.ranking, *(values.to_numpy()[:, None] for values in self.labels.values())]
+        new[1:] = np.any([(key[1:] != key[:-1]).any(axis=1) for key in keys], axis=0)
+        return new
+
+
+def count_patterns(
+    chunks: Iterable[ClickLog], labels: Callable[[ClickLog], Labels], progress: Progress = unseen
+) -> CountedPatterns:
+    """Count the sessions of a log, given in chunks of raw sessions; memory grows with the rows of the result only.
+
+    Args:
+        chunks: At least one.
+        labels: What distinguishes the sessions of a chunk; called once for each, in order.
+        progress: Called with the number of sessions of each chunk.
+    """
+    counts: list[pl.DataFrame] = []
+    rows_after_merge = 0
+    for chunk in chunks:
+        counts.append(_count(at_page_positions(chunk), labels(chunk)))
+        # Merging only after the number of rows has doubled keeps the total cost linear.
+        if sum(map(len, counts)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
+            counts = [_merged(counts)]
+            rows_after_merge = len(counts[0])
+        progress(len(chunk))
+    merged = _merged(counts)
+    merged = merged.sort(["query", *(name for part in (RANKING, LABEL, CLICKS) for name in _names(merged, part))])
+    ranking = merged.select(_names(merged, RANKING)).to_numpy()
+    rewards = _names(merged, REWARD)
+    return CountedPatterns(
+        query=merged["query"].to_numpy(),
+        ranking=ranking,
+        clicks=_unpacked(merged.select(_names(merged, CLICKS)).to_numpy(), ranking.shape[1]) & (ranking >= 0),
+        count=merged[COUNT].to_numpy(),
+        reward=merged.select(rewards).to_numpy() if rewards else None,
+        labels={name.removeprefix(LABEL): merged[name] for name in _names(merged, LABEL)},
+    )
+
+
+def _count(log: ClickLog, labels: Labels) -> pl.DataFrame:
+    """The counts of a chunk, with clicks packed."""
+    filled = np.flatnonzero((log.ranking >= 0).any(axis=0))
+    k = int(np.max(filled, initial=0)) + 1
+    columns: dict[str, Any] = {"query": log.query.astype(np.int64)}
+    columns |= {f"{RANKING}{position}": log.ranking[:, position] for position in range(k)}
+    columns |= {f"{LABEL}{name}": values for name, values in labels.items()}
+    columns |= {f"{CLICKS}{word}": values for word, values in enumerate(_packed(log.clicks[:, :k]))}
+    keys = list(columns)
+    if log.reward is not None:
+        columns |= {f"{REWARD}{position}": log.reward[:, position].astype(np.float64) for position in range(k)}
+    sums = [pl.len().cast(pl.Int64).alias(COUNT), pl.col(f"^{REWARD}.*$").sum()]
+    return pl.DataFrame(columns).group_by(keys).agg(sums)
+
+
+def _merged(counts: list[pl.DataFrame]) -> pl.DataFrame:
+    """The sums; chunks may differ in the last position that is filled."""
+    rows = pl.concat(counts, how="diagonal_relaxed")
+    missing = {RANKING: -1, CLICKS: 0, REWARD: 0.0}
+    rows = rows.with_columns(pl.col(_names(rows, part)).fill_null(value) for part, value in missing.items())
+    sums = [COUNT, *_names(rows, REWARD)]
+    return rows.group_by([name for name in rows.columns if name not in sums]).agg(pl.col(sums).sum())
+
+
+def _names(frame: pl.DataFrame, prefix: str) -> list[str]:
+    """The columns of this prefix; those of positions by their number."""
+    names = [name for name in frame.columns if name.startswith(prefix)]
+    return names if prefix == LABEL else sorted(names, key=lambda name: int(name.removeprefix(prefix)))
+
+
+def _packed(clicks: npt.NDArray[np.uint8 | np.float64]) -> list[npt.NDArray[np.uint64]]:
+    """The clicks [m, K] as bits of words of 64."""
+    words = []
+    for start in range(0, clicks.shape[1], BITS):
+        part = clicks[:, start : start + BITS] > 0
+        words.append((part.astype(U64) << np.arange(part.shape[1], dtype=U64)).sum(axis=1, dtype=U64))
+    return words
+
+
+def _unpacked(words: npt.NDArray[np.uint64], k: int) -> Bools:
+    """[M, k] the inverse of `_packed`; words [M, W]."""
+    position = np.arange(k)
+    bits = words.astype(U64)[:, position // BITS] >> (position % BITS).astype(U64)
+    return (bits & U64(1)).astype(np.bool_)
