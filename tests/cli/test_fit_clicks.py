@@ -20,7 +20,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_the_best_model_and_its_parameters_are_shown(run: Run, log: Path) -> None:
-    result = run("fit-clicks", log, "--model", "pbm", "dcm", "ctr", "cascade", "--samples", 3)
+    result = run("fit-clicks", log, "--click-models", "pbm", "dcm", "ctr", "cascade", "--samples", 3)
     assert result.status == 0, result.err
     assert "Best click model: dcm; the difference to the others is more than noise." in result.out
     assert "impossible: " in result.out
@@ -30,7 +30,7 @@ def test_the_best_model_and_its_parameters_are_shown(run: Run, log: Path) -> Non
 
 
 def test_programs_get_valid_json_with_everything(run: Run, log: Path) -> None:
-    result = run("fit-clicks", log, "--model", "dcm", "cascade", "--samples", 3, "--json")
+    result = run("fit-clicks", log, "--click-models", "dcm", "cascade", "--samples", 3, "--json")
     found = json.loads(result.out, parse_constant=lambda constant: pytest.fail(constant))
     assert (found["best"], found["not_distinguishable"]) == ("dcm", [])
     assert found["train_sessions"] + found["held_out_sessions"] == 2_000
@@ -53,7 +53,7 @@ def test_fitted_users_are_simulated_on_their_log_and_on_labelled_data(
     run: Run, log: Path, tiny: Path, tmp_path: Path
 ) -> None:
     users, plot = tmp_path / "users.toml", tmp_path / "fit.svg"
-    fitted = run("fit-clicks", log, "--model", "dcm", "--samples", 2, "--out", users, "--plot", plot)
+    fitted = run("fit-clicks", log, "--click-models", "dcm", "--samples", 2, "--out", users, "--plot", plot)
     assert fitted.status == 0
     note, *wrote = fitted.err.splitlines()
     assert "position bias is only in part identifiable" in note
@@ -66,7 +66,7 @@ def test_fitted_users_are_simulated_on_their_log_and_on_labelled_data(
     assert simulated.clicks.sum() / 4_000 == pytest.approx(expected, abs=0.1)
     assert load_click_log(log).clicks.sum() / 2_000 == pytest.approx(expected, abs=0.1)
     assert read_meta(again)["source"]["users"] == str(users)
-    refitted = json.loads(run("fit-clicks", again, "--model", "dcm", "pbm", "--samples", 0, "--json").out)
+    refitted = json.loads(run("fit-clicks", again, "--click-models", "dcm", "pbm", "--samples", 0, "--json").out)
     assert refitted["best"] == "dcm"
     more = ("--sessions", 50, "--out", tmp_path / "labelled", "--randomised-lists", 0)
     assert run("simulate", "--data", tiny, "--click-model", users, *more).status == 0
@@ -75,7 +75,7 @@ def test_fitted_users_are_simulated_on_their_log_and_on_labelled_data(
 
 def test_a_model_can_be_tried_on_the_users(run: Run, log: Path, tmp_path: Path) -> None:
     users, out = tmp_path / "users.toml", tmp_path / "tried"
-    assert run("fit-clicks", log, "--model", "pbm", "--samples", 0, "--out", users).status == 0
+    assert run("fit-clicks", log, "--click-models", "pbm", "--samples", 0, "--out", users).status == 0
     arguments = ("simulate", "--data", log, "--click-model", users, "--sessions", 90, "--out", out)
     result = run(*arguments, "--logging", "random")
     assert result.status == 0, result.err
@@ -100,12 +100,12 @@ def test_a_model_can_be_tried_on_the_users(run: Run, log: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--model", "pmb"], "unknown fitted click model 'pmb' (did you mean 'pbm'?)"),
+        (["--click-models", "pmb"], "unknown fitted click model 'pmb' (did you mean 'pbm'?)"),
         (["--samples", 1], "--samples: expected 0 or at least 2, found 1"),
         (["--samples", -1], "--samples: expected a whole number >= 0, found -1"),
         (["--out", "users.json"], "users.json: expected a name that ends in .toml"),
         (["--plot", "fit.gif"], "fit.gif: expected a name that ends in .png, .svg, .pdf"),
-        (["--model", "ctr", "--out", "users.toml"], "--out: ctr: a click rate is not a model of users"),
+        (["--click-models", "ctr", "--out", "users.toml"], "--out: ctr: a click rate is not a model of users"),
     ],
 )
 def test_bad_arguments_are_one_line_before_any_work(
@@ -141,7 +141,7 @@ def test_a_log_that_cannot_tell_position_from_attractiveness_has_a_note(run: Run
     log = random_log("pbm", sessions=400)
     fixed = replace(log, ranking=np.tile(np.arange(5, dtype=log.ranking.dtype), (400, 1)), logging_propensity=None)
     save_click_log(fixed, tmp_path / "log")
-    result = run("fit-clicks", tmp_path / "log", "--model", "pbm", "--samples", 0)
+    result = run("fit-clicks", tmp_path / "log", "--click-models", "pbm", "--samples", 0)
     assert result.status == 0
     assert "position bias is not identifiable" in result.err
 
@@ -150,7 +150,7 @@ def test_parameters_can_come_from_features_also_of_documents_that_were_never_sho
     log = random_log("pbm", sessions=300, k=3)
     save_click_log(log, tmp_path / "log")
     users = tmp_path / "users.toml"
-    arguments = ("--model", "pbm", "--samples", 0, "--out", users, "--json")
+    arguments = ("--click-models", "pbm", "--samples", 0, "--out", users, "--json")
     result = run("fit-clicks", tmp_path / "log", "--parameters", "both", *arguments)
     assert result.status == 0, result.err
     assert len(pl.read_parquet(tmp_path / "users.parquet")) == log.candidates.n_documents
@@ -168,7 +168,7 @@ def test_contexts_are_fitted_together_with_a_note_or_one_of_them(run: Run, tmp_p
     clicks = np.where(mobile[:, None] & (np.arange(log.k) > 0), 0, log.clicks).astype(np.uint8)
     device = np.where(mobile, "mobile", "desktop")
     save_click_log(replace(log, clicks=clicks, context={"device": device}), tmp_path / "log")
-    arguments = ["fit-clicks", tmp_path / "log", "--model", "pbm", "--samples", 0, "--json"]
+    arguments = ["fit-clicks", tmp_path / "log", "--click-models", "pbm", "--samples", 0, "--json"]
     together, desktop = run(*arguments), run(*arguments, "--context", "device=desktop")
     assert "sessions of all contexts are fitted together (device: desktop, mobile)" in together.err
     assert "contexts" not in desktop.err
@@ -184,7 +184,7 @@ def test_contexts_are_fitted_together_with_a_note_or_one_of_them(run: Run, tmp_p
 
 def test_long_tables_of_parameters_are_cut(run: Run, tmp_path: Path) -> None:
     save_click_log(random_log("perfect", sessions=300, k=20, queries=4), tmp_path / "log")
-    result = run("fit-clicks", tmp_path / "log", "--model", "ubm", "--samples", 0)
+    result = run("fit-clicks", tmp_path / "log", "--click-models", "ubm", "--samples", 0)
     assert result.status == 0, result.err
     assert sum(line.startswith("  examination") for line in result.out.splitlines()) == 60 - 1
     assert "more are not shown; --json and --out have them" in result.out
@@ -197,7 +197,7 @@ def test_the_last_days_can_be_held_out(run: Run, tmp_path: Path) -> None:
     timed = replace(log, timestamp=np.datetime64("2026-11-01") + np.arange(1_000) // 100)
     for saved, name in ((log, "log"), (timed, "timed")):
         save_click_log(saved, tmp_path / name)
-    arguments = ["--model", "pbm", "--samples", 0, "--json", "--held-out-days"]
+    arguments = ["--click-models", "pbm", "--samples", 0, "--json", "--held-out-days"]
     found = json.loads(run("fit-clicks", tmp_path / "timed", *arguments, 3).out)
     assert (found["train_sessions"], found["held_out_sessions"]) == (700, 300)
     for name, days, problem in (("log", 1, "the log has no times"), ("timed", 10, "expected sessions to fit to")):

@@ -99,7 +99,7 @@ def test_a_click_model_can_come_from_a_file(run: Run, tiny: Path, tmp_path: Path
         ),
         (["--seed", -1], "seed: expected a whole number >= 0, found -1"),
         (["--sessions", 0], "sessions: expected a whole number >= 1, found 0"),
-        (["--fraction", 2], "fraction: expected a share of the queries above 0 and at most 1, found 2.0"),
+        (["--fraction", 2], "fraction: expected above 0 and at most 1, found 2.0"),
         (["--temperature", 0], "temperature: expected a finite number above 0, found 0.0"),
         (["--fold", 9], "expected the folder Fold9, found folds 1"),
     ],

@@ -52,7 +52,7 @@ def a_method(learner: str, **table: Any) -> dict[str, Any]:
         (a_method("orcale"), "method 'A': unknown learner 'orcale' .did you mean 'oracle'"),
         (a_method("oracle", settings={"tree": 9}), "method 'A': unknown setting 'tree' .did you mean 'trees'"),
         (a_method("oracle", settings={"trees": "many"}), "'trees': expected a whole number, found 'many'"),
-        (a_method("oracle", settings={"leaves": -1}), "'leaves': expected above 0, found -1"),
+        (a_method("oracle", settings={"leaves": -1}), "'leaves': expected a whole number >= 2, found -1"),
         (a_method("oracle", settings={"seed": 3}), "'seed': set first_seed instead"),
         (a_method("oracle", propensities="pbm"), "do not apply to oracle"),
         (a_method("skyline", settings={"trees": 9}), "skyline has no settings, found trees"),

@@ -6,9 +6,9 @@ import pytest
 
 from cuolr.errors import InputError
 from cuolr.experiments.results_folder import ResultsFolder, read_results
-from cuolr.experiments.search import Search
 from cuolr.experiments.spec_file import parse_experiment
 from cuolr.experiments.tune import best_toml, search_spaces, trials_of, tuning
+from cuolr.experiments.tuning_settings import Search
 from cuolr.training.presets.configure import configure
 from tests.experiments.small import SMALL, run_small, small
 

@@ -129,7 +129,7 @@ def test_a_data_set_without_a_pair_is_refused() -> None:
 
 @pytest.mark.parametrize("fraction", [0.0, -0.1, 1.5, float("nan")])
 def test_a_fraction_outside_0_to_1_is_refused(fraction: float) -> None:
-    with pytest.raises(InputError, match="fraction: expected a share of the queries above 0 and at most 1"):
+    with pytest.raises(InputError, match="fraction: expected above 0 and at most 1"):
         fit_ranksvm(dataset_of([[0, 1]]), fraction)
 
 

@@ -30,8 +30,7 @@ class CellOptions:
 
     Attributes:
         out: Folder of the results.
-        data: Folder of a data set, all folds of which are run; generated data: web10k-like, yahoo-like or tiny; or, for
-            `cuolr experiment`, an imported log.
+        data: Folder of a data set, all folds of which are run, or generated data: web10k-like, yahoo-like or tiny.
         queries: Number of training queries of generated data.
         only: Condition on the cells to run, such as click_model=pbm,learner=cql. A name given twice accepts either
             value.

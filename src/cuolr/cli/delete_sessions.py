@@ -15,7 +15,7 @@ from cuolr.logs.identity import IDENTITY, digest_of_clicks, identities
 from cuolr.logs.log_folder import load_click_log, read_meta
 
 if TYPE_CHECKING:
-    from cuolr.policies.model_search import FoundModels, LogTraces
+    from cuolr.policies.find_models import FoundModels, LogTraces
 
 Ids = Annotated[tuple[str, ...], tyro.conf.arg(metavar="ID"), tyro.conf.UseAppendAction]
 
@@ -145,13 +145,13 @@ def _models(log: Path, folders: tuple[Path, ...]) -> "FoundModels | None":
     if not folders:
         return None
     # It needs torch, which takes a second to load; without models nobody should wait for it.
-    from cuolr.policies.model_search import models_that_learned
+    from cuolr.policies.find_models import models_that_learned
 
     return models_that_learned(_traces(log), folders)
 
 
 def _traces(log: Path) -> "LogTraces":
-    from cuolr.policies.model_search import LogTraces
+    from cuolr.policies.find_models import LogTraces
 
     meta = read_meta(log)
     return LogTraces(meta.get(IDENTITY), frozenset(identities(meta)), digest_of_clicks(load_click_log(log, ids=False)))

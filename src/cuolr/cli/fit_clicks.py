@@ -65,8 +65,8 @@ class FitOptions:
     """What is fitted.
 
     Attributes:
-        model: Names of click models: pbm, cascade, dcm, ccm, ubm, dbn, sdbn, trust, and click rates as baselines: ctr,
-            ctr-position, ctr-document, ctr-document-position; or auto for all.
+        click_models: Names of click models: pbm, cascade, dcm, ccm, ubm, dbn, sdbn, trust, and click rates as
+            baselines: ctr, ctr-position, ctr-document, ctr-document-position; or auto for all.
         parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
             those from features as prior.
         context: Sessions of one context only, as in device=mobile. Otherwise the sessions of all contexts have the same
@@ -76,7 +76,7 @@ class FitOptions:
         seed: Decides which sessions are held out, and the bootstrap samples.
     """
 
-    model: Names = (AUTO,)
+    click_models: Names = (AUTO,)
     parameters: DocumentParameters = "pair"
     context: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE"), tyro.conf.UseAppendAction] = ()
     held_out_days: int = 0
@@ -85,13 +85,15 @@ class FitOptions:
 
     def names(self) -> list[str]:
         """The names of the models; raises if an option is not possible."""
-        if not self.model:
-            raise InputError(f"--model: expected {AUTO} or names of click models, found none")
+        if not self.click_models:
+            raise InputError(f"--click-models: expected {AUTO} or names of click models, found none")
         numbers = {"--samples": self.samples, "--seed": self.seed, "--held-out-days": self.held_out_days}
         check_arguments(**{flag: (number, Range(0)) for flag, number in numbers.items()})
         if self.samples == 1:
             raise InputError("--samples: expected 0 or at least 2, found 1")
-        return CLICK_FITS.names() if AUTO in self.model else [name for name in self.model if CLICK_FITS.get(name)]
+        if AUTO in self.click_models:
+            return CLICK_FITS.names()
+        return [name for name in self.click_models if CLICK_FITS.get(name)]
 
 
 def fit_clicks(
@@ -104,8 +106,8 @@ def fit_clicks(
     """Fit click models to a log, and tell which predicts the clicks of held-out sessions best.
 
     A fifth of the sessions is held out, or the last days. The best model is then fitted to all sessions, with intervals
-    of its parameters. With --out it can be simulated: `cuolr simulate --data LOG --click-model users.toml` simulates the
-    same users on the documents of the log. Clicks are fitted; rewards are not used.
+    of its parameters. With --out it can be simulated: `cuolr simulate --data LOG --click-model users.toml` simulates
+    the same users on the documents of the log. Clicks are fitted; rewards are not used.
 
     Args:
         log: Folder of a click log, not aggregated.

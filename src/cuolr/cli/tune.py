@@ -5,7 +5,7 @@ import tyro
 from cuolr.cli.cell_options import CellOptions, lines_display
 from cuolr.cli.options import AllFoldsOptions
 from cuolr.cli.terminal import say, show_json, show_table
-from cuolr.experiments.search import Search, TuningRuns
+from cuolr.experiments.tuning_settings import Search, TuningRuns
 
 
 def tune(

@@ -16,9 +16,9 @@ from cuolr.evaluation.measures import Measure
 from cuolr.experiments.results import CellResult, Results
 from cuolr.experiments.results_folder import read_results
 from cuolr.experiments.run_cells import RunSummary
-from cuolr.experiments.search import Search, TuningRuns
 from cuolr.experiments.spec import Cell, Experiment, Grid, Method
 from cuolr.experiments.spec_file import check
+from cuolr.experiments.tuning_settings import Search, TuningRuns
 from cuolr.files import atomic_file
 from cuolr.registry import unknown_name
 from cuolr.training.base_learner import LEARNERS, SearchSpace

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.types import Bools
@@ -95,8 +96,7 @@ def split_by_time(log: ClickLog, share: float) -> tuple[ClickLog, ClickLog]:
         log: A log with timestamps.
         share: Share of the sessions that are later, above 0 and below 1.
     """
-    if not 0 < share < 1:
-        raise InputError(f"share: expected a share of the sessions above 0 and below 1, found {share}")
+    check_arguments(share=(share, Range(above=0, below=1)))
     timestamp = require_timestamps(log)
     distinct, sessions = np.unique(timestamp, return_counts=True)
     if len(distinct) < 2:

@@ -5,8 +5,9 @@ Left of the wall: it reads relevance labels, so it is not a learner.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from cuolr.config import Range, check_ranges
 from cuolr.errors import InputError
 from cuolr.policies.ranking_trees import MAX_DOCUMENTS, load_lightgbm
 from cuolr.policies.regression_trees import RegressionTrees
@@ -29,13 +30,16 @@ class LambdaMartSettings:
         threads: Number of threads.
     """
 
-    trees: int = 1_000
-    leaves: int = 100
-    learning_rate: float = 0.01
-    min_documents_per_leaf: int = 50
-    early_stopping: int = 100
-    seed: int = DEFAULT_SEED
-    threads: int = 2
+    trees: Annotated[int, Range(1)] = 1_000
+    leaves: Annotated[int, Range(2)] = 100
+    learning_rate: Annotated[float, Range(above=0)] = 0.01
+    min_documents_per_leaf: Annotated[int, Range(1)] = 50
+    early_stopping: Annotated[int, Range(1)] = 100
+    seed: Annotated[int, Range(0)] = DEFAULT_SEED
+    threads: Annotated[int, Range(1)] = 2
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
 
 def fit_lambdamart(

@@ -35,9 +35,7 @@ def fit_ranksvm(
         C: Weight of the mean loss over pairs against |w|².
         pairs_per_query: Maximum number of document pairs per query; lower if memory requires it.
     """
-    if not 0 < fraction <= 1:
-        raise InputError(f"fraction: expected a share of the queries above 0 and at most 1, found {fraction}")
-    check_arguments(seed=(seed, Range(0)))
+    check_arguments(fraction=(fraction, Range(above=0, at_most=1)), seed=(seed, Range(0)))
     rng = np.random.default_rng(seed)
     queries = _draw_queries(dataset, fraction, rng)
     normaliser = Normaliser.fit(normalising, dataset.candidates)

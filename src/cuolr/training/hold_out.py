@@ -5,6 +5,7 @@ A log of few queries holds out some sessions of each query instead.
 
 import numpy as np
 
+from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import require_sessions
@@ -28,8 +29,7 @@ def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
         share: Share of these queries to hold out, above 0 and below 1.
         seed: Seed of the sample.
     """
-    if not 0 < share < 1:
-        raise InputError(f"share: expected a share of the queries above 0 and below 1, found {share}")
+    check_arguments(share=(share, Range(above=0, below=1)))
     queries = queries_shown(log)
     if len(queries) < 2:
         raise InputError(
