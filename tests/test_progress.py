@@ -112,7 +112,9 @@ def test_examination_is_told_position_by_position() -> None:
 def test_all_stages_of_an_evaluation_end() -> None:
     heard = Heard()
     assert assess(RandomPolicy(1), LOG, stages=heard) == assess(RandomPolicy(1), LOG)
-    assert {"estimating examination", "scoring", "ranking"} <= {name for name, _ in heard.stages}
+    assert {"estimating examination", "comparing click models", "estimating the gain", "ranking"} <= {
+        name for name, _ in heard.stages
+    }
     heard.check()
     heard = Heard()
     judge(LOG, stages=heard)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cuolr.errors import InputError as InputError
     from cuolr.estimator import Ranker as Ranker
     from cuolr.evaluation.evaluate import evaluate as evaluate
+    from cuolr.examination.diagnosis import diagnose as diagnose
     from cuolr.logs.aggregate import aggregate as aggregate
     from cuolr.logs.clicklog import ClickLog as ClickLog
     from cuolr.logs.deletion import SessionsToDelete as SessionsToDelete
@@ -60,6 +61,7 @@ _HOMES = {
     "assess": "cuolr.off_policy.assess",
     "click_model": "cuolr.clicks.click_model",
     "delete_sessions": "cuolr.logs.deletion",
+    "diagnose": "cuolr.examination.diagnosis",
     "evaluate": "cuolr.evaluation.evaluate",
     "fit_ranksvm": "cuolr.supervised.ranksvm",
     "generate_splits": "cuolr.data.synthetic",

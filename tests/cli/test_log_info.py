@@ -39,3 +39,28 @@ def test_an_aggregated_log_has_no_sessions_to_describe(run: Run, tmp_path: Path)
     assert json.loads(run("log-info", tmp_path / "log", "--json").out)["session_info"] is None
     assert run("log-info", tmp_path / "log").status == 0
     assert "an aggregated log has no timestamps" in run("log-info", tmp_path / "log", "--since", "1d").err
+
+
+def test_a_page_is_written_once(run: Run, tmp_path: Path) -> None:
+    save_click_log(ordinary(), tmp_path / "log")
+    page = tmp_path / "log.html"
+    result = run("log-info", tmp_path / "log", "--html", page)
+    assert (result.status, result.err) == (0, f"wrote {page}\n")
+    assert "What this log can tell" in page.read_text(encoding="utf-8")
+    again = run("log-info", tmp_path / "log", "--html", page)
+    assert (again.status, again.out) == (2, "")
+    assert "replace it with --overwrite" in again.err
+    other = run("log-info", tmp_path / "log", "--html", tmp_path / "log.pdf")
+    assert other.status == 2
+    assert ".html" in other.err
+
+
+def test_examination_and_what_to_do_are_told(run: Run, tiny: Path, tmp_path: Path) -> None:
+    run("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 2_000, "--out", tmp_path / "log")
+    text = run("log-info", tmp_path / "log").out
+    found = json.loads(run("log-info", tmp_path / "log", "--json").out)
+    second = found["examination"]["all"][1]
+    assert f"{second['value']:.3f} [{second['low']:.3f}, {second['high']:.3f}]" in text
+    assert "What to do: To know examination within ±10 % at positions 1 to " in text
+    assert " ".join(found["what_to_do"]["sentences"]) in text
+    assert found["identifiability"]["source"] == "features alone"

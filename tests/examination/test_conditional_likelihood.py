@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.examination.conditional_likelihood import fit_effects, fit_weights
+from cuolr.examination.conditional_likelihood import effect_covariance, fit_effects, fit_weights
 from cuolr.types import Doubles
 
 PRIOR = 0.5
@@ -121,3 +121,69 @@ def test_without_a_click_nothing_has_an_effect() -> None:
     estimate, slope = fit_effects(np.zeros((5, 3)), np.ones((5, 3)), np.ones((5, 3)), PRIOR)
     assert estimate.tolist() == [0.0] * 3
     assert slope == 0
+
+
+def log_posterior_gradient(values: Doubles, clicks: Doubles, exposure: Doubles, covariate: Doubles) -> Doubles:
+    """[G, M + 1] a plain version, group by group, without the prior."""
+    items = clicks.shape[1]
+    gradients = []
+    for c, x, z in zip(clicks, exposure, covariate, strict=True):
+        odds = [x[m] * np.exp(values[m] + values[items] * z[m]) for m in range(items)]
+        residual = np.array([c[m] - sum(c) * odds[m] / sum(odds) for m in range(items)])
+        gradients.append([*residual, sum(residual * z)])
+    return np.array(gradients)
+
+
+def test_the_covariance_is_that_of_a_plain_version() -> None:
+    rng = np.random.default_rng(0)
+    exposure, covariate = rng.uniform(0.5, 9, (30, 4)) * (rng.random((30, 4)) < 0.8), rng.normal(size=(30, 4))
+    clicks = rng.poisson(exposure).astype(np.float64)
+    unit = np.arange(30) // 3
+    effects, slope = fit_effects(clicks, exposure, covariate, PRIOR)
+    values: Doubles = np.append(effects, slope)
+
+    def gradient(at: Doubles) -> Doubles:
+        sums: Doubles = log_posterior_gradient(at, clicks, exposure, covariate).sum(axis=0) - 2 * PRIOR * at
+        return sums
+
+    step = 1e-5
+    curvature = -np.stack([(gradient(values + d) - gradient(values - d)) / (2 * step) for d in step * np.eye(5)])
+    inverse = np.linalg.inv(curvature)
+    arguments = (clicks, exposure, covariate, values, PRIOR)
+    np.testing.assert_allclose(effect_covariance(*arguments), inverse, rtol=1e-4, atol=1e-7)
+    scores = log_posterior_gradient(values, clicks, exposure, covariate)
+    of_units = [scores[unit == number].sum(axis=0) for number in range(10)]
+    middle = 10 / 9 * sum(np.outer(score, score) for score in of_units) + 2 * PRIOR * np.eye(5)
+    np.testing.assert_allclose(effect_covariance(*arguments, unit), inverse @ middle @ inverse, rtol=1e-4, atol=1e-7)
+
+
+def test_errors_over_units_count_clicks_that_come_together_once() -> None:
+    """Each group four times: errors over groups are half as large, errors over their origins stay the same."""
+    rng = np.random.default_rng(1)
+    exposure = np.full((500, 3), 5.0)
+    clicks = rng.poisson(exposure).astype(np.float64)
+    zeros = np.zeros((2_000, 3))
+    origin = np.tile(np.arange(500), 4)
+    repeated = np.tile(clicks, (4, 1)), np.tile(exposure, (4, 1)), zeros
+    values = np.append(fit_effects(*repeated, PRIOR)[0], 0.0)
+    alone = effect_covariance(clicks, exposure, zeros[:500], values, PRIOR / 4, np.arange(500))
+    together = effect_covariance(*repeated, values, PRIOR, origin)
+    apart = effect_covariance(*repeated, values, PRIOR, np.arange(2_000))
+
+    def variance(covariance: Doubles) -> float:
+        return float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+
+    assert variance(together) == pytest.approx(variance(alone), rel=0.01)
+    assert variance(apart) == pytest.approx(variance(alone) / 4, rel=0.01)
+
+
+def test_what_the_clicks_do_not_identify_has_the_variance_of_the_prior() -> None:
+    """Items 1 and 2 are never in a group with items 3 and 4."""
+    exposure = np.repeat([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]], 200, axis=0)
+    clicks = np.random.default_rng(0).poisson(5 * exposure).astype(np.float64)
+    values = np.append(fit_effects(clicks, exposure, np.zeros(exposure.shape), PRIOR)[0], 0.0)
+    covariance = effect_covariance(clicks, exposure, np.zeros(exposure.shape), values, PRIOR, np.arange(400))
+    between = np.array([1, 1, -1, -1, 0]) / 2
+    assert between @ covariance @ between == pytest.approx(1 / (2 * PRIOR), rel=0.01)
+    within = np.array([1, -1, 0, 0, 0])
+    assert within @ covariance @ within < 0.01

@@ -1,7 +1,8 @@
-"""`cuolr log-info`: describe a click log."""
+"""`cuolr log-info`: describe a click log, and tell what can be learned from it."""
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
@@ -9,16 +10,28 @@ from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.data.candidate_store import load_candidates
 from cuolr.data.feature_summary import FeatureSummary, describe_features
-from cuolr.examination.identifiability import Identifiability
-from cuolr.logs.counts import ClickCounts
-from cuolr.logs.log_folder import load_click_log, read_meta
-from cuolr.logs.log_info import LogInfo, describe_folder
+from cuolr.files import atomic_file, check_files, check_suffix
+from cuolr.logs.log_folder import read_meta
+from cuolr.logs.log_info import LogInfo
 from cuolr.logs.reward_scale import weights_of
-from cuolr.logs.session_info import SessionInfo, sessions_of_folder
+from cuolr.logs.session_info import SessionInfo
+
+if TYPE_CHECKING:
+    from cuolr.examination.curve_intervals import Interval
+    from cuolr.examination.diagnosis import Diagnosis
 
 
-def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), json: bool = False) -> None:
-    """Describe a click log: its size, click rates by position, whether position bias is identifiable, and its features.
+def log_info(
+    log: tyro.conf.Positional[Path],
+    window: TimeFlags = TimeFlags(),
+    html: Path | None = None,
+    json: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Describe a click log: its size, click rates, whether and from what position bias is identifiable, and what to do.
+
+    Examination by position has intervals, in each context. If position bias is not identifiable, the advice says which
+    neighbouring positions to swap, in what share of the sessions and for how long.
 
     Warns if only clicked sessions were logged, of duplicated or robot-like sessions and, for a log with timestamps, of
     drift: whether click rates, queries or documents of the later half differ from the earlier half by more than chance.
@@ -26,32 +39,36 @@ def log_info(log: tyro.conf.Positional[Path], window: TimeFlags = TimeFlags(), j
     Args:
         log: Folder of the log.
         window: Sessions to use, by time.
+        html: Write a page with plots to this file.
         json: Print JSON instead of tables.
+        overwrite: Replace an existing page.
     """
+    if html is not None:
+        check_suffix(html, (".html",))
+    check_files((html,), overwrite)
+    # It loads torch, which takes a second; no other command should wait for it.
+    from cuolr.examination.diagnosis import diagnose
+
     with stage_bars() as stages:
-        info = describe_folder(log, window.window(), stages)
-        counts = ClickCounts.of(load_click_log(log, window.window(), ids=False, stages=stages), stages)
-        sessions = None if info.share_without_clicks is None else sessions_of_folder(log, window.window())
-    found = Identifiability.of(counts)
+        found = diagnose(log, window.window(), stages)
     features = describe_features(load_candidates(log))
+    weights = weights_of(read_meta(log))
+    if html is not None:
+        from cuolr.experiments.report.log_page import render_log_page
+
+        with atomic_file(html) as file:
+            file.write_text(render_log_page(found, str(log)), encoding="utf-8")
+        say(f"wrote {html}")
     if json:
-        described = None if sessions is None else {**asdict(sessions), "warnings": sessions.warnings}
         summaries = [asdict(feature) for feature in features]
-        show_json(
-            {
-                **asdict(info),
-                "identifiability": found.as_dict(),
-                "reward_weights": weights_of(read_meta(log)),
-                "session_info": described,
-                "features": summaries,
-            }
-        )
+        show_json({**found.as_dict(), "reward_weights": weights, "features": summaries})
         return
-    _show(str(log), info, weights_of(read_meta(log)))
-    show_text(f"Position bias identifiable: {found.in_words()}.")
+    _show(str(log), found.info, weights)
+    _show_examination(found)
     _show_features(features)
-    if sessions is not None:
-        _show_sessions(sessions)
+    if found.sessions is not None:
+        _show_sessions(found.sessions)
+    _show_advice(found)
 
 
 def _show(title: str, info: LogInfo, weights: dict[str, float] | None) -> None:
@@ -79,6 +96,47 @@ def _show(title: str, info: LogInfo, weights: dict[str, float] | None) -> None:
         for position, rate in enumerate(info.click_rate, start=1)
     ]
     show_table("click rate by position", ["position", "rate", ""], rates, left=(0, 2))
+
+
+def _show_examination(found: "Diagnosis") -> None:
+    """Whether position bias is identifiable, and the curves with their intervals."""
+    show_text(f"Position bias identifiable: {found.identifiability.in_words()}.")
+    weight = found.curves.logging_policy_weight
+    rows = [["estimated from", found.source], *_source_rows(found)]
+    if weight is not None:
+        rows.append(["logging-policy weight", f"{weight.value:.2f} [{weight.low:.2f}, {weight.high:.2f}]"])
+    show_table("examination", ["", ""], rows)
+    curves = found.curves.all
+    positions = [
+        [str(place + 1), *(_interval(curve.positions[place]) for curve in curves)]
+        for place in range(len(found.curves.pooled.positions))
+    ]
+    heads = ["position", *(curve.level or "all sessions" for curve in curves)]
+    caption = "Relative to position 1, where nothing above was clicked, with 95 % intervals over queries."
+    if not found.curves.from_documents:
+        caption += " From features alone, they do not cover the error of confounding."
+    show_table("examination by position", heads, positions, caption)
+
+
+def _source_rows(found: "Diagnosis") -> list[list[str]]:
+    variation = found.variation
+    rows = [
+        ["sessions with another list than the most frequent", f"{variation.changed:.1%}"],
+        ["of these by a swap of neighbours", f"{variation.swapped:.1%}" if variation.changed else "–"],
+    ]
+    if found.share_with_propensity is not None:
+        rows.append(["impressions with a logging propensity below 1", f"{found.share_with_propensity:.1%}"])
+    return rows
+
+
+def _interval(found: "Interval | None") -> str:
+    return "–" if found is None else f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def _show_advice(found: "Diagnosis") -> None:
+    if found.alarm is not None:
+        show_text(f"Alarm: {found.alarm}.")
+    show_text("What to do: " + " ".join(found.what_to_do))
 
 
 def _reward_rows(info: LogInfo, weights: dict[str, float] | None) -> list[list[str]]:

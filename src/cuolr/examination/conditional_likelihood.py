@@ -11,7 +11,7 @@ below seem better than they are. `ExaminationModel.from_counts` describes how th
 
 import numpy as np
 
-from cuolr.types import Bools, Doubles
+from cuolr.types import Bools, Doubles, Ints
 
 # Lower limit on the exposure of a shown item, because its logarithm is taken.
 MIN_EXPOSURE = 1e-3
@@ -33,6 +33,55 @@ def fit_effects(clicks: Doubles, exposure: Doubles, covariate: Doubles, prior: f
     items = clicks.shape[1]
     values = _maximise(clicks, exposure, covariate[None], True, prior, None)
     return values[:items], float(values[items])
+
+
+def effect_covariance(
+    clicks: Doubles, exposure: Doubles, covariate: Doubles, values: Doubles, prior: float, unit: Ints | None = None
+) -> Doubles:
+    """[M + 1, M + 1] the covariance matrix of the estimates of `fit_effects`.
+
+    With H the negative second derivative of the log posterior, s_u the gradient of unit u and P the precision of the
+    prior, H⁻¹ (Σ_u s_u s_uᵀ + P) H⁻¹ (cluster-robust, Liang and Zeger 1986), which holds whatever the distribution of
+    clicks within a unit; H⁻¹ without units, which holds for independent clicks. What the clicks do not identify has the
+    variance of the prior.
+
+    Args:
+        clicks: [G, M] the number of clicks on each item.
+        exposure: [G, M] x, 0 = the group does not have the item.
+        covariate: [G, M] z.
+        values: [M + 1] the estimates of e and w.
+        prior: As for the estimates.
+        unit: [G] the unit of each group, such as its query; units are independent.
+    """
+    items = clicks.shape[1]
+    with np.errstate(divide="ignore"):
+        offset = np.where(exposure > 0, np.log(np.maximum(exposure, MIN_EXPOSURE)), -np.inf)
+    clicks = np.where(exposure > 0, clicks, 0.0)
+    some = clicks.sum(axis=1) > 0
+    clicks, offset, covariate = clicks[some], offset[some], covariate[some]
+    logits = offset + values[:items] + values[items] * covariate
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    share, total = odds / odds.sum(axis=1, keepdims=True), clicks.sum(axis=1)
+    # The second derivative, with the covariate as one more item: Σ_g n (diag(p) − p pᵀ) in the items.
+    mean = (share * covariate).sum(axis=1)
+    expected = np.column_stack([share, mean])
+    curvature = -(expected * total[:, None]).T @ expected
+    curvature[np.arange(items), np.arange(items)] += total @ share
+    mixed = total @ (share * covariate)
+    curvature[:items, items] += mixed
+    curvature[items, :items] += mixed
+    curvature[items, items] += total @ (share * covariate**2).sum(axis=1)
+    precision = 2 * prior * np.eye(items + 1)
+    inverse: Doubles = np.linalg.inv(curvature + precision)
+    if unit is None:
+        return inverse
+    residual = clicks - total[:, None] * share
+    numbers, place = np.unique(unit[some], return_inverse=True)
+    gradient = np.zeros((len(numbers), items + 1))
+    np.add.at(gradient, place, np.column_stack([residual, (residual * covariate).sum(axis=1)]))
+    factor = len(numbers) / max(len(numbers) - 1, 1)
+    covariance: Doubles = inverse @ (factor * gradient.T @ gradient + precision) @ inverse
+    return covariance
 
 
 def fit_weights(scores: Doubles, clicks: Doubles, exposure: Doubles, prior: float) -> Doubles:

@@ -16,21 +16,17 @@ import numpy as np
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.examination.by_context import ROUNDS, fit_by_context
-from cuolr.examination.conditional_likelihood import fit_effects
-from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability, counts_by_document
+from cuolr.examination.effects import effects_within_documents, effects_within_lists, sample_of_lists
+from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import ContextCurves
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
-from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.progress import Stages, unseen_stages
 from cuolr.random import FIXED_SEED
 from cuolr.types import Doubles, Ints
 
-# Maximum number of cells that the likelihood is computed from: 20,000 lists of 10.
-MAX_CELLS = 2_200_000
-# Half the inverse variance of the normal prior on log χ.
-PRIOR = 0.5
 # Number of folds of the logging-policy model.
 FOLDS = 2
 
@@ -63,11 +59,7 @@ class ExaminationModel:
             stages: Receives the progress.
         """
         counts = log if isinstance(log, ClickCounts) else ClickCounts.of(log, stages)
-        normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
-        shown = ScaledDocuments.of(counts.lists, normaliser)
-        logging_policy = LoggingPolicyModel.fit(counts.lists, normaliser, seed=FIXED_SEED, folds=FOLDS, stages=stages)
-        scores = logging_policy.scores(shown.features)
-        scores = scores[shown.documents]
+        scores = logging_scores_of(counts, stages)
         return cls.from_counts(counts, scores, cap_at_first_position=cap_at_first_position, stages=stages)
 
     @classmethod
@@ -111,14 +103,14 @@ class ExaminationModel:
         rounds = 1 if counts.level is None else 1 + ROUNDS
         progress = stages("estimating examination", rounds * (k + 1))
         lists = np.arange(len(top.lists)) if lists is None else lists
-        clicked = np.intersect1d(np.flatnonzero(top.by_position(top.clicks).sum(axis=1) > 0), lists)
-        sample = np.random.default_rng(FIXED_SEED).permutation(clicked)[: max(1, MAX_CELLS // top.cells_per_list)]
+        sample = sample_of_lists(top, lists)
         several = Identifiability.of(top, lists).informative
 
         def effects(counts: ClickCounts) -> tuple[Doubles, Doubles, float]:
-            after_click, level, slope = _effects_within_lists(counts, logging_scores[:, :k], sample, progress)
+            after_click, level, slope = effects_within_lists(counts, logging_scores[:, :k], sample, progress)
             if several:
-                after_click, level = _effects_within_documents(counts, lists, after_click, level)
+                table = effects_within_documents(counts, lists, after_click * np.exp(level - level[0])[:, None])
+                after_click, level = table / table[:, :1], np.log(table[:, 0])
             progress(1)
             return after_click, level - level[0], slope
 
@@ -193,6 +185,14 @@ class ExaminationModel:
         return cls(np.array(values["examination"], np.float64), float(values["logging_policy_slope"]), curves)
 
 
+def logging_scores_of(counts: ClickCounts, stages: Stages = unseen_stages) -> Doubles:
+    """[L, K] the standardised scores of shown documents, by a model of the logging policy."""
+    normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
+    shown = ScaledDocuments.of(counts.lists, normaliser)
+    model = LoggingPolicyModel.fit(counts.lists, normaliser, seed=FIXED_SEED, folds=FOLDS, stages=stages)
+    return model.scores(shown.features)[shown.documents]
+
+
 def as_lists(table: Doubles) -> list[list[float | None]]:
     """A table as JSON values; None where it is NaN."""
     return [[None if np.isnan(value) else float(value) for value in row] for row in table]
@@ -204,56 +204,6 @@ def curves_as_dict(curves: ContextCurves) -> dict[str, dict[str, Any]]:
         level: {"examination": as_lists(table), "scale": float(scale)}
         for level, table, scale in zip(curves.levels, curves.tables, curves.scale, strict=True)
     }
-
-
-def _effects_within_lists(
-    counts: ClickCounts, logging_scores: Doubles, lists: Ints, progress: Progress
-) -> tuple[Doubles, Doubles, float]:
-    """Steps 1 and 2.
-
-    Returns:
-        after_click: [K, K + 1] χ relative to that without a click above.
-        level: [K] log χ without a click above.
-        slope: β.
-    """
-    k = counts.lists.k
-    impressions, clicks = (values.astype(np.float64) for values in counts.dense(lists))
-    after_click = np.ones((k, k + 1))
-    for position in range(1, k):
-        exposure = impressions[:, position]
-        effects, _ = fit_effects(clicks[:, position], exposure, np.zeros(exposure.shape), PRIOR)
-        after_click[position] = np.exp(effects - effects[0])
-        progress(1)
-    exposure = (impressions * after_click).sum(axis=2)
-    level, slope = fit_effects(clicks.sum(axis=2), exposure, logging_scores[lists], PRIOR)
-    progress(1)
-    return after_click, level, slope
-
-
-def _effects_within_documents(
-    counts: ClickCounts, lists: Ints, after_click: Doubles, level: Doubles
-) -> tuple[Doubles, Doubles]:
-    """Step 3, which also uses lists without clicks: corrects the result of `_effects_within_lists`."""
-    in_lists, group, clicks_on = counts_by_document(counts, lists)
-    items, item = np.unique(counts.cells[in_lists] % counts.cells_per_list, return_inverse=True)
-    clicked = np.random.default_rng(FIXED_SEED).permutation(np.flatnonzero(clicks_on > 0))[
-        : max(1, MAX_CELLS // len(items))
-    ]
-    number = np.full(len(clicks_on), -1)
-    number[clicked] = np.arange(len(clicked))
-    kept = number[group] >= 0
-    place = number[group[kept]] * len(items) + item[kept]
-
-    def by_document(values: Doubles) -> Doubles:
-        sums = np.bincount(place, weights=values[in_lists][kept], minlength=len(clicked) * len(items))
-        return sums.astype(np.float64).reshape(len(clicked), len(items))
-
-    impressions, clicks = by_document(counts.impressions), by_document(counts.clicks)
-    table = after_click * np.exp(level - level[0])[:, None]
-    prior_mean = table.ravel()[items]
-    corrections, _ = fit_effects(clicks, impressions * prior_mean, np.zeros(impressions.shape), PRIOR)
-    table.ravel()[items] = prior_mean * np.exp(corrections)
-    return table / table[:, :1], np.log(table[:, 0])
 
 
 def _extended(table: Doubles, k: int) -> Doubles:

@@ -16,7 +16,7 @@ import numpy as np
 
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.page_positions import DISTINCT_POSITIONS
-from cuolr.types import Bools, Doubles, IntegerArray, Ints
+from cuolr.types import Doubles, IntegerArray, Ints
 
 # Effective clicks that connect two positions: the standard error of the ratio of their examination is 10 %.
 MIN_SHARED_CLICKS = 100
@@ -207,21 +207,6 @@ def positions_text(positions: tuple[int, ...]) -> str:
     """
     runs = np.split(np.array(positions), np.flatnonzero(np.diff(positions) > 1) + 1)
     return " and ".join(f"{run[0] + 1}–{run[-1] + 1}" if len(run) > 1 else f"{run[0] + 1}" for run in runs)
-
-
-def counts_by_document(counts: ClickCounts, lists: Ints) -> tuple[Bools, Ints, Doubles]:
-    """The cells of these lists, grouped by the document shown there.
-
-    Returns:
-        in_lists: [number of cells] whether the cell belongs to one of the lists.
-        group: The document number of each such cell.
-        clicks: The number of clicks on each document.
-    """
-    row, position, _ = counts.coordinates()
-    in_lists = np.isin(row, lists)
-    documents, group = np.unique(counts.lists.documents[row[in_lists], position[in_lists]], return_inverse=True)
-    clicks = np.bincount(group, weights=counts.clicks[in_lists], minlength=len(documents))
-    return in_lists, group, clicks.astype(np.float64)
 
 
 def _effective_clicks(shared: Doubles) -> Doubles:

@@ -1,32 +1,16 @@
 """The page as people see it: in a real browser, wide and narrow, light and dark."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from cuolr.experiments.report.report_folder import PAGE, write_report
 from cuolr.experiments.report.summary import summarise
 from tests.experiments.made_up import table1_like, write_made_up
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        missing = "chromium is not here; install it with: apt-get install chromium"
-        if os.environ.get("CUOLR_NEEDS_BROWSER") == "1":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")

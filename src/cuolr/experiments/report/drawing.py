@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from cuolr.experiments.report.colours import INK, Style
+from cuolr.progress import Progress, unseen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,6 +110,16 @@ def inline_svg(panel: Panel, prefix: str) -> str:
     return re.sub(r"\n\s*", "\n", svg.replace(INK, "currentColor")).strip()
 
 
+def drawn(plot: Plot, prefix: str, progress: Progress = unseen) -> dict[str, Any]:
+    """A plot as a page shows it: `panels` and `swatches` as SVG; `prefix` keeps their ids unique there."""
+    panels = []
+    for number, panel in enumerate(plot.panels):
+        panels.append(Markup(inline_svg(panel, f"{prefix}-{number}")))
+        progress(1)
+    swatches = {label: Markup(_swatch(style)) for label, style in plot.legend.items()}
+    return {"plot": plot, "panels": panels, "swatches": swatches}
+
+
 def save(plot: Plot, folder: Path) -> None:
     """Write a plot with all its panels and its legend, as PNG and SVG on white."""
     from matplotlib.lines import Line2D
@@ -161,3 +174,21 @@ def _font(style: str) -> str:
         return "font-family: inherit"
     size = re.search(r"[\d.]+px", style)
     return f"font-size: {size[0] if size else '9px'}"
+
+
+def _swatch(style: Style) -> str:
+    """A line with its marker, for a legend."""
+    shapes = {
+        "o": '<circle cx="12" cy="6" r="3.6"/>',
+        "s": '<rect x="8.6" y="2.6" width="6.8" height="6.8"/>',
+        "D": '<path d="M12 1.6 16.4 6 12 10.4 7.6 6Z"/>',
+        "^": '<path d="M12 1.8 16 9.4H8Z"/>',
+        "v": '<path d="M12 10.2 16 2.6H8Z"/>',
+        "P": '<path d="M10.4 1.8h3.2v2.6h2.6v3.2h-2.6v2.6h-3.2V7.6H7.8V4.4h2.6Z"/>',
+        "X": '<path d="M8 3.6 9.6 2 12 4.4 14.4 2 16 3.6 13.6 6 16 8.4 14.4 10 12 7.6 9.6 10 8 8.4 10.4 6Z"/>',
+        "<": '<path d="M7.8 6 15.4 2v8Z"/>',
+        ">": '<path d="M16.2 6 8.6 2v8Z"/>',
+    }
+    line = f'<path d="M1 6h22" stroke="{style.colour}" stroke-width="2" fill="none"/>'
+    drawn = f"{line}{shapes[style.marker]}"
+    return f'<svg class="swatch" viewBox="0 0 24 12" aria-hidden="true" fill="{style.colour}">{drawn}</svg>'

@@ -10,8 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cuolr.config import to_toml
-from cuolr.experiments.report.colours import Style
-from cuolr.experiments.report.drawing import Plot, inline_svg
+from cuolr.experiments.report.drawing import Plot, drawn
 from cuolr.experiments.report.paper import DATASETS
 from cuolr.experiments.report.summary import Summary
 from cuolr.experiments.report.table_files import has_gaps
@@ -101,7 +100,7 @@ def render(
         marked=has_marked_numbers(summary),
         datasets=DATASETS,
         no_value=NO_VALUE,
-        plots=[_drawn(plot, f"p{i}", progress) for i, plot in enumerate(plots)],
+        plots=[drawn(plot, f"p{i}", progress) for i, plot in enumerate(plots)],
         efforts=efforts(results),
         facts=_facts(summary),
         configuration=to_toml(results.experiment),
@@ -110,16 +109,6 @@ def render(
         style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         script=Markup((HERE / "page.js").read_text(encoding="utf-8")),
     )
-
-
-def _drawn(plot: Plot, prefix: str, progress: Progress) -> dict[str, Any]:
-    """A plot, as the page shows it."""
-    panels = []
-    for number, panel in enumerate(plot.panels):
-        panels.append(Markup(inline_svg(panel, f"{prefix}-{number}")))
-        progress(1)
-    swatches = {label: Markup(_swatch(style)) for label, style in plot.legend.items()}
-    return {"plot": plot, "panels": panels, "swatches": swatches}
 
 
 def efforts(results: Results) -> list[Effort]:
@@ -162,21 +151,3 @@ def _facts(summary: Summary) -> dict[str, str]:
         **results.versions,
     }
     return {name: value for name, value in facts.items() if value}
-
-
-def _swatch(style: Style) -> str:
-    """A line with its marker, for a legend."""
-    shapes = {
-        "o": '<circle cx="12" cy="6" r="3.6"/>',
-        "s": '<rect x="8.6" y="2.6" width="6.8" height="6.8"/>',
-        "D": '<path d="M12 1.6 16.4 6 12 10.4 7.6 6Z"/>',
-        "^": '<path d="M12 1.8 16 9.4H8Z"/>',
-        "v": '<path d="M12 10.2 16 2.6H8Z"/>',
-        "P": '<path d="M10.4 1.8h3.2v2.6h2.6v3.2h-2.6v2.6h-3.2V7.6H7.8V4.4h2.6Z"/>',
-        "X": '<path d="M8 3.6 9.6 2 12 4.4 14.4 2 16 3.6 13.6 6 16 8.4 14.4 10 12 7.6 9.6 10 8 8.4 10.4 6Z"/>',
-        "<": '<path d="M7.8 6 15.4 2v8Z"/>',
-        ">": '<path d="M16.2 6 8.6 2v8Z"/>',
-    }
-    line = f'<path d="M1 6h22" stroke="{style.colour}" stroke-width="2" fill="none"/>'
-    drawn = f"{line}{shapes[style.marker]}"
-    return f'<svg class="swatch" viewBox="0 0 24 12" aria-hidden="true" fill="{style.colour}">{drawn}</svg>'

@@ -1,0 +1,178 @@
+"""Examination by position with confidence intervals, for all sessions and for each level of context."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from cuolr.examination.conditional_likelihood import effect_covariance, fit_effects
+from cuolr.examination.effects import PRIOR, DocumentGroups, effects_within_lists, sample_of_lists
+from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
+from cuolr.logs.counts import ClickCounts
+from cuolr.progress import Stages, unseen_stages
+from cuolr.types import Doubles, Ints
+
+CONFIDENCE = 0.95
+# From this number on, errors are over queries; with fewer, clicks are taken as independent.
+MANY_QUERIES = 10
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ExaminationCurve:
+    """Examination by position where nothing above was clicked, relative to position 1.
+
+    Attributes:
+        level: The level of context; "" = all sessions.
+        sessions: Number of sessions.
+        positions: [K] the estimate with its interval; None where it has no clicks to be estimated from.
+    """
+
+    level: str
+    sessions: float
+    positions: tuple[Interval | None, ...]
+
+
+@dataclass(frozen=True)
+class ExaminationCurves:
+    """What a log says about examination.
+
+    Attributes:
+        from_documents: Whether they are from clicks on documents shown at several positions; otherwise from features.
+        pooled: The curve of all sessions.
+        by_context: The curve of each level of context, from its sessions alone; empty if there is one level.
+        logging_policy_weight: β, the slope of log attractiveness on the standardised score of the logging policy, at
+            the same position; None without features.
+    """
+
+    from_documents: bool
+    pooled: ExaminationCurve
+    by_context: tuple[ExaminationCurve, ...]
+    logging_policy_weight: Interval | None
+
+    @property
+    def all(self) -> tuple[ExaminationCurve, ...]:
+        """The curve of all sessions, and of each level."""
+        return self.pooled, *self.by_context
+
+
+def examination_curves(
+    counts: ClickCounts, logging_scores: Doubles, stages: Stages = unseen_stages
+) -> ExaminationCurves:
+    """Estimate the curves by the likelihoods of `ExaminationModel.from_counts`, with cluster-robust intervals.
+
+    The curve of all sessions is that of the model, without its cap at the first position. In a level of context, it is
+    estimated from the sessions of the level, with the common effect of a click above. A model partially pools levels
+    instead, so that its curves are closer to each other.
+
+    Deviation: intervals take the effect of a click above as known. Errors are clustered by query.
+
+    Args:
+        counts: The counts of the log.
+        logging_scores: [L, K] the scores of the logging policy, or zeros.
+        stages: Told of the progress.
+    """
+    top = counts.top(MAX_POSITIONS).pooled()
+    k, everything = top.lists.k, np.arange(len(top.lists))
+    progress = stages("estimating examination", k)
+    from_documents = Identifiability.of(top).informative
+    scores = logging_scores[:, :k]
+    after_click, level, _ = effects_within_lists(top, scores, sample_of_lists(top, everything), progress)
+    table = after_click * np.exp(level - level[0])[:, None]
+    within = _WithinLists(top, scores, after_click)
+    weight = within.estimate(everything)[1] if scores.any() else None
+
+    def curve(name: str, lists: Ints, prior_mean: Doubles) -> tuple[ExaminationCurve, Doubles]:
+        if from_documents:
+            found, estimated = _within_documents(top, lists, prior_mean)
+        else:
+            found, estimated = within.estimate(lists)[0], prior_mean
+        return ExaminationCurve(name, float(top.lists.count[lists].sum()), found), estimated
+
+    pooled, table = curve("", everything, table)
+    levels = enumerate(counts.levels) if len(counts.levels) > 1 else iter(())
+    by_context = (curve(name, np.flatnonzero(counts.level_of_list == i), table)[0] for i, name in levels)
+    return ExaminationCurves(from_documents, pooled, tuple(by_context), weight)
+
+
+@dataclass(frozen=True)
+class _WithinLists:
+    """Step 2 of `ExaminationModel.from_counts`, with errors."""
+
+    counts: ClickCounts
+    scores: Doubles
+    after_click: Doubles
+
+    def estimate(self, lists: Ints) -> tuple[tuple[Interval | None, ...], Interval]:
+        """The curve of these lists, and the weight of the logging policy."""
+        sample = sample_of_lists(self.counts, lists)
+        impressions, clicks = (values.astype(np.float64) for values in self.counts.dense(sample))
+        exposure = (impressions * self.after_click).sum(axis=2)
+        by_position, scores = clicks.sum(axis=2), self.scores[sample]
+        effects, slope = fit_effects(by_position, exposure, scores, PRIOR)
+        values = np.append(effects, slope)
+        unit, quantile = _units(self.counts.lists.query[sample].astype(np.int64), by_position.sum(axis=1))
+        covariance = effect_covariance(by_position, exposure, scores, values, PRIOR, unit)
+        shown = exposure.sum(axis=0) > 0
+        places = np.where(shown, np.arange(len(shown)), -1)
+        error = quantile * float(np.sqrt(covariance[-1, -1]))
+        curve = tuple(_relative_to_first(values, covariance, places, quantile))
+        return curve, Interval(slope, slope - error, slope + error)
+
+
+def _within_documents(
+    counts: ClickCounts, lists: Ints, prior_mean: Doubles
+) -> tuple[tuple[Interval | None, ...], Doubles]:
+    """Step 3, with errors: the curve, and the corrected table [K, K + 1]."""
+    groups = DocumentGroups.of(counts, lists)
+    exposure = groups.impressions * prior_mean.ravel()[groups.items]
+    zeros = np.zeros(exposure.shape)
+    corrections, _ = fit_effects(groups.clicks, exposure, zeros, PRIOR)
+    unit, quantile = _units(groups.query, groups.clicks.sum(axis=1))
+    covariance = effect_covariance(groups.clicks, exposure, zeros, np.append(corrections, 0.0), PRIOR, unit)
+    table = prior_mean.copy()
+    table.ravel()[groups.items] *= np.exp(corrections)
+    cells = np.arange(counts.lists.k) * (counts.lists.k + 1)
+    places = np.searchsorted(groups.items, cells)
+    known = np.isin(cells, groups.items)
+    with np.errstate(divide="ignore"):
+        values = np.log(table.ravel()[groups.items])
+    curve = tuple(_relative_to_first(values, covariance, np.where(known, places, -1), quantile))
+    return curve, table / table[0, 0]
+
+
+def _relative_to_first(
+    values: Doubles, covariance: Doubles, places: Ints, quantile: float
+) -> Iterator[Interval | None]:
+    """exp(value − first value) with its interval, at these places among the values; None at −1."""
+    first = int(places[0])
+    for place in places.tolist():
+        if place < 0 or first < 0:
+            yield None
+            continue
+        log_ratio = values[place] - values[first]
+        variance = covariance[place, place] + covariance[first, first] - 2 * covariance[place, first]
+        error = quantile * float(np.sqrt(max(variance, 0.0)))
+        yield Interval(*(float(np.exp(log_ratio + shift)) for shift in (0.0, -error, error)))
+
+
+def _units(query: Ints, clicks: Doubles) -> tuple[Ints | None, float]:
+    """The units that errors are clustered by, None if queries are few, and the quantile of their distribution.
+
+    Queries with many clicks have more influence, so there are (Σ c)² / Σ c² effective queries, and Student's t has one
+    degree of freedom less than that.
+    """
+    of_query = np.bincount(np.unique(query, return_inverse=True)[1], weights=clicks) if len(query) else np.zeros(1)
+    freedom = float(of_query.sum() ** 2 / max(float((of_query**2).sum()), 1e-9)) - 1
+    if freedom + 1 < MANY_QUERIES:
+        return None, float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+    return query, float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
