@@ -12,6 +12,7 @@ import polars as pl
 
 from benchmarks.table import Row, peak_memory
 from cuolr.logs.importing.table import read_log_table
+from cuolr.logs.log_folder import save_click_log
 from cuolr.types import Candidates
 
 FILES, SESSIONS_PER_FILE, K = 20, 500_000, 10
@@ -73,6 +74,7 @@ def _read_alone(folder: Path) -> tuple[float, int]:
 
 
 def _import(folder: Path) -> tuple[float, int]:
+    """Check and repair all rows, and write the log, as `cuolr import-log` does."""
     candidates = Candidates(
         features=np.zeros((QUERIES * DOCUMENTS, 4), np.float32),
         offsets=np.arange(QUERIES + 1) * DOCUMENTS,
@@ -80,7 +82,8 @@ def _import(folder: Path) -> tuple[float, int]:
         document_ids=np.array([f"d{row}" for row in range(QUERIES * DOCUMENTS)]),
     )
     start = time.perf_counter()
-    log, _ = read_log_table(str(folder / "*.parquet"), candidates)
+    log, report = read_log_table(str(folder / "*.parquet"), candidates)
+    save_click_log(log, folder / "LOG")
     seconds = time.perf_counter() - start
-    assert len(log) == FILES * SESSIONS_PER_FILE
+    assert report.read.impressions == report.kept.impressions == FILES * SESSIONS_PER_FILE * K
     return seconds, peak_memory()

@@ -1,5 +1,7 @@
-"""Commands, links and examples of the README and of the pages in docs are real."""
+"""Commands, links and examples of the README, of the pages in docs and of docstrings are real."""
 
+import doctest
+import importlib
 import re
 import runpy
 import shlex
@@ -24,6 +26,12 @@ EXAMPLES = [
     for page in sorted(DOCS.rglob("*.md"))
     for number, example in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL), start=1)
 ]
+SOURCE = Path(cuolr.__file__).parent
+WITH_DOCTESTS = [
+    ".".join(("cuolr", *file.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+    for file in sorted(SOURCE.rglob("*.py"))
+    if ">>> " in file.read_text(encoding="utf-8")
+]
 
 
 @pytest.fixture
@@ -44,6 +52,11 @@ def test_an_example_runs(example: str) -> None:
     exec(compile(re.sub(r"steps=\d+", "steps=3", example), "example", "exec"), {})
 
 
+@pytest.mark.parametrize("module", WITH_DOCTESTS)
+def test_the_examples_of_docstrings_run(module: str) -> None:
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
 @pytest.mark.thorough
 def test_two_weeks_of_a_shop(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(DOCS / "two_weeks.py"))
@@ -55,6 +68,7 @@ def test_two_weeks_of_a_shop(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 2
+    assert len(WITH_DOCTESTS) >= 30
 
 
 def blocks(language: str) -> list[str]:

@@ -24,11 +24,12 @@ def test_a_method_and_naive_are_judged_by_random_lists(run: Run, log: Path, tmp_
     assert any(line.split()[:1] == ["IPW"] for line in shown)
     assert any(line.split()[:1] == ["naive"] for line in shown)
     assert "examination, against that of 2,000 lists in random order" in result.out
-    assert "2/2 seed 1, naive: " in result.err
+    assert "outcome, new" in result.out
+    assert "naive: " in result.err
     again = run(*command, "--json")
     assert again.err == ""
     content = json.loads(again.out)
-    assert [row["method"] for row in content["methods"]] == ["IPW", "naive"]
+    assert [row["method"] for row in content["methods"]] == ["IPW", "LOGGING", "naive"]
     assert json.loads(run("report", out, "--json").out) == content
     assert run("report", out).out == result.out
 

@@ -36,8 +36,10 @@ def test_instances_are_sorted_and_every_second_one_has_grades() -> None:
 def test_sorting_is_best_where_theory_says_so(
     model: PositionBasedModel | CascadeModel | DependentClickModel, discount: float, k: int
 ) -> None:
-    report = check_optimality(model, documents=6, k=k, discount=discount, instances=100)
+    done: list[int] = []
+    report = check_optimality(model, documents=6, k=k, discount=discount, instances=100, progress=done.append)
     assert report.holds
+    assert done == [1] * 100
     assert report.violations == 0
     assert report.largest is None
     assert "optimal in all instances" in report.describe()

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -296,3 +297,36 @@ def test_numbers_that_float32_cannot_tell_apart_are_refused() -> None:
         decide_recipe(seconds, ["doc_id"])
     rounded = seconds.with_columns(pl.col("x") // 1_000)
     assert decide_recipe(rounded, ["doc_id"]).columns[0].kind == "number"
+
+
+@pytest.mark.parametrize(
+    "form", ["{},5", "${}.99", "€ {}", "{} EUR", "{}%", "1,{}", "{}.01.2026", "1/{}/2026", "-{},5"]
+)
+def test_numbers_and_dates_in_another_notation_are_no_category(form: str) -> None:
+    values = [form.format(10 + i % 90) for i in range(400)]
+    table = pl.DataFrame({"query_id": ["q"] * 400, "doc_id": [f"d{i}" for i in range(400)], "a": values})
+    found = re.escape(f"column 'a': values such as '{values[0]}' look like numbers or dates in another notation")
+    with pytest.raises(InputError, match=found):
+        decide_recipe(table, ("query_id", "doc_id"))
+    asked = decide_recipe(table, ("query_id", "doc_id"), FeatureOptions(category_columns=("a",)))
+    assert asked.columns[0].kind == "hashed category"
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([f"{2 ** (i % 10)} GB" for i in range(400)], "category"),  # few levels
+        ([f"size {i % 90}" for i in range(400)], "hashed category"),
+        ([f"0{1000 + i % 90}" for i in range(400)], "hashed category"),  # postal codes
+    ],
+)
+def test_words_codes_and_few_levels_are_categories(values: list[str], kind: str) -> None:
+    table = pl.DataFrame({"query_id": ["q"] * 400, "doc_id": [f"d{i}" for i in range(400)], "a": values})
+    assert decide_recipe(table, ("query_id", "doc_id")).columns[0].kind == kind
+
+
+def test_a_column_half_of_which_are_numbers_is_no_category() -> None:
+    values = ["unknown" if i % 3 == 0 else str(i % 90) for i in range(300)]
+    table = pl.DataFrame({"query_id": ["q"] * 300, "doc_id": [f"d{i}" for i in range(300)], "a": values})
+    with pytest.raises(InputError, match="column 'a': 200 of 300 values are numbers, and 'unknown' in row 1 is not"):
+        decide_recipe(table, ("query_id", "doc_id"))

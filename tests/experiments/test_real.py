@@ -79,11 +79,11 @@ def test_the_production_order_is_found_in_the_training_log(
     np.testing.assert_array_equal(in_order, np.where(in_order >= 0, expected, -1))
 
 
-def test_naive_runs_beside_every_method_and_rankers_that_need_labels_do_not(
+def test_naive_and_the_logging_policy_run_beside_every_method_and_rankers_that_need_labels_do_not(
     made_up: tuple[ClickLog, object, object], tmp_path: Path
 ) -> None:
     request = RealRequest(METHODS, split_log(made_up[0], "made up"), tmp_path, "method=LightGBM")
-    assert [cell.method for cell in cells_of(request)] == ["LightGBM", "naive"]
+    assert [cell.method for cell in cells_of(request)] == ["LightGBM", "LOGGING", "naive"]
     everything = replace(request, only="")
     assert [cell.method for cell in cells_of(everything)] == ["LOGGING", "LightGBM", "naive"]
 

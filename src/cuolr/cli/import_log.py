@@ -8,7 +8,7 @@ import tyro
 
 from cuolr.cli.feature_flags import LogFeatureFlags, NamedColumns, flags_in_problems, parse_columns
 from cuolr.cli.options import LetorFlags, Name, RetentionFlags
-from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, spinner
+from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, spinner, stage_bars
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
@@ -172,8 +172,8 @@ def _read(
 ) -> tuple[ClickLog, ImportReport]:
     features = None
     if tables is not None:
-        with spinner("reading features"):
-            features = read_features(tables, how[1], letor.options())
+        with stage_bars() as stages:
+            features = read_features(tables, how[1], letor.options(), stages)
     what = files[0].name if len(files) == 1 else f"{len(files)} files"
     with spinner(f"reading {what}"):
         source = read_source(files, *how)

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from cuolr.cli.options import ClickModelOptions
-from cuolr.cli.terminal import show_json, show_text
+from cuolr.cli.terminal import progress_bar, show_json, show_text
 from cuolr.clicks.optimality import check_optimality
 from cuolr.random import DEFAULT_SEED
 
@@ -39,7 +39,8 @@ def optimality(
         search: What to search.
         json: Print JSON instead of text.
     """
-    report = check_optimality(users.model(), **asdict(search))
+    with progress_bar("instances", search.instances) as progress:
+        report = check_optimality(users.model(), **asdict(search), progress=progress)
     if json:
         show_json({**asdict(report), "holds": report.holds})
     else:

@@ -10,6 +10,7 @@ import numpy as np
 from cuolr.clicks.click_model import ClickModel, click_model_table, relevance_of
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
+from cuolr.progress import Progress, unseen
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles, Floats, Ints
 
@@ -114,6 +115,7 @@ def check_optimality(
     discount: float = 1.0,
     instances: int = 500,
     seed: int = DEFAULT_SEED,
+    progress: Progress = unseen,
 ) -> OptimalityReport:
     """Compare the sorted list with all others: is max_R V_R = V_R*, with V_R = Σ_k γ^(k−1)·P(C_k = 1 | R)?
 
@@ -126,6 +128,7 @@ def check_optimality(
         discount: γ, between 0 and 1.
         instances: Number of random instances.
         seed: Seed of the instances.
+        progress: Called with 1 after each instance.
     """
     k = documents if k is None else k
     _check_arguments(documents, k, discount, instances, seed)
@@ -133,6 +136,7 @@ def check_optimality(
     counts = {True: 0, False: 0}
     largest: Counterexample | None = None
     for graded, relevance, values in _searched(model, orders, documents, discount, instances, seed):
+        progress(1)
         best = int(np.argmax(values))
         if values[best] - values[0] <= TOLERANCE:
             continue

@@ -10,6 +10,7 @@ from cuolr.data.column_values import (
     category_values,
     date_values,
     is_text,
+    known_text,
     not_understood,
     number_values,
     truth_values,
@@ -33,8 +34,12 @@ LABEL_NAME = re.compile(r"y|rel|qrels?|clicks?|clicked")
 
 # Whole numbers up to this are exact in float32.
 EXACT_IN_FLOAT32 = 2**24
-# Up to this share of values that are no numbers, in a column of numbers, are taken for errors; the same for dates.
-MAX_EXCEPTIONS = 0.1
+# Up to this share of values that are no numbers, in a column of numbers, are taken for errors; the same for dates. The
+# second is for text with more than `MAX_LEVELS` different values, which is seldom a category if half of it are numbers.
+MAX_EXCEPTIONS, MAX_EXCEPTIONS_OF_MANY = 0.1, 0.5
+# Numbers and dates as people write them: 3,5 or $3.99 or 12 EUR or 50%; 31.12.2026 or 12/31/2026.
+OTHER_NUMBER = r"^[^\w\s]{0,2}\s?[-+]?\d[\d.,']*\s?(?:[^\W\d_]{1,3}|[^\w\s]{1,2})?$"
+OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}$"
 
 
 class _UnusableError(Exception):
@@ -116,6 +121,7 @@ def _column(table: pl.DataFrame, name: str, ids: Sequence[str], is_category: boo
             return _date(column)
         for kind, values in (("number", numbers), ("date", date_values(column))):
             _check_few_exceptions(column, values, kind)
+        _check_notation(column, numbers)
     return _category(table, name, ids)
 
 
@@ -133,10 +139,25 @@ def _check_precision(numbers: pl.Series) -> None:
 def _check_few_exceptions(column: pl.Series, values: pl.Series, kind: str) -> None:
     """Raise if nearly all values are of a kind and a few are not: these are errors, not levels of a category."""
     bad, total = not_understood(column, values, words=True), len(column) - column.null_count()
-    if 0 < len(bad) <= MAX_EXCEPTIONS * total:
+    most = MAX_EXCEPTIONS_OF_MANY if column.n_unique() > MAX_LEVELS else MAX_EXCEPTIONS
+    if 0 < len(bad) <= most * total:
         raise _UnusableError(
             f"{total - len(bad):,} of {total:,} values are {kind}s, and '{column[bad[0]]}' in row {bad[0] + 1} is not; "
             f"mend it, or say category_columns=['{column.name}']"
+        )
+
+
+def _check_notation(column: pl.Series, numbers: pl.Series) -> None:
+    """Raise if nearly all of many different values are numbers or dates in a notation that is not read."""
+    text = known_text(column, words=True).drop_nulls()
+    if text.n_unique() <= MAX_LEVELS:
+        return
+    unread = known_text(column.gather(not_understood(column, numbers, words=True)))
+    other = unread.filter(unread.str.contains(OTHER_NUMBER) | unread.str.contains(OTHER_DATE))
+    if len(other) >= (1 - MAX_EXCEPTIONS) * len(text):
+        raise _UnusableError(
+            f"values such as '{other[0]}' look like numbers or dates in another notation; write them as 3.5 and "
+            f"2026-11-01, or say category_columns=['{column.name}']"
         )
 
 

@@ -5,7 +5,7 @@ from hashlib import blake2b
 import polars as pl
 
 # What stands for a missing number in text.
-MISSING_WORDS = ("na", "n/a", "nan", "null", "none", "-", "?")
+MISSING_WORDS = ("na", "n/a", "#n/a", "nan", "null", "\\n", "none", "-", "?")
 MICROSECONDS_PER_DAY = 86_400 * 10**6
 # A date, perhaps with a time and an offset from UTC, as in ISO 8601.
 DATE = r"^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?\s?(?:Z|UTC|([+-])(\d{2}):?(\d{2}))?)?$"

@@ -84,7 +84,7 @@ def run_real(
 
 
 def real_cells(request: RealRequest) -> list[Cell]:
-    """The methods of the experiment that a real log allows, and naive; none if no ranker can be trained."""
+    """The methods of the experiment that a real log allows, and what they are compared with; none if none can learn."""
     experiment = request.experiment
     if not request.data.can_train:
         return []
@@ -96,8 +96,8 @@ def real_cells(request: RealRequest) -> list[Cell]:
         for seed in range(first, first + (1 if experiment.method_named(name).is_reference else experiment.seeds))
     ]
     chosen = select(cells, experiment, request.only)
-    naive = [cell for cell in cells if cell.method == NAIVE]
-    return list(dict.fromkeys([*chosen, *naive]))  # naive beside every method
+    beside = [cell for cell in cells if cell.method == NAIVE or _is_logging(experiment, cell.method)]
+    return list(dict.fromkeys([*chosen, *beside]))  # naive and the logging policy beside every method
 
 
 def read_summary(folder: Path) -> dict[str, Any]:

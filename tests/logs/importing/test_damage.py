@@ -18,6 +18,7 @@ from cuolr.logs.columns import check_rows
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import ImportReport
 from cuolr.logs.importing.table import read_log_table
+from cuolr.logs.time_window import TimeWindow
 from tests.data.small_data import assert_same_log, candidates_of, random_log
 
 Row: TypeAlias = dict[str, Any]
@@ -177,6 +178,78 @@ def test_damage_is_repaired_or_dropped_with_a_count_or_refused_with_a_line(
         return
     check_counts(rows, log, report)
     assert imported_lists(log, report.first_position) <= known_documents(rows, good)
+
+
+EXTRA_VALUES: dict[str, tuple[Any, ...]] = {
+    "timestamp": (None, "", "yesterday", "2026-11-09T10:00Z", "2026-11-09T12:00+02:00", "2026-11-01"),
+    "cart": (None, 0, 1, 2, -1, 1.5, "x", True, "true"),
+    "device": (None, "phone", "desktop"),
+    "click": (0, 1, 2, True, "false"),
+}
+
+
+def replace_extra(rows: list[Row], rng: np.random.Generator) -> None:
+    name = str(rng.choice(list(EXTRA_VALUES)))
+    rows[rng.integers(len(rows))][name] = EXTRA_VALUES[name][rng.integers(len(EXTRA_VALUES[name]))]
+
+
+def expected_outcomes(rows: list[Row], session: str) -> dict[str, tuple[float, float]]:
+    """Of each document of a session, whether it was clicked, and 1 for a click and 3 for a cart, but at least 0."""
+    outcomes = {}
+    for row in rows:
+        if row["session_id"] == session:
+            clicks, carts = number(row["click"]) or 0, number(row["cart"]) or 0
+            reward = max(0, clicks + 3 * carts)
+            outcomes[row["doc_id"]] = (float(clicks > 0 or reward > 0), reward)
+    return outcomes
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    damages=st.lists(st.sampled_from([replace_extra, replace_extra, delete, move, move_page]), max_size=8),
+    write=st.sampled_from([write_json, write_csv]),
+    window=st.sampled_from([TimeWindow(), TimeWindow("2026-11-05"), TimeWindow("3d"), TimeWindow(None, "2026-11-06")]),
+    seed=st.integers(0, 2**32),
+)
+def test_rewards_contexts_and_times_of_damaged_tables_are_those_of_their_rows_or_counted_as_dropped(
+    damages: list[Callable[[list[Row], np.random.Generator], None]],
+    write: Callable[[list[Row], Path], list[Path]],
+    window: TimeWindow,
+    seed: int,
+    tmp_path: Path,
+) -> None:
+    good = random_log(candidates_of(4, 3, 5), sessions=12, k=4, seed=seed)
+    rows, rng = rows_of(good), np.random.default_rng(seed)
+    for row in rows:
+        day = int(row["session_id"][1:]) % 10 + 1
+        row |= {"timestamp": f"2026-11-{day:02}T10:00:00Z", "cart": int(rng.random() < 0.2), "device": "phone"}
+    for damage in damages:
+        damage(rows, rng)
+    options = ImportOptions(max_dropped=1, reward="click=1,cart=3", context=("device",), window=window)
+    refused: list[str] = []
+    try:
+        log, report = read_log_table(write(rows, tmp_path), good.candidates, options)
+    except InputError as error:
+        refused = error.problems
+    if refused:
+        assert damages or window
+        assert not any("\n" in problem for problem in refused)
+        return
+    assert report.read.impressions == len(rows)
+    assert (report.kept.sessions, report.kept.impressions) == (len(log), log.where.sum())
+    assert report.kept.clicks == log.clicks.sum()
+    for unit in ("sessions", "impressions", "clicks"):
+        lost = sum(getattr(found.amounts, unit) for found in report.dropped)
+        assert getattr(report.read, unit) == getattr(report.kept, unit) + lost, unit
+    assert log.session_id is not None
+    assert log.reward is not None
+    frame = log.to_frame()
+    for session, device in zip(log.session_id.tolist(), log.context["device"].tolist(), strict=True):
+        found = frame.filter(session_id=session).select("doc_id", "click", "reward").iter_rows()
+        assert {document: outcome for document, *outcome in found} == {
+            document: [*outcome] for document, outcome in expected_outcomes(rows, session).items()
+        }
+        assert device == next(row["device"] or "(missing)" for row in rows if row["session_id"] == session)
 
 
 @settings(max_examples=40, deadline=None)

@@ -17,6 +17,7 @@ from cuolr.logs.importing.import_report import ImportReport, check_dropped
 from cuolr.logs.importing.importer import IMPORTERS, SourceLog
 from cuolr.logs.importing.log_rows import find_tables
 from cuolr.logs.importing.table import read_log_table
+from cuolr.progress import Stages, unseen_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import Candidates
 
@@ -76,7 +77,10 @@ def import_log_with_report(
 
 
 def read_features(
-    features: Table | FeatureTables | Candidates, options: ImportOptions, letor: LetorOptions = LetorOptions()
+    features: Table | FeatureTables | Candidates,
+    options: ImportOptions,
+    letor: LetorOptions = LetorOptions(),
+    stages: Stages = unseen_stages,
 ) -> Candidates | FeatureTables:
     """The candidates, if one file or data frame has them; several tables are read along with the log.
 
@@ -84,13 +88,14 @@ def read_features(
         features: As `import_log` takes them.
         options: How to import; ids are called as in the log.
         letor: How to read LETOR.
+        stages: Receives the bytes of LETOR that were read so far.
     """
     if isinstance(features, Candidates):
         return features
     tables = features if isinstance(features, FeatureTables) else FeatureTables(features)
     if not tables.is_one_table:
         return tables
-    return read_candidates(tables.with_ids(options.columns, options.one_query), letor)
+    return read_candidates(tables.with_ids(options.columns, options.one_query), letor, stages=stages)
 
 
 def read_source(table: Table | Sequence[Path | str], format: str, options: ImportOptions) -> SourceLog:  # noqa: A002
