@@ -180,3 +180,27 @@ def test_contexts_are_fitted_together_with_a_note_or_one_of_them(run: Run, tmp_p
         result = run(*arguments, "--context", wrong)
         assert (result.status, len(result.err.splitlines())) == (2, 1)
         assert f"--context: expected device=desktop or device=mobile, found '{wrong}'" in result.err
+
+
+def test_long_tables_of_parameters_are_cut(run: Run, tmp_path: Path) -> None:
+    save_click_log(random_log("perfect", sessions=300, k=20, queries=4), tmp_path / "log")
+    result = run("fit-clicks", tmp_path / "log", "--click-models", "ubm", "--samples", 0)
+    assert result.status == 0, result.err
+    assert sum(line.startswith("  examination") for line in result.out.splitlines()) == 60 - 1
+    assert "more are not shown; --json and --out have them" in result.out
+    assert "documents without sessions" in result.out
+    assert "intervals over sessions of these queries" in " ".join(result.out.split())
+
+
+def test_the_last_days_can_be_held_out(run: Run, tmp_path: Path) -> None:
+    log = random_log("pbm", sessions=1_000)
+    timed = replace(log, timestamp=np.datetime64("2026-11-01") + np.arange(1_000) // 100)
+    for saved, name in ((log, "log"), (timed, "timed")):
+        save_click_log(saved, tmp_path / name)
+    arguments = ["--click-models", "pbm", "--samples", 0, "--json", "--held-out-days"]
+    found = json.loads(run("fit-clicks", tmp_path / "timed", *arguments, 3).out)
+    assert (found["train_sessions"], found["held_out_sessions"]) == (700, 300)
+    for name, days, problem in (("log", 1, "the log has no times"), ("timed", 10, "expected sessions to fit to")):
+        result = run("fit-clicks", tmp_path / name, *arguments, days)
+        assert (result.status, len(result.err.splitlines())) == (2, 1)
+        assert problem in result.err

@@ -143,6 +143,17 @@ def test_rows_of_one_context_and_day_can_be_selected(monkeypatch: pytest.MonkeyP
     assert counted(patterns) == plainly(log)
 
 
+def test_the_last_days_with_sessions_can_be_held_out() -> None:
+    log = small_log(rows=100)
+    day = np.repeat([0, 1, 5, 9], 25)
+    timed = replace(log, timestamp=np.datetime64("2026-11-01") + day)
+    train, held_out = ClickPatterns.of(timed, by=("day",)).held_out_days(2)
+    assert counted(train) == plainly(log.select(np.flatnonzero(day < 5)))
+    assert counted(held_out) == plainly(log.select(np.flatnonzero(day >= 5)))
+    with pytest.raises(InputError, match="the log has no times"):
+        ClickPatterns.of(log, by=("day",)).held_out_days(1)
+
+
 def test_contexts_and_days_are_not_told_apart_unless_asked_for() -> None:
     log = replace(small_log(rows=50), context={"device": np.array(["a", "b"] * 25)}, timestamp=np.arange(50))
     patterns = ClickPatterns.of(log)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
@@ -27,6 +27,10 @@ from cuolr.types import Doubles
 AUTO = "auto"
 # Values of a context that messages name.
 SHOWN = 5
+# Rows of the table of parameters: all of UBM for lists of ten.
+MAX_ROWS = 60
+# Numbers from here on are shown by their magnitude.
+LARGE = 1e4
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")]
 
 
@@ -67,6 +71,7 @@ class FitOptions:
             those from features as prior.
         context: Sessions of one context only, as in device=mobile. Otherwise the sessions of all contexts have the same
             parameters.
+        held_out_days: Score on the sessions of the last so many days; 0 = on a fifth of the sessions, at random.
         samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.
         seed: Decides which sessions are held out, and the bootstrap samples.
     """
@@ -74,6 +79,7 @@ class FitOptions:
     click_models: Names = (AUTO,)
     parameters: DocumentParameters = "pair"
     context: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE"), tyro.conf.UseAppendAction] = ()
+    held_out_days: int = 0
     samples: int = 20
     seed: int = DEFAULT_SEED
 
@@ -81,7 +87,8 @@ class FitOptions:
         """The names of the models; raises if an option is not possible."""
         if not self.click_models:
             raise InputError(f"--click-models: expected {AUTO} or names of click models, found none")
-        check_arguments(**{"--samples": (self.samples, Range(0)), "--seed": (self.seed, Range(0))})
+        numbers = {"--samples": self.samples, "--seed": self.seed, "--held-out-days": self.held_out_days}
+        check_arguments(**{flag: (number, Range(0)) for flag, number in numbers.items()})
         if self.samples == 1:
             raise InputError("--samples: expected 0 or at least 2, found 1")
         if AUTO in self.click_models:
@@ -98,9 +105,9 @@ def fit_clicks(
 ) -> None:
     """Fit click models to a log, and tell which predicts the clicks of held-out sessions best.
 
-    A fifth of the sessions is held out. The best model is then fitted to all sessions, with intervals of its
-    parameters. With --out it can be simulated: `cuolr simulate --data LOG --click-model users.toml` simulates the same
-    users on the documents of the log.
+    A fifth of the sessions is held out, or the last days. The best model is then fitted to all sessions, with intervals
+    of its parameters. With --out it can be simulated: `cuolr simulate --data LOG --click-model users.toml` simulates
+    the same users on the documents of the log. Clicks are fitted; rewards are not used.
 
     Args:
         log: Folder of a click log, not aggregated.
@@ -111,13 +118,14 @@ def fit_clicks(
     """
     names, parameters, samples = fitting.names(), fitting.parameters, fitting.samples
     outputs.check(names)
+    by: tuple[Literal["context", "day"], ...] = ("context", "day") if fitting.held_out_days else ("context",)
     with stage_bars() as stages:
-        patterns = ClickPatterns.of(log, fitting.seed, window.window(), stages, by=("context",))
+        patterns = ClickPatterns.of(log, fitting.seed, window.window(), stages, by=by)
     patterns = _in_context(log, patterns, fitting.context)
     if parameters != "pair":
         patterns = patterns.with_every_document()
     with problems_in(log), progress_bar("fitting", len(names)) as progress:
-        compared = compare_fits(patterns, names, documents=parameters, progress=progress)
+        compared = compare_fits(patterns, names, documents=parameters, progress=progress, days=fitting.held_out_days)
     best = fit_users(compared.best, patterns, parameters)
     if samples:
         with progress_bar("intervals", samples) as progress:
@@ -142,7 +150,8 @@ def fit_clicks(
 def _in_context(log: Path, patterns: ClickPatterns, chosen: Sequence[str]) -> ClickPatterns:
     """The sessions of the chosen context; a note if there are several and none was chosen."""
     there = {name: sorted(set(map(str, values.tolist()))) for name, values in patterns.context.items()}
-    several = [f"{name}: {', '.join(values[:SHOWN])}" for name, values in there.items() if len(values) > 1]
+    shown = {name: values if len(values) <= SHOWN else [*values[:SHOWN], "…"] for name, values in there.items()}
+    several = [f"{name}: {', '.join(values)}" for name, values in shown.items() if len(values) > 1]
     if several and not chosen:
         say(
             f"note: {log}: sessions of all contexts are fitted together ({'; '.join(several)}); "
@@ -151,7 +160,7 @@ def _in_context(log: Path, patterns: ClickPatterns, chosen: Sequence[str]) -> Cl
     for text in chosen:
         name, _, value = text.partition("=")
         if value not in there.get(name, ()):
-            known = [f"{name}={value}" for name, values in there.items() for value in values[:SHOWN]]
+            known = [f"{name}={value}" for name, values in shown.items() for value in values]
             raise InputError(f"--context: expected {' or '.join(known) or 'a log with context'}, found '{text}'")
         patterns = patterns.select(patterns.context[name].astype(np.str_) == value)
     if not len(patterns):
@@ -171,7 +180,8 @@ def _warn(log: Path, patterns: ClickPatterns, compared: FitComparison, best: Fit
         )
     if compared.better_baselines:
         names = ", ".join(compared.better_baselines)
-        say(f"note: {log}: {names} predicts held-out clicks better than every click model that was fitted")
+        predict = "predicts" if len(compared.better_baselines) == 1 else "predict"
+        say(f"note: {log}: {names} {predict} held-out clicks better than every click model that was fitted")
     if not best.finished:
         say(f"note: {best.name}: fitting stopped before it converged; the parameters are not exact")
 
@@ -185,10 +195,11 @@ def _show(log: Path, compared: FitComparison, best: FittedClicks) -> None:
         if scores.impossible:
             gap = f"impossible: {scores.impossible:.1%} of the sessions"
         numbers = (scores.log_likelihood, scores.perplexity, scores.conditional_perplexity)
-        rows.append([name, *(f"{number:.4f}" for number in numbers), gap])
+        rows.append([name, *(f"{number:.4f}" if number < LARGE else f"{number:.1e}" for number in numbers), gap])
     title = f"{log}: fitted to {compared.train_sessions:,} sessions, scored on {compared.held_out_sessions:,} held out"
     heads = ["model", "log-likelihood", "perplexity", "conditional perplexity", "difference to the best"]
-    caption = "Log-likelihood per session. Differences with 95 % intervals over queries."
+    over = "sessions of these queries" if compared.scores[compared.best].independent else "queries"
+    caption = f"Log-likelihood per session. Differences with 95 % intervals over {over}."
     show_table(title, heads, rows, caption)
     _show_parameters(best)
     show_text(_verdict(compared))
@@ -216,8 +227,14 @@ def _show_parameters(best: FittedClicks) -> None:
             rows.append([name.replace("_", " "), entry, f"{values[place]:.4f}", interval])
     for name, value in best.unseen.items():
         rows.append([name, "documents without sessions", f"{value:.4f}", ""])
+    caption = None
+    if len(rows) > MAX_ROWS:
+        caption = f"{len(rows) - MAX_ROWS:,} more are not shown; --json and --out have them."
+        # The last rows are of documents without sessions.
+        rows = [*rows[: MAX_ROWS - len(best.unseen)], *rows[len(rows) - len(best.unseen) :]]
     if rows:
-        show_table(f"parameters of {best.name}", ["parameter", "of", "value", "95 % interval"], rows, left=(0, 1))
+        heads = ["parameter", "of", "value", "95 % interval"]
+        show_table(f"parameters of {best.name}", heads, rows, caption, left=(0, 1))
 
 
 def _as_json(compared: FitComparison, best: FittedClicks) -> dict[str, Any]:

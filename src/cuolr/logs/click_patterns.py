@@ -224,6 +224,13 @@ class ClickPatterns:
         out = self.fold < folds
         return self.select(~out), self.select(out)
 
+    def held_out_days(self, days: int) -> tuple[Self, Self]:
+        """The sessions to train on, and those of the last `days` days with sessions, which are held out."""
+        if self.day is None:
+            raise InputError("the log has no times, so the last days cannot be held out")
+        out = np.isin(self.day, np.unique(self.day)[-days:])
+        return self.select(~out), self.select(out)
+
     @cached_property
     def cells(self) -> PatternCells:
         """The counts of (document, position, last click above)."""

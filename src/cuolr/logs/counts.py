@@ -33,8 +33,10 @@ Counts: TypeAlias = tuple[Ints, Doubles, Doubles, Doubles | None]
 class ClickCounts:
     """Impressions and clicks of each cell (list, position k, position j of the last click above k).
 
-    These are sufficient statistics of CTR, PBM, UBM and the cascade model. Only cells that occur are stored. The number
-    of a cell is (list·K + k)·(K + 1) + j, with k counted from 0 and j from 1; j = 0 means no click above.
+    These are sufficient statistics of CTR, PBM, UBM and the cascade model. They are by list because the logging-policy
+    model needs lists: examination is estimated from the positions of each list, given its scores. Click models without
+    it need counts by document, `PatternCells`. Only cells that occur are stored. The number of a cell is
+    (list·K + k)·(K + 1) + j, with k counted from 0 and j from 1; j = 0 means no click above.
 
     Attributes:
         lists: The L distinct lists of the log, aggregated, up to the last position filled in any of them. Columns are

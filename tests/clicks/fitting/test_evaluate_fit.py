@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from cuolr.clicks.click_model import click_model, relevance_of
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
@@ -97,3 +98,14 @@ def test_the_interval_of_a_difference_is_that_of_a_ratio_over_queries() -> None:
 def test_one_query_says_nothing_about_others() -> None:
     found = difference_to(scores_of([-1.0], [2]), scores_of([-1.2], [2]))
     assert found.interval == (-np.inf, np.inf)
+
+
+def test_in_a_log_of_few_queries_the_interval_is_that_of_the_mean_over_sessions() -> None:
+    train, held_out = ClickPatterns.of(random_log("dcm", sessions=600, queries=4)).held_out(4)
+    best, other = (evaluate_fit(fit_click_model(name, train), held_out) for name in ("dcm", "pbm"))
+    difference = difference_to(best, other)
+    gap = (other.log_likelihood_by_unit - best.log_likelihood_by_unit) / held_out.count
+    of_sessions = np.repeat(gap, held_out.count.astype(int))
+    expected = stats.ttest_1samp(of_sessions, 0).confidence_interval(0.95)
+    assert difference.mean == pytest.approx(of_sessions.mean())
+    assert difference.interval == pytest.approx((expected.low, expected.high))

@@ -202,6 +202,23 @@ def test_too_much_that_is_dropped_stops_with_the_report() -> None:
     assert len(read_log_table(sessions(94, 6), CANDIDATES, ImportOptions(max_dropped=0.06))[0]) == 94
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(("visit", "q1", 1, "d3", 0), id="two searches of a visit"),
+        pytest.param(("visit", "q0", 1, "d1", 0), id="the same number on another day"),
+    ],
+)
+def test_ids_of_several_lists_are_told_as_such(second: tuple[Any, Any, Any, Any, Any]) -> None:
+    with pytest.raises(TooManyDroppedError) as raised:
+        read_log_table(table_of(("visit", "q0", 1, "d0", 1), second, ("other", "q0", 1, "d0", 0)), CANDIDATES)
+    assert raised.value.headline == (
+        "the table: 100.0% of the clicks cannot be used, more than max_dropped = 0.05 allows; session_id seems to "
+        "stand for several shown lists, such as those of a visit, or of the same number on another day: give each list "
+        "an id of its own"
+    )
+
+
 def test_documents_without_features_count_for_the_limit() -> None:
     rows = (("a", "q0", 1, "d0", 0), ("a", "q0", 2, "gone", 0))
     with pytest.raises(TooManyDroppedError, match=r"50\.0% of the impressions cannot be used"):

@@ -46,9 +46,9 @@ class FitComparison:
 
     @property
     def better_baselines(self) -> list[str]:
-        """The click rates that predict held-out clicks better than the best click model."""
+        """The click rates that predict held-out clicks better than the best click model, by more than noise."""
         baselines = [name for name in self.in_order if self.fits[name].model.is_baseline and name != self.best]
-        return [name for name in baselines if self.differences[name].mean > 0]
+        return [name for name in baselines if self.differences[name].interval[0] > 0]
 
 
 def compare_fits(
@@ -57,8 +57,9 @@ def compare_fits(
     folds: int = 2,
     documents: DocumentParameters = "pair",
     progress: Callable[[int], None] | None = None,
+    days: int = 0,
 ) -> FitComparison:
-    """Fit click models to all but some folds of a log, and score them on these.
+    """Fit click models to all but some sessions of a log, and score them on these.
 
     Args:
         patterns: The counts of the log.
@@ -66,10 +67,11 @@ def compare_fits(
         folds: Number of folds, of `click_patterns.FOLDS`, that are held out.
         documents: The parameters of documents, see `fit_users`.
         progress: Called with 1 after each model.
+        days: Hold out the last so many days instead, if the counts are by day; 0 = folds.
     """
     names = list(dict.fromkeys(names)) if names else CLICK_FITS.names()
     classes = {name: CLICK_FITS.get(name) for name in names}
-    train, held_out = patterns.held_out(folds)
+    train, held_out = patterns.held_out_days(days) if days else patterns.held_out(folds)
     if not train.sessions or not held_out.sessions:
         raise InputError(f"expected sessions to fit to and to hold out, found {patterns.sessions:.0f} in all")
     if not train.clicks.any():

@@ -28,8 +28,10 @@ class FitScores:
         perplexity_by_position: [K] NaN where nothing was shown.
         conditional_by_position: [K] the same of the conditional perplexity.
         impossible: Share of sessions that have probability 0 under the model.
-        log_likelihood_by_unit: [units] the sum over the sessions of each unit, see `ClickPatterns.unit`.
+        log_likelihood_by_unit: [units] the sum over the sessions of each query; in a log of few queries, of each list
+            and click pattern.
         sessions_by_unit: [units].
+        independent: Whether the sessions of a unit are independent, given the queries: in a log of few queries.
     """
 
     log_likelihood: float
@@ -40,11 +42,13 @@ class FitScores:
     impossible: float
     log_likelihood_by_unit: Doubles
     sessions_by_unit: Doubles
+    independent: bool = False
 
 
 def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
     """Score a click model on sessions that it was not fitted to."""
-    k, units = held_out.k, held_out.units
+    k, few = held_out.k, held_out.few_queries
+    unit, units = (np.arange(len(held_out)), len(held_out)) if few else (held_out.query, held_out.candidates.n_queries)
     bits = {"marginal": np.zeros(k), "conditional": np.zeros(k)}
     by_unit, impossible = np.zeros(units), 0.0
     for start in range(0, len(held_out), ROWS_AT_A_TIME):
@@ -59,7 +63,7 @@ def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
             nats = np.where(where, xlogy(clicks, chance) + xlog1py(~clicks, -chance), 0.0)
             bits[name] += count @ nats / np.log(2)
         of_row = nats.sum(axis=1)  # of the conditional probabilities, which are last
-        by_unit += np.bincount(held_out.unit[rows], weights=count * of_row, minlength=units)
+        by_unit += np.bincount(unit[rows], weights=count * of_row, minlength=units)
         impossible += float(count[np.isneginf(of_row)].sum())
     shown = held_out.count @ held_out.where
     by_position = {name: _perplexity(total, shown) for name, total in bits.items()}
@@ -71,7 +75,8 @@ def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
         conditional_by_position=by_position["conditional"],
         impossible=impossible / held_out.sessions,
         log_likelihood_by_unit=by_unit,
-        sessions_by_unit=np.bincount(held_out.unit, weights=held_out.count, minlength=units).astype(np.float64),
+        sessions_by_unit=np.bincount(unit, weights=held_out.count, minlength=units).astype(np.float64),
+        independent=few,
     )
 
 
@@ -97,7 +102,7 @@ def difference_to(best: FitScores, score: FitScores) -> Difference:
     """The difference of a model to the best one, on the same held-out sessions.
 
     Sessions of one query are not independent: the interval is that of a ratio of sums over queries (delta method, with
-    Student's t); in a log of few queries over their folds, see `ClickPatterns.unit`.
+    Student's t). In a log of few queries it is over sessions, and holds for these queries only.
     """
     if score is best:
         return Difference(0.0, (0.0, 0.0))
@@ -107,10 +112,12 @@ def difference_to(best: FitScores, score: FitScores) -> Difference:
         return Difference(np.inf, (np.inf, np.inf))
     there = score.sessions_by_unit > 0
     gap, sessions = (score.log_likelihood_by_unit - best.log_likelihood_by_unit)[there], score.sessions_by_unit[there]
-    mean, number = float(gap.sum() / sessions.sum()), len(sessions)
+    mean, total = float(gap.sum() / sessions.sum()), float(sessions.sum())
+    number = total if score.independent else len(sessions)
     if number < 2:
         return Difference(mean, (-np.inf, np.inf))
-    error = np.sqrt(number / (number - 1) * ((gap - mean * sessions) ** 2).sum()) / sessions.sum()
+    squares = (gap - mean * sessions) ** 2 / (sessions if score.independent else 1)
+    error = np.sqrt(number / (number - 1) * squares.sum()) / total
     margin = float(stdtrit(number - 1, (1 + CONFIDENCE) / 2) * error)
     return Difference(mean, (mean - margin, mean + margin))
 

@@ -11,6 +11,13 @@ from cuolr.logs.importing.importer import SourceLoss, SourceReport
 MAX_EXAMPLES = 3
 # With fewer, it may be chance that none or all were clicked.
 MIN_IMPRESSIONS = 100
+# Why a session is dropped that has the rows of several shown lists.
+SEVERAL_QUERIES, POSITION_TWICE = "several queries", "position twice"
+SEVERAL_LISTS = (SEVERAL_QUERIES, POSITION_TWICE)
+SEVERAL_LISTS_HINT = (
+    "; session_id seems to stand for several shown lists, such as those of a visit, or of the same number on another "
+    "day: give each list an id of its own"
+)
 # Rows that the caller asked to leave out, which are no fault of the table.
 CUT = "after the last of the k positions"
 OUTSIDE = "outside the time window"
@@ -174,13 +181,16 @@ class TooManyDroppedError(InputError):
 def check_dropped(report: ImportReport, max_dropped: float, name: str) -> None:
     """Raise if more was dropped than is allowed, or if nothing is left."""
     share, unit = max((share, unit) for unit, share in report.dropped_shares.items())
+    mixed = sum(found.amounts.sessions for found in report.dropped if found.reason in SEVERAL_LISTS)
+    dropped = sum(found.amounts.sessions for found in report.dropped)
+    hint = SEVERAL_LISTS_HINT if 2 * mixed > dropped else ""
     if share > max_dropped:
         raise TooManyDroppedError(
             report,
-            f"{name}: {share:.1%} of the {unit} cannot be used, more than max_dropped = {max_dropped:.4g} allows",
+            f"{name}: {share:.1%} of the {unit} cannot be used, more than max_dropped = {max_dropped:.4g} allows{hint}",
         )
     if not report.kept.sessions:
-        raise TooManyDroppedError(report, f"{name}: no session can be used")
+        raise TooManyDroppedError(report, f"{name}: no session can be used{hint}")
 
 
 def _together(findings: Iterable[ImportFinding]) -> tuple[ImportFinding, ...]:

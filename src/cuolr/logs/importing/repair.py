@@ -11,7 +11,13 @@ import numpy as np
 import polars as pl
 
 from cuolr.data.tables import ROW
-from cuolr.logs.importing.import_report import MAX_EXAMPLES, Amounts, ImportFinding
+from cuolr.logs.importing.import_report import (
+    MAX_EXAMPLES,
+    POSITION_TWICE,
+    SEVERAL_QUERIES,
+    Amounts,
+    ImportFinding,
+)
 from cuolr.logs.importing.log_rows import LogRows
 from cuolr.logs.importing.problems import (
     NO_SESSION,
@@ -115,12 +121,10 @@ class Repair:
             The sessions that start late, and those with gaps.
         """
         kept, n = self._kept_rows(), len(self._ids)
-        self._drop_found(
-            "several queries", (np.flatnonzero(several_queries(kept, n)), lambda _: "several queries"), kept
-        )
+        self._drop_found(SEVERAL_QUERIES, (np.flatnonzero(several_queries(kept, n)), lambda _: "several queries"), kept)
         everything = np.ones(n, np.bool_)
         late, again, gaps = position_problems(kept, everything, self._first - 1)
-        self._drop_found("position twice", again, kept)
+        self._drop_found(POSITION_TWICE, again, kept)
         self._drop_found("document twice", repeated_documents(kept, everything, self._first - 1), kept)
         with_document = np.zeros(n, np.bool_)
         with_document[kept.filter(pl.col("index").is_not_null())["session"].to_numpy()] = True
