@@ -162,3 +162,16 @@ def test_a_table_of_any_format_gives_the_same(name: str, tmp_path: Path) -> None
     found, expected = read_candidates(path), read_candidates(table)
     assert found.recipe == expected.recipe
     assert found.features.tobytes() == expected.features.tobytes()
+
+
+def test_a_column_to_leave_out_that_no_table_has_is_told(tmp_path: Path) -> None:
+    pairs = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "match": [1.0, 2.0]})
+    documents = pl.DataFrame({"doc_id": ["a", "b"], "title": ["x", "y"], "size": [1.0, 2.0]})
+    documents.write_csv(tmp_path / "documents.csv")
+    options = FeatureOptions(drop_columns=("title", "tilte"))
+    message = r"column 'tilte' was to be left out, but no table of features has it \(did you mean 'title'\?\)"
+    for table in (documents, tmp_path / "documents.csv"):
+        with pytest.warns(InputWarning, match=message) as warned:
+            candidates = read_feature_tables(FeatureTables(pairs, table, options=options))
+        assert len(warned) == 1
+        assert candidates.feature_names.tolist() == ["match", "size"]  # type: ignore[union-attr]

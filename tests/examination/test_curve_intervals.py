@@ -11,28 +11,32 @@ from cuolr.logs.counts import ClickCounts
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.supervised.ranksvm import fit_ranksvm
+from cuolr.types import Doubles
 from tests.small_log import small_log
 
 TRUTH = np.array(click_model("pbm").examination) / click_model("pbm").examination[0]  # type: ignore[attr-defined]
 
 
-def simulated_counts(queries: int, sessions: int, seed: int, temperature: float = 0.5) -> ClickCounts:
+def simulated_counts(
+    queries: int, sessions: int, seed: int, temperature: float = 0.5, users: str = "pbm"
+) -> ClickCounts:
     """Lists that are drawn anew in each session, or, without temperature, one list for each query."""
     data = generate("tiny", queries, seed=seed + 1)
     ranker = fit_ranksvm(data, 0.05, 1)
     logger = StochasticLogger(ranker, temperature) if temperature else ranker
-    return ClickCounts.of(simulate(data, logger, click_model("pbm"), sessions, seed=seed))
+    return ClickCounts.of(simulate(data, logger, click_model(users), sessions, seed=seed))
 
 
 @pytest.mark.parametrize("stochastic", [False, True])
 def test_the_curve_is_that_of_the_model_without_its_cap(stochastic: bool) -> None:
+    """From features, to the digit; from documents, a model uses impressions with a click above as well."""
     counts = simulated_counts(60, 6_000, 1, 0.5 if stochastic else 0.0)
     scores = logging_scores_of(counts)
     found = examination_curves(counts, scores)
     assert found.from_documents is stochastic
     model = ExaminationModel.from_counts(counts, scores, cap_at_first_position=False)
     values = [np.nan if place is None else place.value for place in found.pooled.positions]
-    np.testing.assert_allclose(values, model.table[:, 0], rtol=2e-3)
+    np.testing.assert_allclose(values, model.table[:, 0], rtol=0.05 if stochastic else 2e-3)
     assert found.logging_policy_weight is not None
     assert found.logging_policy_weight.value == pytest.approx(model.slope, abs=2e-3)
 
@@ -106,11 +110,12 @@ def test_a_logging_policy_trained_on_the_same_queries_has_no_positive_weight() -
 
 
 @pytest.mark.thorough
-def test_intervals_contain_the_truth_as_often_as_they_say() -> None:
-    """95 % intervals; positions of one log are correlated, hence the tolerance."""
+@pytest.mark.parametrize(("users", "truth"), [("pbm", TRUTH), ("dcm", np.ones(10))])
+def test_intervals_contain_the_truth_as_often_as_they_say(users: str, truth: Doubles) -> None:
+    """95 % intervals; positions of one log are correlated, hence the tolerance. Under DCM all go on until a click."""
     hits = []
-    for seed in range(40):
-        counts = simulated_counts(60, 4_000, seed)
+    for seed in range(30):
+        counts = simulated_counts(60, 4_000, seed, users=users)
         places = examination_curves(counts, np.zeros(counts.lists.where.shape)).pooled.positions
-        hits += [place.low <= TRUTH[k] <= place.high for k, place in enumerate(places) if k and place is not None]
-    assert 0.91 <= np.mean(hits) <= 0.99
+        hits += [place.low <= truth[k] <= place.high for k, place in enumerate(places) if k and place is not None]
+    assert 0.9 <= np.mean(hits) <= 0.99

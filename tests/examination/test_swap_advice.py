@@ -106,7 +106,8 @@ def test_the_click_rates_and_links_are_those_of_the_log() -> None:
     log = small_log(rows=300)
     counts = ClickCounts.of(log)
     found = SwapAdvisor.of(counts)
-    clicks, shown = counts.by_position(counts.clicks), counts.by_position(counts.impressions)
+    before = counts.coordinates()[2] == 0
+    clicks, shown = (counts.by_position(values * before) for values in (counts.clicks, counts.impressions))
     for k in range(counts.lists.k):
         squares = sum(
             c * (c - 1) / (n - 1) for c, n in zip(clicks[:, k].tolist(), shown[:, k].tolist(), strict=True) if n > 1

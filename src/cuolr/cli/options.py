@@ -12,6 +12,7 @@ import tyro
 from cuolr.cli.help import NOT_SHOWN
 from cuolr.cli.terminal import progress_bar, say
 from cuolr.clicks.click_model import ClickModel, click_model, read_click_model
+from cuolr.config import Range, check_arguments
 from cuolr.data.letor.cache import Cache, default_folder
 from cuolr.data.letor.catalog import Source, check_counts, find_info, find_source, load_source
 from cuolr.data.letor.reader import LetorFile, LetorOptions, filled_up
@@ -165,27 +166,22 @@ class TimeFlags:
 
 
 @dataclass(frozen=True)
-class RetentionFlags:
+class RetentionFlags(TimeFlags):
     """Sessions to keep, by time.
 
     Attributes:
-        since: From this time on: 2026-11-01, 2026-11-01T12:30Z (UTC without a zone), or 28d before the latest session.
-        until: Before this time.
         keep_days: Keep this many days before the latest session; the same as --since Nd.
     """
 
-    since: TimeOfLog | None = None
-    until: TimeOfLog | None = None
     keep_days: int | None = None
 
     def window(self) -> TimeWindow:
         """As the library takes it."""
         if self.keep_days is None:
-            return window_of(self.since, self.until)
+            return super().window()
         if self.since is not None:
             raise InputError(f"--keep-days {self.keep_days}: says when to start, as --since does; give one of them")
-        if self.keep_days < 1:
-            raise InputError(f"--keep-days: expected 1 or more, found {self.keep_days}")
+        check_arguments(**{"--keep-days": (self.keep_days, Range(1))})
         return window_of(f"{self.keep_days}d", self.until)
 
 

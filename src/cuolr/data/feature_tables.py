@@ -13,7 +13,7 @@ import polars as pl
 
 from cuolr.data.column_values import known_text, not_understood, number_values
 from cuolr.data.feature_options import FeatureOptions
-from cuolr.data.features import IDS, encoded, read_feature_table, read_raw_features
+from cuolr.data.features import IDS, encoded, read_feature_table, read_raw_features, warn_of_unknown_drops
 from cuolr.data.frames import Table, is_path
 from cuolr.data.tables import is_table
 from cuolr.data.variants import HASH_BYTES
@@ -79,6 +79,8 @@ def read_feature_tables(tables: FeatureTables, shown: pl.DataFrame | None = None
     if tables.query_document is None and shown is None:
         raise InputError("expected a table with query_id and doc_id that says which documents to rank for a query")
     parts = dict(_raw_tables(tables))
+    given = [table for table in (tables.query_document, tables.document, tables.query) if table is not None]
+    warn_of_unknown_drops(given, tables.options)
     if problems := list(_collisions({**parts, "the log": pl.DataFrame() if shown is None else shown})):
         raise InputError(problems)
     rows = _candidate_rows(parts.pop("the features", None), shown)

@@ -4,6 +4,7 @@ A table has the columns query_id and doc_id, and either a column `features` of l
 becomes of a column is decided by its kind, see `column_kinds`, or by the recipe of a model.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from cuolr.data.encode_features import RowName, apply_recipe, check_columns
 from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
-from cuolr.errors import InputError, problems_in
+from cuolr.errors import InputError, InputWarning, problems_in
+from cuolr.registry import did_you_mean
 from cuolr.types import Candidates, FeatureRecipe, Floats
 
 IDS = ("query_id", "doc_id")
@@ -33,6 +35,7 @@ def read_feature_table(
         recipe: How columns become numbers, as a model keeps it; None = it is decided by the table.
     """
     rows = read_raw_features(table, IDS, options)
+    warn_of_unknown_drops([table], options)
     with problems_in(place_of(table)):
         if not len(rows):
             raise InputError("expected a row for each document, found none")
@@ -69,6 +72,19 @@ def read_raw_features(
         rows = to_polars(table, name)
     with problems_in(place_of(table, name)):
         return _with_ids(rows, ids, options)
+
+
+def warn_of_unknown_drops(tables: Sequence[Table], options: FeatureOptions) -> None:
+    """Warn of columns to leave out that none of the tables has."""
+    if not options.drop_columns:
+        return
+    found: list[str] = []
+    for table in tables:
+        found += scan_table(Path(table)).collect_schema().names() if is_path(table) else to_polars(table, "").columns
+    for name in options.drop_columns:
+        if name not in found:
+            message = f"column '{name}' was to be left out, but no table of features has it{did_you_mean(name, found)}"
+            warnings.warn(message, InputWarning, stacklevel=2)
 
 
 def encoded(

@@ -7,7 +7,13 @@ import numpy as np
 from scipy import stats
 
 from cuolr.examination.conditional_likelihood import effect_covariance, fit_effects
-from cuolr.examination.effects import PRIOR, DocumentGroups, effects_within_lists, sample_of_lists
+from cuolr.examination.effects import (
+    PRIOR,
+    DocumentGroups,
+    effects_within_lists,
+    sample_of_lists,
+    without_click_above,
+)
 from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
 from cuolr.logs.counts import ClickCounts
 from cuolr.progress import Stages, unseen_stages
@@ -68,13 +74,17 @@ class ExaminationCurves:
 def examination_curves(
     counts: ClickCounts, logging_scores: Doubles, stages: Stages = unseen_stages
 ) -> ExaminationCurves:
-    """Estimate the curves by the likelihoods of `ExaminationModel.from_counts`, with cluster-robust intervals.
+    """Estimate the curves by conditional likelihoods (`ExaminationModel.from_counts`), with cluster-robust intervals.
 
-    The curve of all sessions is that of the model, without its cap at the first position. In a level of context, it is
-    estimated from the sessions of the level, with the common effect of a click above. A model partially pools levels
+    With documents shown at several positions, they are from impressions without a click above alone. A click there has
+    probability χ(k)·α(d) under PBM, UBM, the cascade model and DCM, and whether a document has no click above does not
+    depend on its own clicks. `ExaminationModel` uses all impressions, which biases its χ(k) where users who clicked
+    stop, as under DCM. Otherwise the curve is that of the model, without its cap at the first position.
+
+    In a level of context, the curve is estimated from the sessions of the level. A model partially pools levels
     instead, so that its curves are closer to each other.
 
-    Deviation: intervals take the effect of a click above as known. Errors are clustered by query.
+    Deviation: intervals from features take the effect of a click above as known. Errors are clustered by query.
 
     Args:
         counts: The counts of the log.
@@ -87,21 +97,17 @@ def examination_curves(
     from_documents = Identifiability.of(top).informative
     scores = logging_scores[:, :k]
     after_click, level, _ = effects_within_lists(top, scores, sample_of_lists(top, everything), progress)
-    table = after_click * np.exp(level - level[0])[:, None]
-    within = _WithinLists(top, scores, after_click)
+    within, before_click = _WithinLists(top, scores, after_click), without_click_above(top)
     weight = within.estimate(everything)[1] if scores.any() else None
 
-    def curve(name: str, lists: Ints, prior_mean: Doubles) -> tuple[ExaminationCurve, Doubles]:
-        if from_documents:
-            found, estimated = _within_documents(top, lists, prior_mean)
-        else:
-            found, estimated = within.estimate(lists)[0], prior_mean
-        return ExaminationCurve(name, float(top.lists.count[lists].sum()), found), estimated
+    def curve(name: str, lists: Ints) -> ExaminationCurve:
+        prior_mean = np.exp(level - level[0])
+        found = _within_documents(before_click, lists, prior_mean) if from_documents else within.estimate(lists)[0]
+        return ExaminationCurve(name, float(top.lists.count[lists].sum()), found)
 
-    pooled, table = curve("", everything, table)
     levels = enumerate(counts.levels) if len(counts.levels) > 1 else iter(())
-    by_context = (curve(name, np.flatnonzero(counts.level_of_list == i), table)[0] for i, name in levels)
-    return ExaminationCurves(from_documents, pooled, tuple(by_context), weight)
+    by_context = (curve(name, np.flatnonzero(counts.level_of_list == i)) for i, name in levels)
+    return ExaminationCurves(from_documents, curve("", everything), tuple(by_context), weight)
 
 
 @dataclass(frozen=True)
@@ -129,25 +135,25 @@ class _WithinLists:
         return curve, Interval(slope, slope - error, slope + error)
 
 
-def _within_documents(
-    counts: ClickCounts, lists: Ints, prior_mean: Doubles
-) -> tuple[tuple[Interval | None, ...], Doubles]:
-    """Step 3, with errors: the curve, and the corrected table [K, K + 1]."""
+def _within_documents(counts: ClickCounts, lists: Ints, prior_mean: Doubles) -> tuple[Interval | None, ...]:
+    """The curve from clicks on one document at several positions; counts without a click above.
+
+    Args:
+        counts: Counts without a click above.
+        lists: The lists to estimate from.
+        prior_mean: [K] the mean of the prior of χ.
+    """
     groups = DocumentGroups.of(counts, lists)
-    exposure = groups.impressions * prior_mean.ravel()[groups.items]
+    position = groups.items // (counts.lists.k + 1)
+    exposure = groups.impressions * prior_mean[position]
     zeros = np.zeros(exposure.shape)
     corrections, _ = fit_effects(groups.clicks, exposure, zeros, PRIOR)
     unit, quantile = _units(groups.query, groups.clicks.sum(axis=1))
     covariance = effect_covariance(groups.clicks, exposure, zeros, np.append(corrections, 0.0), PRIOR, unit)
-    table = prior_mean.copy()
-    table.ravel()[groups.items] *= np.exp(corrections)
-    cells = np.arange(counts.lists.k) * (counts.lists.k + 1)
-    places = np.searchsorted(groups.items, cells)
-    known = np.isin(cells, groups.items)
-    with np.errstate(divide="ignore"):
-        values = np.log(table.ravel()[groups.items])
-    curve = tuple(_relative_to_first(values, covariance, np.where(known, places, -1), quantile))
-    return curve, table / table[0, 0]
+    values = np.log(prior_mean[position]) + corrections
+    places = np.full(counts.lists.k, -1)
+    places[position] = np.arange(len(position))
+    return tuple(_relative_to_first(values, covariance, places, quantile))
 
 
 def _relative_to_first(

@@ -1,6 +1,6 @@
 """The effects of position and last click above on clicks: the steps of `ExaminationModel.from_counts`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,19 @@ def sample_of_lists(counts: ClickCounts, lists: Ints) -> Ints:
     """Those of these lists that have clicks, or a random sample of them."""
     clicked = np.intersect1d(np.flatnonzero(counts.by_position(counts.clicks).sum(axis=1) > 0), lists)
     return np.random.default_rng(FIXED_SEED).permutation(clicked)[: max(1, MAX_CELLS // counts.cells_per_list)]
+
+
+def without_click_above(counts: ClickCounts) -> ClickCounts:
+    """The impressions without a click above."""
+    kept = counts.coordinates()[2] == 0
+    reward = None if counts.reward is None else counts.reward[kept]
+    return replace(
+        counts,
+        cells=counts.cells[kept],
+        impressions=counts.impressions[kept],
+        clicks=counts.clicks[kept],
+        reward=reward,
+    )
 
 
 def effects_within_lists(

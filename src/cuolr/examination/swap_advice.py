@@ -21,6 +21,7 @@ from typing import Self
 import numpy as np
 from scipy import stats
 
+from cuolr.examination.effects import without_click_above
 from cuolr.examination.identifiability import Identifiability
 from cuolr.logs.counts import ClickCounts
 from cuolr.types import Doubles
@@ -48,7 +49,7 @@ class Swap:
 
     Attributes:
         first: The upper position, from 0.
-        effective_clicks: What the log has already.
+        effective_clicks: What the log has already, of clicks without a click above.
         share: Share of the sessions to swap.
     """
 
@@ -81,7 +82,7 @@ class SwapAdvisor:
     """What decides how many swaps are needed.
 
     Attributes:
-        clicks: [K] clicks per session at each position.
+        clicks: [K] clicks per session at each position, of those without a click above.
         click_probability: [K] the mean click probability of the clicked documents there.
         links: [K − 1] effective clicks of neighbouring positions that the log has.
         sessions_of_query: The number of sessions of each query in the log.
@@ -96,7 +97,8 @@ class SwapAdvisor:
 
     @classmethod
     def of(cls, counts: ClickCounts, sessions_per_day: float | None = None) -> Self:
-        """From the counts of a log."""
+        """From the counts of a log: the clicks without a click above, from which the curve is estimated."""
+        counts = without_click_above(counts)
         found = Identifiability.of(counts)
         clicks, shown = (counts.by_position(values)[:, : found.k] for values in (counts.clicks, counts.impressions))
         # Σ n·p² / Σ n·p, the mean click probability of a click; c·(c − 1)/(n − 1) estimates n·p² without bias.

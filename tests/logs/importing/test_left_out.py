@@ -103,7 +103,7 @@ def test_the_unit_of_numbers_is_said() -> None:
 
 
 def test_a_window_needs_timestamps() -> None:
-    with pytest.raises(InputError, match="a time window needs a column timestamp"):
+    with pytest.raises(InputError, match="a time window needs timestamps, and the log has none"):
         import_log_with_report(TABLE, FEATURES, ImportOptions(window=TimeWindow("1d")))
 
 

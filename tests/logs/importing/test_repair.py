@@ -202,6 +202,34 @@ def test_too_much_that_is_dropped_stops_with_the_report() -> None:
     assert len(read_log_table(sessions(94, 6), CANDIDATES, ImportOptions(max_dropped=0.06))[0]) == 94
 
 
+def test_a_row_that_repeats_another_is_left_out_and_does_not_count_for_the_limit() -> None:
+    rows = (("a", "q0", 1, "d0", 1), ("a", "q0", 2, "d1", 0))
+    log, report = read_log_table(table_of(*rows, *rows, rows[0], *OTHER), CANDIDATES)
+    assert_same_log(log, read_log_table(table_of(*rows, *OTHER), CANDIDATES)[0])
+    assert lost(report) == {"row that repeats another": (0, 3, 2)}
+    assert report.dropped[0].examples == tuple(f"the table: row {row}: the same as an earlier row" for row in (3, 4, 5))
+    assert report.read.impressions == report.kept.impressions + 3
+    assert report.read.clicks == report.kept.clicks + 2
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        ("a", "q0", 1, "d0", 0),  # clicked or not?
+        ("a", "q0", 1, "d1", 1),
+    ],
+)
+def test_rows_of_one_position_that_differ_are_no_repeats(again: tuple[Any, Any, Any, Any, Any]) -> None:
+    rows = (("a", "q0", 1, "d0", 1), ("c", "q0", 1, "d0", 0), ("c", "q0", 1, "d0", 0), again)
+    _, report = read_log_table(table_of(*rows, *OTHER), CANDIDATES, ANY)
+    assert lost(report) == {"position twice": (1, 2, 1 + again[-1]), "row that repeats another": (0, 1, 0)}
+
+
+def test_documents_without_features_are_no_repeats_of_each_other() -> None:
+    rows = (("a", "q0", 1, "gone", 1), ("a", "q0", 1, "gone, too", 1), *OTHER)
+    assert lost(read_log_table(table_of(*rows), CANDIDATES, ANY)[1]) == {"position twice": (1, 2, 2)}
+
+
 @pytest.mark.parametrize(
     "second",
     [

@@ -22,6 +22,8 @@ SEVERAL_LISTS_HINT = (
 CUT = "after the last of the k positions"
 OUTSIDE = "outside the time window"
 AS_ASKED = (CUT, OUTSIDE)
+# Nothing is lost with these rows.
+REPEATED = "row that repeats another"
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ class ImportReport:
         """The share of the sessions, impressions and clicks that could not be used, by the importer or in the table."""
         totals: dict[str, int] = asdict(self.read)
         lost = {
-            unit: sum(getattr(found.amounts, unit) for found in self.dropped if found.reason not in AS_ASKED)
+            unit: sum(
+                getattr(found.amounts, unit) for found in self.dropped if found.reason not in (*AS_ASKED, REPEATED)
+            )
             for unit in totals
         }
         for loss in self.source_losses:

@@ -18,7 +18,8 @@ def in_window(log: ClickLog, report: ImportReport, window: TimeWindow) -> tuple[
         return log, report
     if log.timestamp is None:
         raise InputError(
-            "a time window needs a column timestamp; if it is called otherwise, say columns={'timestamp': 'NAME'}"
+            "a time window needs timestamps, and the log has none; if a column of the table has them, name it with "
+            "columns={'timestamp': 'NAME'}"
         )
     note = unit_note(log.timestamp.max())
     kept = window.select(log)

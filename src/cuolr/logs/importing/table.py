@@ -24,12 +24,20 @@ from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.columns import id_array, index_dtype, text_array
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.importing.import_options import ImportOptions
-from cuolr.logs.importing.import_report import CUT, Amounts, ImportFinding, ImportReport, check_dropped
+from cuolr.logs.importing.import_report import (
+    CUT,
+    POSITION_TWICE,
+    Amounts,
+    ImportFinding,
+    ImportReport,
+    check_dropped,
+)
 from cuolr.logs.importing.left_out import in_window, without_ids
 from cuolr.logs.importing.log_candidates import LogCandidates
 from cuolr.logs.importing.log_rows import LogRows
 from cuolr.logs.importing.problems import ProblemKind, table_problems
 from cuolr.logs.importing.repair import Repair, moved_up
+from cuolr.logs.importing.repeated_rows import without_repeats
 from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions, resolve
 from cuolr.logs.importing.session_blocks import blocks, survey
 from cuolr.logs.log_folder import concatenate, one_each
@@ -112,11 +120,15 @@ class _Importer:
             if any(kind.total for kind in self._problems[-1]):
                 return
         else:
-            repair = Repair(rows, shown, session_ids, self._first)
+            repair, repeated = Repair(rows, shown, session_ids, self._first), None
+            if any(found.reason == POSITION_TWICE for found in repair.dropped):
+                others, repeated = without_repeats(rows, shown)
+                repair = Repair(rows, others, session_ids, self._first) if repeated else repair
             shown, session_ids = repair.shown, repair.session_ids
             placed = moved_up(shown) if repair.repaired else shown
             kept = Amounts(len(session_ids), len(placed), _clicks(placed))
-            report = replace(report, kept=kept, repaired=repair.repaired, dropped=repair.dropped)
+            dropped = (*repair.dropped, *([repeated] if repeated else []))
+            report = replace(report, kept=kept, repaired=repair.repaired, dropped=dropped)
         if self._options.k is not None:
             placed, report = _cut(placed, self._options.k, report)
         self._reports.append(report)
