@@ -12,7 +12,7 @@ COLOURS = {"users": "#0072B2", "importance": "#D55E00", "all": "0.25"}
 
 
 def plot_gains(evaluations: Mapping[str, OffPolicyEvaluation], path: Path) -> None:
-    """Plot the gains of models: intervals as thick lines, worst to best case as thin ones.
+    """Plot the gains of models by each estimator that counts: intervals thick, worst to best case thin.
 
     Args:
         evaluations: By the name of the model.
@@ -28,6 +28,7 @@ def plot_gains(evaluations: Mapping[str, OffPolicyEvaluation], path: Path) -> No
         lines += [
             (e.estimator, e.gain, e.interval, e.bounds, COLOURS["users" if e.calibration is not None else "importance"])
             for e in found.estimates
+            if e.counts
         ]
         for row, (_, gain, interval, bounds, colour) in enumerate(lines):
             for (low, high), width in ((bounds, 1.2), (interval, 4.0)):

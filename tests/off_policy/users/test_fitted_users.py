@@ -136,7 +136,8 @@ def test_the_jacobian_is_the_derivative_of_the_scores() -> None:
 
 def test_a_rate_is_clicks_over_examinations_and_the_mean_where_there_are_none() -> None:
     rates = unbiased_rates(np.array([3.0, 1.0, 0.0]), np.array([4.0, 0.5, 0.0]))
-    assert rates.tolist() == [3 / 4, 1 / 0.5, 4 / 4.5]
+    mean = (1 * (3 / 4) + 0.5 * (1 / 0.5)) / 1.5
+    assert rates.tolist() == [3 / 4, 1 / 0.5, mean]
 
 
 def test_levels_of_context_have_their_own_examination() -> None:

@@ -85,10 +85,14 @@ class FittedUsers(ABC):
 
 
 def unbiased_rates(clicks: Doubles, examinations: Doubles) -> Doubles:
-    """[P] α̂ = clicks / expected examinations, given the clicks above; the mean of all pairs where never examined.
+    """[P] α̂ = clicks / expected examinations, given the clicks above.
 
-    No prior: the gain is a sum over documents, in which noise averages out and shrinkage does not.
+    No prior: the gain is a sum over documents, in which noise averages out and shrinkage does not. A pair that was
+    never examined has the mean of the others. They count alike, as production shows the better ones more often, but
+    for those with less than one examination.
     """
-    mean = clicks.sum() / max(float(examinations.sum()), 1e-300)
-    rates: Doubles = np.where(examinations > 0, clicks / np.maximum(examinations, 1e-300), mean)
-    return rates
+    rates = clicks / np.maximum(examinations, 1e-300)
+    weights = np.minimum(examinations, 1.0)
+    mean = float((rates * weights).sum() / max(float(weights.sum()), 1e-300))
+    known: Doubles = np.where(examinations > 0, rates, mean)
+    return known
