@@ -203,5 +203,6 @@ def _show_features(features: list[FeatureSummary]) -> None:
     rows = [[feature.name, feature.kind, f"{feature.missing:.1%}", str(feature.levels or "–")] for feature in special]
     plain = len(features) - len(special)
     if plain:
-        rows.append([f"{plain:,} {'others' if special else 'features'}", "number", f"{0:.1%}", "–"])
+        what = ("other" if special else "feature") + "s" * (plain > 1)
+        rows.append([f"{plain:,} {what}", "number", f"{0:.1%}", "–"])
     show_table("features", ["column", "kind", "missing", "levels"], rows, left=(0, 1))
