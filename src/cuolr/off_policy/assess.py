@@ -12,7 +12,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.session_groups import in_groups
 from cuolr.logs.time_window import sessions_between
-from cuolr.off_policy.log_gain import GainOnLog, gain_on_log
+from cuolr.off_policy.gain_on_log import GainOnLog, gain_on_log
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.ensemble_policy import EnsemblePolicy
