@@ -34,7 +34,7 @@ from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.types import Candidates, Doubles, IntegerArray, Ints, RankingDataset
 
-K, DOCUMENTS = 10, 20
+K = 10
 USERS = ("pbm", "cascade", "dcm", "ccm", "ubm", "dbn", "sdbn", "trust", "mixture", "perfect")
 LOGGERS = ("one-list-weak", "one-list-strong", "lambdamart-same", "plackett-luce-0.25", "plackett-luce-1", "swaps")
 # Streams of random queries, never shared: those that rankers are fitted to, those of the truth, and those of the logs.
@@ -47,9 +47,18 @@ DRAWS = 4
 
 @dataclass(frozen=True)
 class Size:
-    """Queries of a log and sessions per query, queries for the truth, and training steps of the default learner."""
+    """The sizes of a run.
+
+    Attributes:
+        queries: Queries of a log.
+        documents: Documents of a query; 10 = all of them are always shown.
+        sessions: Sessions per query.
+        truth: Queries for the truth.
+        steps: Training steps of the default learner.
+    """
 
     queries: int = 300
+    documents: int = 20
     sessions: int = 200
     truth: int = 20_000
     steps: int = 40
@@ -59,16 +68,16 @@ WHOLE = Size()
 
 
 class Queries:
-    """Queries in the likeness of MSLR-WEB10K, each of 20 documents; each stream has fresh ones."""
+    """Queries in the likeness of MSLR-WEB10K, all with as many documents; each stream has fresh ones."""
 
-    def __init__(self, seed: int = 7) -> None:
-        self._world = World("web10k-like", seed)
+    def __init__(self, documents: int, seed: int = 7) -> None:
+        self._world, self._documents = World("web10k-like", seed), documents
 
     def draw(self, number: int, stream: int) -> RankingDataset:
         """Labelled queries."""
-        sizes = np.full(number, DOCUMENTS)
+        sizes = np.full(number, self._documents)
         features, relevance = self._world.draw_documents(sizes, np.random.default_rng([7, stream]))
-        offsets = np.arange(number + 1) * DOCUMENTS
+        offsets = np.arange(number + 1) * self._documents
         candidates = Candidates(features, offsets, np.arange(number).astype(np.str_))
         return RankingDataset(candidates, relevance.astype(np.int8), len(self._world.preset.grades) - 1)
 
@@ -259,7 +268,7 @@ def main(
     """
     torch.set_num_threads(1)
     lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    queries = Queries()
+    queries = Queries(size.documents)
     for logger, kind in itertools.product(loggers, users):
         done = {line["log"] for line in lines if line["users"] == kind and line["logger"] == logger}
         missing = [number for number in range(logs) if number not in done]
