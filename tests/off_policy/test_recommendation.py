@@ -7,8 +7,8 @@ import pytest
 
 from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
 
-PBM = GainByEstimator("pbm", 0.05, (0.02, 0.08), (0.02, 0.08), calibration=1.0)
-UBM = GainByEstimator("ubm", 0.04, (0.01, 0.07), (0.01, 0.07), calibration=1.0)
+PBM = GainByEstimator("pbm", 0.05, (0.02, 0.08), (0.02, 0.08), calibration=1.0, difference=0.0)
+UBM = GainByEstimator("ubm", 0.04, (0.01, 0.07), (0.01, 0.07), calibration=1.0, difference=-0.01)
 IPS = GainByEstimator("reward-interaction-ips", 0.04, (0.0, 0.08), (0.0, 0.08), effective_sample_size=400.0)
 BETTER = OffPolicyEvaluation(
     queries=100,
@@ -37,17 +37,18 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
         ({"estimates": (UNKNOWN,)}, "keep", "too few clicks or queries (100) to estimate the gain"),
         ({"estimates": (replace(PBM, interval=(1e-9, 1e-8)),)}, "keep", "no evidence that the model is better"),
         # One of the users that explain the log does not like the model.
-        ({"estimates": (PBM, replace(NOT_BETTER, estimator="dcm"))}, "test", "but not by dcm: test it"),
+        ({"estimates": (PBM, replace(NOT_BETTER, estimator="dcm"))}, "test", "but there is no gain by dcm: test it"),
         # In the worst case of the documents that were never shown, the model loses.
         (
             {"estimates": (replace(PBM, bounds=(-0.02, 0.1)), UBM), "never_shown": 0.3},
             "test",
-            "but 30% of its top 10 were never shown: test it",
+            "but documents that the log hardly shows may cost the gain (30% of its top 10 were never shown): test it",
         ),
-        ({"estimates": (PBM, IPS)}, "test", "but not by reward-interaction-ips: test it"),
+        ({"estimates": (PBM, IPS)}, "test", "but there is no gain by reward-interaction-ips: test it"),
         # Fewer effective sessions than 100 have no say.
         ({"estimates": (PBM, replace(IPS, effective_sample_size=99.0))}, "ship", "under all users"),
-        ({"estimates": (replace(PBM, calibration=1.08), UBM)}, "test", "fitted users expect 108% of the logged clicks"),
+        ({"estimates": (replace(PBM, calibration=1.08), UBM)}, "test", "users of pbm expect 108% of the logged clicks"),
+        ({"estimates": (replace(PBM, difference=None),)}, "test", "an aggregated log cannot tell click models apart"),
         ({"queries": 29}, "keep", "from only 29 queries; at least 30 are needed"),
         ({"trained_on_these_queries": True}, "test", "but the model was trained on these clicks: test it"),
         (

@@ -100,7 +100,8 @@ def _show(result: "OffPolicyEvaluation", title: str) -> None:
     if result.estimates:
         heads = ["estimator", "gain", "95 % interval", "worst to best case", "held-out log-likelihood", "calibration"]
         rows = [_estimator_row(estimate) for estimate in result.estimates]
-        show_table(f"gain in {result.outcome} over {result.against}", heads, rows, left=(0,))
+        title = f"gain in {result.outcome} over {result.against}, relative to the logged {result.outcome}"
+        show_table(title, heads, rows, left=(0,))
     if result.changed:
         rows = [[found.query_id, f"{found.sessions:,}", f"{found.change:+,.1f}"] for found in result.changed]
         heads = ["query", "sessions", f"change in {result.outcome}"]

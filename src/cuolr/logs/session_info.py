@@ -224,8 +224,8 @@ def _drift_warnings(drift: Drift) -> Iterator[str]:
     if drift.changed_positions:
         positions = ", ".join(map(str, drift.changed_positions))
         yield (
-            f"click rates at position {positions} differ between the sessions before {drift.split}, the middle of the log, "
-            "and those after it: the page, the ranker or the logging changed."
+            f"click rates at position {positions} differ between the sessions before {drift.split}, the middle of the "
+            "log, and those after it: the page, the ranker or the logging changed."
         )
     for new, what, of in (
         (drift.new_queries, "queries", "sessions"),

@@ -10,7 +10,6 @@ from scipy.stats import norm
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.page_positions import at_page_positions
 from cuolr.off_policy.estimate_gain import Estimand, estimate_gain
 from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users, user_models
 from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
@@ -24,8 +23,6 @@ from cuolr.types import Doubles, Ints
 
 # The estimator of logs with propensities: users read from the top, and what is below does not change a click.
 IMPORTANCE_SAMPLING = "reward-interaction-ips"
-# Clicks from which the click rate of a document counts as its attractiveness, for the best case.
-ENOUGH_CLICKS = 10.0
 # Queries of the largest change that are reported.
 CHANGED_QUERIES = 10
 # Significance and power of an A/B test.
@@ -58,15 +55,16 @@ def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
     """The estimates, by the names of `OffPolicyEvaluation`."""
     log = asked.log
     counts = UserCounts.of(log, asked.queries, stages)
-    identifiable = counts.identifiability().identifiable
-    if not counts.cells.cells.clicks.any():
+    found = counts.identifiability()
+    identifiable = found.identifiable or found.verdict == "not applicable"
+    compared = _comparison(asked, counts)
+    if compared.reward.sum() <= 0 or not counts.can_hold_out:
         return {"gain": 0.0, "interval": UNKNOWN, "estimates": (), "identifiable": identifiable}
     start = None
     if not identifiable:
         start = (asked.examination or ExaminationModel.fit(log, stages=stages)).table
     progress = stages("comparing click models", len(user_models()) + 1)
     plausible = plausible_users(counts, progress)
-    compared = _comparison(asked, counts)
     progress = stages("estimating the gain", len(plausible.names))
     gains = []
     for name in plausible.names:
@@ -95,32 +93,31 @@ def _comparison(asked: GainOnLog, counts: UserCounts) -> ComparedLists:
     logged = _top(of_queries, asked.k)
     baseline = logged if asked.against is None else target_lists(asked.against, log.candidates, logged)
     rows = np.isin(log.query, logged.query)
-    rewards = (log.rewards * log.where)[:, : asked.k] if log.page_position is None else _on_page(log, asked.k)
-    by_row = rewards.sum(axis=1) * log.count * rows
+    by_row = _session_rewards(log, asked.k) * log.count * rows
     return ComparedLists(
         target=target_lists(asked.policy, log.candidates, logged),
         baseline=baseline,
         logged=logged,
         reward=np.bincount(log.query, weights=by_row, minlength=log.candidates.n_queries).astype(np.float64),
         worth=_worth(log),
-        position_weights=np.ones(asked.k),
-        highest=_highest_rate(counts),
+        clicks=counts.clicks_by_pair(),
     )
 
 
-def _on_page(log: ClickLog, k: int) -> Doubles:
-    page = at_page_positions(log)
-    rewards: Doubles = (page.rewards * page.where)[:, :k].astype(np.float64)
+def _session_rewards(log: ClickLog, k: int) -> Doubles:
+    """[M] the reward of the first k documents of each row."""
+    rewards: Doubles = np.where(np.cumsum(log.where, axis=1) <= k, log.rewards * log.where, 0.0).sum(axis=1)
     return rewards
 
 
 def _top(lists: CountedLists, k: int) -> CountedLists:
-    """The first k positions."""
-    return replace(lists, documents=lists.documents[:, :k])
+    """The first k documents, wherever they stand on the page."""
+    first = np.cumsum(lists.documents >= 0, axis=1) <= k
+    return replace(lists, documents=np.where(first, lists.documents, -1))
 
 
 def _worth(log: ClickLog) -> Doubles:
-    """[n_documents] the mean reward of a click, drawn to that of the log by one click; 1 if clicks are the reward."""
+    """[n_documents] the mean reward of a click; that of the log where there are none, 1 if clicks are the reward."""
     size = log.candidates.n_documents
     if log.reward is None:
         return np.ones(size)
@@ -129,18 +126,9 @@ def _worth(log: ClickLog) -> Doubles:
     clicks, rewards = (
         np.bincount(documents, weights=(values * count)[where], minlength=size) for values in (log.clicks, log.reward)
     )
-    mean = rewards.sum() / max(float(clicks.sum()), 1.0)
-    worth: Doubles = (rewards + mean) / (clicks + 1)
+    mean = rewards.sum() / max(float(clicks.sum()), 1e-300)
+    worth: Doubles = np.where(clicks > 0, rewards / np.maximum(clicks, 1e-300), mean)
     return worth
-
-
-def _highest_rate(counts: UserCounts) -> float:
-    """The highest click rate of a document with enough clicks; 1 if there is none."""
-    cells = counts.cells.cells
-    clicks = counts.clicks_by_pair()
-    impressions = np.bincount(cells.pair, weights=cells.impressions, minlength=counts.cells.pairs)
-    enough = clicks >= ENOUGH_CLICKS
-    return float((clicks[enough] / impressions[enough]).max()) if enough.any() else 1.0
 
 
 def _by_users(gains: list[UserGain], plausible: PlausibleUsers) -> Iterator[GainByEstimator]:
@@ -158,12 +146,13 @@ def _by_importance(asked: GainOnLog) -> Iterator[GainByEstimator]:
     evaluated = log.select(np.flatnonzero(np.isin(log.query, asked.queries)))
     found = estimate_gain(asked.policy, evaluated, IMPORTANCE_SAMPLING, Estimand(k=asked.k))
     production = max(found.production, 1e-300)
-    low, high = found.bounds
+    low, high = found.relative_interval
+    worst, best = found.worst_case - found.gain, found.best_case - found.gain
     yield GainByEstimator(
         found.estimator,
         found.relative_gain,
         found.relative_interval,
-        (low / production, high / production),
+        (low + worst / production, high + best / production),
         effective_sample_size=found.effective_sample_size,
     )
 

@@ -20,7 +20,7 @@ def plot_gains(evaluations: Mapping[str, OffPolicyEvaluation], path: Path) -> No
     """
     from matplotlib.figure import Figure
 
-    rows = sum(len(found.estimates) + 1 for found in evaluations.values())
+    rows = sum(sum(e.counts for e in found.estimates) + 1 for found in evaluations.values())
     figure = Figure(figsize=(7.0, 0.9 + 0.32 * rows + 0.5 * len(evaluations)), layout="constrained")
     panels = figure.subplots(len(evaluations), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (name, found) in zip(panels, evaluations.items(), strict=True):
@@ -41,5 +41,5 @@ def plot_gains(evaluations: Mapping[str, OffPolicyEvaluation], path: Path) -> No
         axes.set_title(f"{name}: {found.recommendation}", loc="left", fontsize=10)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:+.0%}")
         axes.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel("gain over production, 95 % interval (thin: with documents never shown)")
+    panels[-1].set_xlabel("gain, 95 % interval (thin: with documents never shown)")
     save_figure(figure, path)

@@ -10,7 +10,7 @@ from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits
 from cuolr.off_policy.users.examination_users import ExaminationUsers
 from cuolr.off_policy.users.fitted_users import FittedUsers
 from cuolr.off_policy.users.latent_users import LatentUsers
-from cuolr.off_policy.users.user_counts import UserCounts
+from cuolr.off_policy.users.user_counts import HELD_OUT_FOLDS, UserCounts
 from cuolr.types import Doubles
 
 # The click models that are fitted without a prior, by whether they depend on the last click.
@@ -60,7 +60,7 @@ def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None =
     if counts.patterns is None:
         return PlausibleUsers(("pbm",))
     models = user_models()
-    compared = compare_fits(counts.patterns, [*models, CLICK_RATE], progress=progress)
+    compared = compare_fits(counts.patterns, [*models, CLICK_RATE], HELD_OUT_FOLDS, progress=progress)
     best = compared.scores[compared.best].log_likelihood
     negligible = NEGLIGIBLE_SHARE * max(best - compared.scores[CLICK_RATE].log_likelihood, 0.0)
     differences = compared.differences

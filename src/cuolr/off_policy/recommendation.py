@@ -176,15 +176,23 @@ class OffPolicyEvaluation:
             doubts.append(f"{self.sessions_during_training:,} sessions are from the time of its training")
         if not self.identifiable:
             doubts.append("position bias is not identifiable from this log")
-        against = [e.estimator for e in self.estimates if e.counts and not e.interval[0] > MIN_GAIN]
+        counting = [estimate for estimate in self.estimates if estimate.counts]
+        if any(e.difference is None and e.calibration is not None for e in counting):
+            doubts.append("an aggregated log cannot tell click models apart: position-based users are assumed")
+        against = [e.estimator for e in counting if not e.interval[0] > MIN_GAIN]
         if against:
-            doubts.append(f"not by {' and '.join(against)}")
-        elif any(e.counts and not e.bounds[0] > MIN_GAIN for e in self.estimates):
-            doubts.append(f"{self.never_shown:.0%} of its top {self.k} were never shown")
-        misfit = self.estimates[0].calibration if self.estimates else None
-        if misfit is not None and abs(misfit - 1) > MAX_MISFIT:
-            doubts.append(f"fitted users expect {misfit:.0%} of the logged {self.outcome} on the logged lists")
+            doubts.append(f"there is no gain by {' and '.join(against)}")
+        elif any(not e.bounds[0] > MIN_GAIN for e in counting):
+            doubts.append(f"documents that the log hardly shows may cost the gain ({self._share_never_shown})")
+        misfits = [e for e in counting if e.calibration is not None and abs(e.calibration - 1) > MAX_MISFIT]
+        if misfits:
+            users, share = misfits[0].estimator, misfits[0].calibration
+            doubts.append(f"users of {users} expect {share:.0%} of the logged {self.outcome} on the logged lists")
         return doubts
+
+    @property
+    def _share_never_shown(self) -> str:
+        return f"{self.never_shown:.0%} of its top {self.k} were never shown"
 
     @property
     def interval_text(self) -> str:

@@ -1,10 +1,11 @@
 """The gain of a policy's own lists over the logged ones, under users that were fitted to the log."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cuolr.off_policy.intervals import ratio_interval
+from cuolr.off_policy.heavy_tails import heavy_tailed_interval
 from cuolr.off_policy.users.fitted_users import MAX_GROUPS, FittedUsers, UserResponse
 from cuolr.random import FIXED_SEED
 from cuolr.types import Bools, Doubles, Ints
@@ -13,11 +14,13 @@ from cuolr.types import Bools, Doubles, Ints
 MAX_LISTS_OF_DERIVATIVE = 4_096
 # Step of that derivative, on the scale of logarithms and logits.
 STEP = 0.05
+# Clicks from which the rate of a document counts as its attractiveness, for the best case.
+ENOUGH_CLICKS = 10.0
 
 
 @dataclass(frozen=True)
 class CountedLists:
-    """Lists of a query–document pairs, with the number of sessions that show them.
+    """Lists of query–document pairs, with the number of sessions that show them.
 
     Attributes:
         query: [L].
@@ -44,8 +47,7 @@ class ComparedLists:
         logged: The logged lists.
         reward: [n_queries] the logged reward of each query.
         worth: [P] mean reward of a click on each pair.
-        position_weights: [K] what a reward at each position counts.
-        highest: The highest attractiveness that a pair without impressions can have.
+        clicks: [P] the clicks on each pair.
     """
 
     target: CountedLists
@@ -53,13 +55,12 @@ class ComparedLists:
     logged: CountedLists
     reward: Doubles
     worth: Doubles
-    position_weights: Doubles
-    highest: float = 1.0
+    clicks: Doubles
 
     def by_query(self, lists: CountedLists, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:
         """[n_queries] the expected reward of lists."""
         clicks = users.clicks(lists.documents, attractiveness)
-        of_lists = (clicks * self.worth[lists.documents]) @ self.position_weights[: lists.documents.shape[1]]
+        of_lists = (clicks * self.worth[lists.documents]).sum(axis=1)
         return np.bincount(lists.query, weights=of_lists * lists.count, minlength=len(self.reward)).astype(np.float64)
 
     def total_change(self, users: UserResponse, attractiveness: Doubles | None = None) -> float:
@@ -76,8 +77,8 @@ class UserGain:
         users: Registered name of the click model.
         gain: With the mean attractiveness for documents that were never shown.
         interval: 95 % confidence interval of it over queries, with the error of the users' parameters.
-        worst_case: The gain if documents that were never shown attract nobody.
-        best_case: The gain if they attract as much as the best of the log.
+        worst_case: The gain if documents that the log says nothing about are the worst for the policy.
+        best_case: The gain if they are the best: as attractive as the best of the log.
         calibration: Reward of the logged lists by these users, over the logged reward.
         changes: [n_queries] expected change of the reward of each query.
     """
@@ -115,7 +116,7 @@ def user_gain(users: FittedUsers, compared: ComparedLists, queries: Ints) -> Use
     changes = compared.by_query(compared.target, response) - baseline
     total = max(float(compared.reward.sum()), 1e-300)
     gain = float(changes.sum()) / total
-    cases = [compared.total_change(response, _never_shown(users, response, value)) for value in (0, compared.highest)]
+    cases = list(_cases(compared, response))
     group, groups = _groups(queries, len(compared.reward))
     effects = users.influence(group, groups).effects(_derivative(users, compared))
     change_of_group, reward_of_group = (
@@ -125,7 +126,7 @@ def user_gain(users: FittedUsers, compared: ComparedLists, queries: Ints) -> Use
     return UserGain(
         users=users.name,
         gain=gain,
-        interval=ratio_interval(change_of_group + effects, reward_of_group.astype(np.float64))[1],
+        interval=heavy_tailed_interval(change_of_group + effects, reward_of_group.astype(np.float64))[1],
         worst_case=min(gain, *(case / total for case in cases)),
         best_case=max(gain, *(case / total for case in cases)),
         calibration=float(logged.sum()) / total,
@@ -133,9 +134,28 @@ def user_gain(users: FittedUsers, compared: ComparedLists, queries: Ints) -> Use
     )
 
 
-def _never_shown(users: FittedUsers, response: UserResponse, value: float) -> Doubles:
-    """[P] α̂ with another one for pairs that the log does not show."""
-    return np.where(users.shown, response.attractiveness, value)
+def _cases(compared: ComparedLists, response: UserResponse) -> Iterator[float]:
+    """The change if documents that the log says nothing about are the worst for the policy, and the best.
+
+    Documents of one side only are as bad, or as good, as can be; those of both sides either.
+    """
+    enough = response.known & (compared.clicks >= ENOUGH_CLICKS)
+    highest = min(float(response.attractiveness[enough].max()), 1.0) if enough.any() else 1.0
+    unknown = ~response.known
+    in_target, in_baseline = (_contains(lists, len(unknown)) for lists in (compared.target, compared.baseline))
+    for of_target, of_baseline in ((0.0, highest), (highest, 0.0)):
+        for of_both in (0.0, highest):
+            alpha = np.where(unknown & in_target & in_baseline, of_both, response.attractiveness)
+            alpha = np.where(unknown & in_target & ~in_baseline, of_target, alpha)
+            alpha = np.where(unknown & in_baseline & ~in_target, of_baseline, alpha)
+            yield compared.total_change(response, alpha)
+
+
+def _contains(lists: CountedLists, pairs: int) -> Bools:
+    """[P] whether one of the lists has the pair."""
+    found = np.zeros(pairs, np.bool_)
+    found[lists.documents[lists.documents >= 0]] = True
+    return found
 
 
 def _groups(queries: Ints, n_queries: int) -> tuple[Ints, int]:
@@ -160,6 +180,6 @@ def _derivative(users: FittedUsers, compared: ComparedLists) -> Doubles:
 
     sample = replace(compared, target=sampled(compared.target), baseline=sampled(compared.baseline))
 
-    at_estimate = sample.total_change(users.response())
+    at_estimate = sample.total_change(users.response(np.zeros(users.size)))
     steps = np.eye(users.size) * STEP
     return np.array([(sample.total_change(users.response(step)) - at_estimate) / STEP for step in steps])

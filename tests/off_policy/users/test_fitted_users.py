@@ -48,7 +48,7 @@ def comparison_of(log: ClickLog, patterns: ClickPatterns) -> ComparedLists:
         logged=logged,
         reward=reward.astype(np.float64),
         worth=np.ones(log.candidates.n_documents),
-        position_weights=np.ones(K),
+        clicks=np.bincount(log.documents[log.clicks > 0], minlength=log.candidates.n_documents).astype(np.float64),
     )
 
 
@@ -135,9 +135,10 @@ def test_the_jacobian_is_the_derivative_of_the_scores() -> None:
 
 
 def test_a_rate_is_clicks_over_examinations_and_the_mean_where_there_are_none() -> None:
-    rates = unbiased_rates(np.array([3.0, 1.0, 0.0]), np.array([4.0, 0.5, 0.0]))
+    rates, known = unbiased_rates(np.array([3.0, 1.0, 0.0]), np.array([4.0, 0.5, 0.0]))
     mean = (1 * (3 / 4) + 0.5 * (1 / 0.5)) / 1.5
     assert rates.tolist() == [3 / 4, 1 / 0.5, mean]
+    assert known.tolist() == [True, True, False]
 
 
 def test_levels_of_context_have_their_own_examination() -> None:

@@ -100,6 +100,13 @@ class ClickModelFit(ABC):
     def marginal(self, values: Values, documents: Ints) -> Doubles:
         """[M, K] P(C_k = 1); any value where nothing is shown."""
 
+    def marginal_with(self, values: Values, rates: Doubles, documents: Ints) -> Doubles:
+        """[M, K] P(C_k = 1) with other rates [P] in place of the attractiveness, linear in each of them.
+
+        For unbiased rates, which may be above 1: what else depends on the attractiveness remains as fitted.
+        """
+        return self.marginal({**values, "attractiveness": rates}, documents)
+
     def centred(self, values: Values) -> dict[str, Doubles]:
         """The same click probabilities with the free scale of the parameters, if any, in the middle of its range.
 

@@ -126,7 +126,12 @@ class TopDownFit(ClickModelFit):
 
     def marginal(self, values: Values, documents: Ints) -> Doubles:
         """[M, K] a_k · Π_{i<k} (a_i·g_i + (1 − a_i)·f)."""
-        attractiveness, after_click, after_skip = self._chances(values, documents)
+        return self.marginal_with(values, values["attractiveness"], documents)
+
+    def marginal_with(self, values: Values, rates: Doubles, documents: Ints) -> Doubles:
+        """[M, K] the same with other rates of clicks, and the fitted probabilities to continue."""
+        _, after_click, after_skip = self._chances(values, documents)
+        attractiveness = of_pairs(rates, documents)
         onward = attractiveness * after_click + (1 - attractiveness) * after_skip
         reached = np.ones(documents.shape)
         np.cumprod(onward[:, :-1], axis=1, out=reached[:, 1:])

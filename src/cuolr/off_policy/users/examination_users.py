@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from cuolr.off_policy.users.forward_clicks import forward_clicks
 from cuolr.types import Bools, Doubles, Ints
 
 # Relative change of examination at which the fit has converged, and the maximum number of steps.
-TOLERANCE, STEPS = 1e-7, 500
+TOLERANCE, STEPS = 1e-8, 100
 # Pseudo-clicks by which the examination after a click is drawn to that of its position, and a level's to that of all.
 PRIOR_CLICKS = 1.0
 
@@ -55,13 +54,15 @@ class ExaminationResponse:
 
     Attributes:
         tables: [levels, K, K + 1] χ.
-        share: [levels] share of the sessions.
+        share: [levels] share of the impressions.
         attractiveness: [P].
+        known: [P].
     """
 
     tables: Doubles
     share: Doubles
     attractiveness: Doubles
+    known: Bools
 
     def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
         """The mean over the levels of context."""
@@ -80,7 +81,7 @@ class ExaminationResponse:
 class ExaminationUsers(FittedUsers):
     """χ and α by Poisson pseudo-likelihood with an effect of each pair: neither needs a prior on the other.
 
-    α_d = C_d / Σ_c n_dc χ_c and χ_c = C_c / Σ_d n_dc α_d in turn, where n and C are impressions and clicks of pair d in
+    α_d = C_d / Σ_c n_dc χ_c and χ_c = C_c / Σ_d n_dc α_d, where n and C are impressions and clicks of pair d in
     the cell c = (level of context, position, last click above). The equations are unbiased however few clicks a pair
     has, and hold whatever the distribution of attractiveness, also where the logging policy put the better documents
     above: only pairs that were shown in several cells say anything about χ.
@@ -131,21 +132,26 @@ class ExaminationUsers(FittedUsers):
     def _fitted(
         cls, by_last_click: bool, data: ExaminationCells, key: Ints, prior: Doubles, prior_clicks: float
     ) -> Self:
-        """χ by key, from the χ of each cell in `prior` on, and drawn to it."""
+        """χ by key, from the χ of each cell in `prior` on, and drawn to it.
+
+        By Newton's method. Where few documents change position, alternating between α and χ would take thousands of
+        steps. Steps are the shortest that solve the equations: what the log does not identify stays as it was.
+        """
         entries, first, place = np.unique(key, return_index=True, return_inverse=True)
         coarse = np.maximum(prior[first], 1e-6)
         users = cls(by_last_click, data, place, np.log(coarse), prior_clicks)
-        clicks = np.bincount(place, weights=data.cells.clicks, minlength=len(entries)) + prior_clicks
-        log_examination = users.log_examination
+        clicks = sums(place, data.cells.clicks, len(entries)) + prior_clicks
         for _ in range(STEPS):
-            expected = users._per_entry(users._rates(log_examination)) + prior_clicks / coarse
-            following = np.log(clicks / expected)
-            change = np.abs(following - log_examination).max()
-            log_examination = following
-            if change < TOLERANCE:
+            log_examination = users.log_examination
+            expected = np.exp(log_examination) * (users._per_entry() + prior_clicks / coarse)
+            score = clicks - expected
+            step = np.clip(-np.linalg.pinv(users._jacobian(expected), rcond=1e-10) @ score, -1, 1)
+            users = cls(by_last_click, data, place, log_examination + step, prior_clicks)
+            if np.abs(step - step.mean()).max() < TOLERANCE:
                 break
         # The free scale is chosen as everywhere: the highest is 1.
-        return cls(by_last_click, data, place, log_examination - float(log_examination.max()), prior_clicks)
+        log_examination = users.log_examination - float(users.log_examination.max())
+        return cls(by_last_click, data, place, log_examination, prior_clicks)
 
     @property
     def name(self) -> str:
@@ -157,39 +163,36 @@ class ExaminationUsers(FittedUsers):
         """The entries of χ."""
         return len(self.log_examination)
 
-    @cached_property
-    def shown(self) -> Bools:
-        """[P]."""
-        shown = np.zeros(self.data.pairs, np.bool_)
-        shown[self.data.cells.pair] = True
-        return shown
-
     def response(self, shift: Doubles | None = None) -> ExaminationResponse:
         """With log χ moved."""
         data = self.data
         log_examination = self.log_examination if shift is None else self.log_examination + shift
         sessions = np.bincount(data.level, weights=data.cells.impressions, minlength=data.levels)
-        return ExaminationResponse(
-            self._tables(np.exp(log_examination)), sessions / sessions.sum(), self._rates(log_examination)
-        )
+        tables, share = self._tables(np.exp(log_examination)), sessions / sessions.sum()
+        return ExaminationResponse(tables, share, *self._rates(log_examination))
 
     def influence(self, group: Ints, groups: int) -> Influence:
         """Score of entry c: C_c − χ_c · Σ_d n_dc α_d; its derivative in log χ is −(diag(C) − Πᵀ diag(C_d) Π).
 
         Π_dc = n_dc χ_c / Σ_c n_dc χ_c is the share of the cell in the exposure of the pair.
         """
-        cells, examination = self.data.cells, np.exp(self.log_examination)
-        expected = cells.impressions * examination[self.place] * self._rates(self.log_examination)[cells.pair]
+        cells = self.data.cells
+        expected = cells.impressions * np.exp(self.log_examination)[self.place] * self._alpha[cells.pair]
         key = group[cells.unit] * self.size + self.place
-        scores = np.bincount(key, weights=cells.clicks - expected, minlength=groups * self.size)
-        pair_clicks = np.bincount(cells.pair, weights=cells.clicks, minlength=self.data.pairs)
-        exposure = np.bincount(cells.pair, weights=cells.impressions * examination[self.place])
-        share = cells.impressions * examination[self.place] / exposure[cells.pair]
-        shape = (self.data.pairs, self.size)
-        weighted = scipy.sparse.csr_array((share * np.sqrt(pair_clicks[cells.pair]), (cells.pair, self.place)), shape)
-        between = (weighted.T @ weighted).toarray()
-        clicks = np.bincount(self.place, weights=cells.clicks, minlength=self.size) + self.prior_clicks
-        return Influence(scores.reshape(groups, self.size).astype(np.float64), between - np.diag(clicks))
+        scores = sums(key, cells.clicks - expected, groups * self.size).reshape(groups, self.size)
+        clicks = sums(self.place, cells.clicks, self.size) + self.prior_clicks
+        return Influence(scores, self._jacobian(clicks))
+
+    def _jacobian(self, clicks: Doubles) -> Doubles:
+        """[p, p] the derivative of the scores in log χ, with the expected clicks [p] of each entry."""
+        cells, size = self.data.cells, self.size
+        exposure = cells.impressions * np.exp(self.log_examination)[self.place]
+        of_pair = np.maximum(sums(cells.pair, exposure, self.data.pairs), 1e-300)
+        pair_clicks = sums(cells.pair, cells.clicks, self.data.pairs)
+        weights = exposure / of_pair[cells.pair] * np.sqrt(pair_clicks[cells.pair])
+        shares = scipy.sparse.csr_array((weights, (cells.pair, self.place)), (self.data.pairs, size))
+        jacobian: Doubles = (shares.T @ shares).toarray() - np.diag(clicks)
+        return jacobian
 
     def curves(self, levels: Sequence[str]) -> ExaminationModel:
         """χ relative to position 1, of all levels of context together and of each."""
@@ -201,15 +204,19 @@ class ExaminationUsers(FittedUsers):
             by_context = ContextCurves(tuple(levels), response.tables / first, (first / pooled[0, 0])[:, 0, 0])
         return ExaminationModel(pooled / pooled[0, 0], by_context=by_context)
 
-    def _rates(self, log_examination: Doubles) -> Doubles:
+    @property
+    def _alpha(self) -> Doubles:
+        return self._rates(self.log_examination)[0]
+
+    def _rates(self, log_examination: Doubles) -> tuple[Doubles, Bools]:
         cells, pairs = self.data.cells, self.data.pairs
         exposure = cells.impressions * np.exp(log_examination)[self.place]
-        return unbiased_rates(*(sums(cells.pair, values, pairs) for values in (cells.clicks, exposure)))
+        return unbiased_rates(sums(cells.pair, cells.clicks, pairs), sums(cells.pair, exposure, pairs))
 
-    def _per_entry(self, attractiveness: Doubles) -> Doubles:
+    def _per_entry(self) -> Doubles:
+        """[p] Σ_d n_dc α_d."""
         cells = self.data.cells
-        weights = cells.impressions * attractiveness[cells.pair]
-        return np.bincount(self.place, weights=weights, minlength=self.size).astype(np.float64)
+        return sums(self.place, cells.impressions * self._alpha[cells.pair], self.size)
 
     def _tables(self, examination: Doubles) -> Doubles:
         """[levels, K, K + 1]; NaN where a last click did not occur."""

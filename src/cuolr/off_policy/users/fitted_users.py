@@ -10,6 +10,8 @@ from cuolr.types import Bools, Doubles, Ints
 
 # Groups of queries, at most, whose influence on the parameters is computed one by one.
 MAX_GROUPS = 200
+# Fewer expected examinations of a pair say nothing about it.
+MIN_EXAMINATIONS = 1e-3
 
 
 class UserResponse(Protocol):
@@ -17,7 +19,11 @@ class UserResponse(Protocol):
 
     @property
     def attractiveness(self) -> Doubles:
-        """[P] α̂ of each query–document pair, unbiased: it may be above 1. The mean of the log if never shown."""
+        """[P] α̂ of each query–document pair, unbiased: it may be above 1. The mean of the others if not known."""
+
+    @property
+    def known(self) -> Bools:
+        """[P] whether the log says anything about the attractiveness of a pair."""
 
     def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
         """[M, K] P(C_k = 1); 0 where nothing is shown.
@@ -62,11 +68,6 @@ class FittedUsers(ABC):
 
     @property
     @abstractmethod
-    def shown(self) -> Bools:
-        """[P] whether the log shows a pair."""
-
-    @property
-    @abstractmethod
     def size(self) -> int:
         """p, the number of parameters that all queries share."""
 
@@ -84,15 +85,15 @@ class FittedUsers(ABC):
         """
 
 
-def unbiased_rates(clicks: Doubles, examinations: Doubles) -> Doubles:
-    """[P] α̂ = clicks / expected examinations, given the clicks above.
+def unbiased_rates(clicks: Doubles, examinations: Doubles) -> tuple[Doubles, Bools]:
+    """[P] α̂ = clicks / expected examinations, given the clicks above; and whether there are any examinations.
 
     No prior: the gain is a sum over documents, in which noise averages out and shrinkage does not. A pair that was
     never examined has the mean of the others. They count alike, as production shows the better ones more often, but
     for those with less than one examination.
     """
-    rates = clicks / np.maximum(examinations, 1e-300)
-    weights = np.minimum(examinations, 1.0)
+    known = examinations > MIN_EXAMINATIONS
+    rates = clicks / np.where(known, examinations, 1.0)
+    weights = np.where(known, np.minimum(examinations, 1.0), 0.0)
     mean = float((rates * weights).sum() / max(float(weights.sum()), 1e-300))
-    known: Doubles = np.where(examinations > 0, rates, mean)
-    return known
+    return np.where(known, rates, mean), known

@@ -19,8 +19,6 @@ STEP = 0.05
 LEAST_INFORMATION = 1e-6
 # Parameters nearer to 0 or 1 than this are at a bound.
 AT_BOUND = 1e-3
-# The parameter by pair that is estimated without a prior.
-RATE = "attractiveness"
 
 
 @dataclass(frozen=True)
@@ -31,16 +29,18 @@ class LatentResponse:
         fitted: The model.
         values: Its parameters.
         attractiveness: [P] α̂ without a prior.
+        known: [P].
     """
 
     fitted: FittedClicks
     values: Values
     attractiveness: Doubles
+    known: Bools
 
     def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
-        """The model's marginal click probabilities, which are linear in each α."""
+        """The model's marginal click probabilities."""
         alpha = self.attractiveness if attractiveness is None else attractiveness
-        chance = self.fitted.model.marginal({**self.values, RATE: alpha}, documents)
+        chance = self.fitted.model.marginal_with(self.values, alpha, documents)
         return np.where(documents >= 0, chance, 0.0)
 
 
@@ -70,13 +70,6 @@ class LatentUsers(FittedUsers):
         """The click model."""
         return self.fitted.name
 
-    @cached_property
-    def shown(self) -> Bools:
-        """[P]."""
-        shown = np.zeros(len(self.patterns.pairs), np.bool_)
-        shown[self.patterns.documents[self.patterns.where]] = True
-        return shown
-
     @property
     def size(self) -> int:
         """The entries of the global parameters that the log says something about."""
@@ -85,7 +78,7 @@ class LatentUsers(FittedUsers):
     def response(self, shift: Doubles | None = None) -> LatentResponse:
         """With the logits of the global parameters moved, and the parameters of the pairs following them."""
         values = self._moved(shift)
-        return LatentResponse(self.fitted, values, self._rates(values))
+        return LatentResponse(self.fitted, values, *self._rates(values))
 
     def influence(self, group: Ints, groups: int) -> Influence:
         """Scores by Fisher's identity, successes − trials · value; their derivative by finite differences."""
@@ -95,7 +88,8 @@ class LatentUsers(FittedUsers):
         values = self._moved(None)
         weights = (group == np.arange(groups)[:, None]).astype(np.float64)
         scores = [self._score(values, self.fitted.model.expect(values, data.weighted(row))) for row in weights]
-        at_estimate = self._score(values, self.fitted.model.expect(values, data))
+        start = self._moved(np.zeros(self.size))
+        at_estimate = self._score(start, self.fitted.model.expect(start, data))
         jacobian = np.empty((self.size, self.size))
         for entry, shift in enumerate(np.eye(self.size) * STEP):
             moved = self._moved(shift)
@@ -118,7 +112,7 @@ class LatentUsers(FittedUsers):
     def _moved(self, shift: Doubles | None) -> dict[str, Doubles]:
         """The parameters with the global ones moved, and those of the pairs by one Newton step after them."""
         values = {name: np.clip(value, 1e-9, 1 - 1e-9) for name, value in self.fitted.values.items()}
-        if shift is None or not shift.any():
+        if shift is None:
             return values
         for (name, place), change in zip(self._entries, shift, strict=True):
             moved = values[name].copy()
@@ -138,7 +132,7 @@ class LatentUsers(FittedUsers):
         moved: Doubles = expit(logit(value) + step)
         return moved
 
-    def _rates(self, values: Values) -> Doubles:
+    def _rates(self, values: Values) -> tuple[Doubles, Bools]:
         """[P] α̂ = Σ (clicks − a) / Σ b."""
         documents, where = self.patterns.documents, self.patterns.where
         offset, slope = self.fitted.model.affine(values, documents, self.patterns.clicks)

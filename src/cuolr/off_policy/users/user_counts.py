@@ -18,6 +18,8 @@ from cuolr.types import Doubles, Ints
 
 # Rows of click patterns that users are fitted to, at most: queries are sampled.
 MAX_ROWS = 300_000
+# Folds of the sessions that click models are compared on.
+HELD_OUT_FOLDS = 2
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,14 @@ class UserCounts:
     def queries(self) -> Ints:
         """The queries with sessions, ascending."""
         return np.unique(self.lists.query)
+
+    @property
+    def can_hold_out(self) -> bool:
+        """Whether there are clicks to fit click models to, and sessions to compare them on."""
+        if self.patterns is None:
+            return bool(self.cells.cells.clicks.any())
+        train, held_out = self.patterns.held_out(HELD_OUT_FOLDS)
+        return bool(train.clicks.any()) and held_out.sessions > 0
 
     def identifiability(self) -> Identifiability:
         """Whether the log separates position bias from relevance."""
