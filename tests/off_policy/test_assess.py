@@ -13,6 +13,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks
 from cuolr.off_policy.assess import EvaluatedQueries, assess, evaluate_off_policy
 from cuolr.policies.ensemble_policy import EnsemblePolicy
+from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
 from cuolr.training.hold_out import held_out_queries, held_out_sessions
 from tests.off_policy.policies import BETTER, LOGGER, TRAIN, OneAfterTheOther, WorstFirst, cut, log_of
@@ -156,6 +157,30 @@ def test_an_aggregated_log_can_be_used() -> None:
     raw, aggregated = assess(BETTER, log), assess(BETTER, aggregate(log))
     assert aggregated.never_shown == raw.never_shown
     assert aggregated.gain == pytest.approx(raw.gain, abs=0.05)
+
+
+def test_an_aggregated_log_is_no_evidence_to_ship() -> None:
+    """Users of the cascade model seem position-based where nobody knows which clicks were of one session."""
+    logger = StochasticLogger(LOGGER, float(np.std(LOGGER.score(TRAIN.candidates))))
+    log = simulate(TRAIN, logger, click_model("cascade"), 12_000, k=5, seed=1)
+    evaluation = assess(BETTER, aggregate(log))
+    assert [found.estimator for found in evaluation.estimates if found.calibration is not None] == ["pbm"]
+    assert evaluation.recommendation == "test"
+    assert "an aggregated log cannot tell click models apart" in evaluation.reason
+
+
+def test_positions_on_the_page_do_not_change_how_many_documents_are_evaluated() -> None:
+    logger = StochasticLogger(LOGGER, float(np.std(LOGGER.score(TRAIN.candidates))))
+    log = simulate(TRAIN, logger, click_model("pbm"), 6_000, k=4, seed=1)
+    spread = np.broadcast_to(2 * np.arange(4), log.ranking.shape).astype(np.int32)
+    with_gaps = replace(log, page_position=spread, examination=None)
+    assert assess(BETTER, with_gaps, k=2).gain == pytest.approx(assess(BETTER, log, k=2).gain, abs=0.02)
+
+
+@pytest.mark.parametrize("sessions", [1, 3, 20])
+def test_a_log_of_few_sessions_supports_nothing(sessions: int) -> None:
+    log = log_of(LOGGER, sessions=sessions)
+    assert assess(BETTER, log).recommendation == "keep"
 
 
 def test_a_log_without_clicks_supports_nothing() -> None:

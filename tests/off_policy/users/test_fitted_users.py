@@ -1,12 +1,14 @@
 """Users of all click models, fitted to logs of themselves: what they say of other lists, and how sure it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cuolr.clicks.click_model import click_model, relevance_of
 from cuolr.clicks.simulate import simulate
 from cuolr.data.synthetic import generate
-from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.click_patterns import ClickPatterns, PatternCells
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.target_lists import target_lists
 from cuolr.off_policy.user_gain import ComparedLists, CountedLists, user_gain
@@ -104,6 +106,50 @@ def test_examination_is_right_although_production_put_better_documents_above() -
     assert isinstance(users, ExaminationUsers)
     table = users.curves(("",)).table
     np.testing.assert_allclose(table[:, 0], np.array([0.68, 0.61, 0.48, 0.34]) / 0.68, rtol=0.06)
+
+
+def test_a_few_swaps_of_neighbours_suffice_for_all_positions() -> None:
+    """Expected counts: each document at its position, and in 5 % of the sessions swapped with a neighbour."""
+    k, queries, sessions = 10, 50, 1_000.0
+    examination, rng = 1 / np.arange(1, k + 1), np.random.default_rng(0)
+    rows = []
+    for pair in range(queries * k):
+        home, rate = pair % k, rng.uniform(0.1, 0.9)
+        for position in {max(home - 1, 0), home, min(home + 1, k - 1)}:
+            shown = sessions * (0.95 if position == home else 0.025)
+            rows.append((pair, position, 0, pair // k, shown, shown * examination[position] * rate))
+    pair, position, last, unit, impressions, clicks = (np.array(column) for column in zip(*rows, strict=True))
+    cells = PatternCells(pair, position, last, unit, impressions, clicks)
+    users = ExaminationUsers.fit(ExaminationCells.of_levels([cells], queries * k, k), by_last_click=False)
+    np.testing.assert_allclose(np.exp(users.log_examination), examination, rtol=1e-6)
+
+
+def test_noise_of_few_sessions_does_not_bias_users_who_stop_after_relevant_documents() -> None:
+    """CCM: whether they continue depends on the attractiveness, too, in which noise would count twice."""
+    ratios = []
+    for seed in range(6):
+        log = log_of("ccm", sessions=1_800, seed=seed)
+        patterns = patterns_of(log)
+        response, compared = users_of("ccm", patterns).response(), comparison_of(log, patterns)
+        value = compared.by_query(compared.target, response).sum()
+        ratios.append(value / (true_clicks("ccm", compared.target.documents) @ compared.target.count))
+    assert np.mean(ratios) == pytest.approx(1, abs=0.06)
+
+
+def test_what_the_log_says_nothing_about_is_worst_on_one_side_and_best_on_the_other() -> None:
+    log = log_of("pbm", sessions=3_000)
+    patterns = patterns_of(log)
+    plain, users = comparison_of(log, patterns), users_of("pbm", patterns)
+    unknown = np.flatnonzero(~users.response().known)
+    query = log.candidates.query_of_document[unknown]
+    [first, second] = unknown[query == np.argmax(np.bincount(query))][:2]
+    lists = np.full((2, 1, K), -1)
+    lists[0, 0, 0], lists[1, 0, 0] = first, second
+    one, other = (CountedLists(log.candidates.query_of_document[[first]], row, np.array([100.0])) for row in lists)
+    found = user_gain(users, replace(plain, target=one, baseline=other), np.unique(patterns.query))
+    assert found.gain == pytest.approx(0)
+    assert found.best_case == pytest.approx(-found.worst_case)
+    assert found.best_case > 0.001
 
 
 def test_what_the_log_does_not_identify_stays_as_given() -> None:
