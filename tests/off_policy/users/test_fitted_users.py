@@ -118,8 +118,9 @@ def test_a_few_swaps_of_neighbours_suffice_for_all_positions() -> None:
         for position in {max(home - 1, 0), home, min(home + 1, k - 1)}:
             shown = sessions * (0.95 if position == home else 0.025)
             rows.append((pair, position, 0, pair // k, shown, shown * examination[position] * rate))
-    pair, position, last, unit, impressions, clicks = (np.array(column) for column in zip(*rows, strict=True))
-    cells = PatternCells(pair, position, last, unit, impressions, clicks)
+    table = np.array(rows)
+    whole = table[:, :4].astype(np.int64)
+    cells = PatternCells(whole[:, 0], whole[:, 1], whole[:, 2], whole[:, 3], table[:, 4], table[:, 5])
     users = ExaminationUsers.fit(ExaminationCells.of_levels([cells], queries * k, k), by_last_click=False)
     np.testing.assert_allclose(np.exp(users.log_examination), examination, rtol=1e-6)
 
