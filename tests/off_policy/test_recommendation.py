@@ -35,6 +35,11 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
         ({"estimates": (NOT_BETTER,), "against": "OLD"}, "keep", "no evidence that the model is better than OLD"),
         ({"estimates": ()}, "keep", "too few clicks or queries (100) to estimate the gain"),
         ({"estimates": (UNKNOWN,)}, "keep", "too few clicks or queries (100) to estimate the gain"),
+        (
+            {"estimates": (replace(PBM, interval=(0.5, 2.6)),)},
+            "keep",
+            "too few clicks or queries (100) to estimate the gain",
+        ),
         ({"estimates": (replace(PBM, interval=(1e-9, 1e-8)),)}, "keep", "no evidence that the model is better"),
         # One of the users that explain the log does not like the model.
         ({"estimates": (PBM, replace(NOT_BETTER, estimator="dcm"))}, "test", "but there is no gain by dcm: test it"),
@@ -76,6 +81,7 @@ def test_the_recommendation_follows_from_what_the_estimators_say(
 def test_the_interval_is_given_in_percent() -> None:
     assert BETTER.interval_text == "+1.0% to +8.0%"
     assert dataclasses.replace(BETTER, interval=(-np.inf, np.inf)).interval_text == "unknown"
+    assert dataclasses.replace(BETTER, estimates=(replace(PBM, interval=(-40.0, 50.0)),)).interval_text == "unknown"
 
 
 def test_json_holds_all_fields_and_what_follows_from_them() -> None:

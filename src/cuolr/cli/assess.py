@@ -129,11 +129,14 @@ def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
             ["share of the score from a model of the current ranker", f"{found.logging_policy_share:.0%}"],
             [f"{top} of that model shown in the log", f"{found.logging_policy_overlap:.0%}"],
         ]
-    if found.sessions_for_test is not None:
+    if found.sessions_for_test is not None and found.can_estimate:
         rows.append(["sessions in each arm of an A/B test, for 80 % power", f"{found.sessions_for_test:,}"])
     return [
         *rows,
-        [f"estimated gain in {found.outcome} over {found.against}", f"{found.gain:+.1%}"],
+        [
+            f"estimated gain in {found.outcome} over {found.against}",
+            f"{found.gain:+.1%}" if found.can_estimate else "unknown",
+        ],
         ["95 % interval", found.interval_text],
     ]
 

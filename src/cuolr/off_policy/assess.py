@@ -8,7 +8,9 @@ import numpy as np
 
 from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.examination.identifiability import Identifiability
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.counts import ClickCounts
 from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.session_groups import in_groups
 from cuolr.logs.time_window import sessions_between
@@ -118,6 +120,8 @@ def evaluate_off_policy(
     groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
     of_log, evaluated = (log, queries) if groups == 0 else _session_groups(log, queries, groups)
     found = gain_on_log(GainOnLog(policy, of_log, evaluated, k, against, on.examination), stages)
+    if groups:  # a document of several groups is one document, as everywhere else
+        found["identifiable"] = Identifiability.of(ClickCounts.of(log)).verdict in ("yes", "not applicable")
     never_shown, overlap = overlap_with_log(policy, log, queries, k, stages)
     member = logging_policy_member(policy)
     return OffPolicyEvaluation(

@@ -55,8 +55,7 @@ def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
     """The estimates, by the names of `OffPolicyEvaluation`."""
     log = asked.log
     counts = UserCounts.of(log, asked.queries, stages)
-    found = counts.identifiability()
-    identifiable = found.identifiable or found.verdict == "not applicable"
+    identifiable = counts.identifiability().verdict in ("yes", "not applicable")
     compared = _comparison(asked, counts)
     if compared.reward.sum() <= 0 or not counts.can_hold_out:
         return {"gain": 0.0, "interval": UNKNOWN, "estimates": (), "identifiable": identifiable}

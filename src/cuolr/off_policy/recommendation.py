@@ -15,6 +15,8 @@ Recommendation = Literal["ship", "test", "keep"]
 MIN_UNITS = 30
 # The lower end of the gain's interval must be above this.
 MIN_GAIN = 0.001
+# A wider interval says nothing: from half of the clicks to twice as many and more.
+MAX_WIDTH = 2.0
 # Effective sessions from which importance sampling has a say.
 MIN_EFFECTIVE_SESSIONS = 100
 # Largest relative difference between the reward of the logged lists by fitted users, and the logged one.
@@ -132,7 +134,7 @@ class OffPolicyEvaluation:
     @property
     def reason(self) -> str:
         """The reason for the recommendation, in one line."""
-        if not self.estimates or not np.isfinite(self.estimates[0].interval[0]):
+        if not self.can_estimate:
             return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
         these = "this query" if self.queries == 1 else f"these {self.queries:,} queries"
         where = f" on {these}" if self.session_groups else ""
@@ -146,6 +148,14 @@ class OffPolicyEvaluation:
             return f"{gain}, but {', and '.join(self._doubts)}: test it on part of the traffic{self._test_size}"
         users = [estimate.estimator for estimate in self.estimates if estimate.effective_sample_size is None]
         return f"{gain}, under all users that explain the log ({', '.join(users)})"
+
+    @property
+    def can_estimate(self) -> bool:
+        """Whether the interval of the best estimate is narrow enough to say anything."""
+        if not self.estimates:
+            return False
+        low, high = self.estimates[0].interval
+        return bool(high - low <= MAX_WIDTH)
 
     @property
     def _baseline(self) -> str:
@@ -164,7 +174,7 @@ class OffPolicyEvaluation:
     @property
     def _has_evidence(self) -> bool:
         """Whether the users that explain the log best like the model better."""
-        return bool(self.estimates) and self.estimates[0].interval[0] > MIN_GAIN
+        return self.can_estimate and self.estimates[0].interval[0] > MIN_GAIN
 
     @property
     def _doubts(self) -> list[str]:
@@ -197,7 +207,7 @@ class OffPolicyEvaluation:
     @property
     def interval_text(self) -> str:
         """The interval in percent, as text."""
-        return interval_text(self.interval)
+        return interval_text(self.interval) if self.can_estimate else "unknown"
 
     def as_dict(self) -> dict[str, Any]:
         """The evaluation as JSON values; infinite ends of an interval are None."""
