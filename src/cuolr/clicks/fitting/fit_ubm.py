@@ -1,10 +1,9 @@
 """The user browsing model, fitted to a log."""
 
-import numpy as np
-
 from cuolr.clicks.click_model import ClickModel
 from cuolr.clicks.fitting.cell_fit import ExaminationFit
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, Values, of_pairs
+from cuolr.clicks.fitting.forward_clicks import forward_clicks
 from cuolr.clicks.ubm import UserBrowsingModel
 from cuolr.types import Doubles, Ints
 
@@ -27,19 +26,8 @@ class UserBrowsingFit(ExaminationFit):
 
     def marginal(self, values: Values, documents: Ints) -> Doubles:
         """By dynamic programming over the last click."""
-        table = self.table(values)
-        lists, k = documents.shape
         attractiveness = of_pairs(values["attractiveness"], documents)
-        chance = np.empty((lists, k))
-        last_click = np.zeros((k + 1, lists))
-        last_click[0] = 1
-        for position in range(k):
-            above = last_click[: position + 1]
-            clicked = above * table[position, : position + 1, None] * attractiveness[:, position]
-            chance[:, position] = clicked.sum(axis=0)
-            above -= clicked
-            last_click[position + 1] = chance[:, position]
-        return chance
+        return forward_clicks(attractiveness, documents >= 0, self.table(values))
 
     def table(self, values: Values) -> Doubles:
         """[K, K + 1] γ by position and last click."""
