@@ -145,12 +145,11 @@ class Setting:
         """What is evaluated, but for the logging policy itself."""
         train = self.queries.draw(self.size.queries, TRAINING)
         log = self.log(train, self.production(train), seed=1)
-        generator = np.random.default_rng(5)
         weak = fit_ranksvm(self.fitted, 0.01, seed=1)
-        noise = generator.standard_normal(len(weak.weights)) * np.std(weak.weights)
+        any_weights = np.random.default_rng(5).standard_normal(len(weak.weights)).astype(np.float32)
         return {
             "better": fit_ranksvm(self.fitted, 1.0, seed=2),
-            "worse": replace(weak, weights=weak.weights - noise),
+            "worse": replace(weak, weights=any_weights),
             "default": Ranker(steps=self.size.steps).fit(log).policy_,
         }
 
