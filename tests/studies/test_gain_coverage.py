@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cuolr.policies.linear_policy import LinearPolicy
 from studies import gain_coverage
 from studies.gain_coverage import Queries, Setting, Size
 
@@ -16,6 +17,7 @@ def test_swapped_neighbours_change_places_and_no_others() -> None:
     setting = Setting("pbm", "swaps", SMALL, Queries(10))
     data = setting.queries.draw(3, 9)
     production = setting.production(data)
+    assert isinstance(production, LinearPolicy)
     plain = production.rank(data.candidates, 10)
     other = gain_coverage.swapped(production, 2).rank(data.candidates, 10)
     assert other[:, [0, 1, 3, 2, 4, 5, 6, 7, 8, 9]].tolist() == plain.tolist()
