@@ -41,7 +41,8 @@ def test_a_sample_has_the_same_queries_on_both_sides_and_stands_for_all_sessions
     rng = np.random.default_rng(0)
     query = np.repeat(np.arange(200), 5)
     several = CountedLists(query, rng.permuted(np.tile(np.arange(4), (1_000, 1)), axis=1), rng.uniform(1, 9, 1_000))
-    single = CountedLists(np.arange(200), np.tile(np.arange(4), (200, 1)), np.bincount(query, several.count))
+    sessions = np.bincount(query, several.count).astype(np.float64)
+    single = CountedLists(np.arange(200), np.tile(np.arange(4), (200, 1)), sessions)
     found = compared(single, several, 200).sample(100)
     assert set(found.target.query) == set(found.baseline.query)
     assert len(set(found.target.query)) == 20
