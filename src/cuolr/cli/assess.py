@@ -86,13 +86,15 @@ def _evaluations(
 ) -> "Iterator[OffPolicyEvaluation]":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
+    from cuolr.off_policy.users_of_log import UsersOfLog
     from cuolr.policies.store import load_policy, provenance_of
 
     policies = [load_policy(model) for model in models]
     other = None if against is None else load_policy(against)
     sessions = load_click_log(log, window, ids=False, stages=stages)
+    users = UsersOfLog.fit(sessions, stages=stages) if len(models) > 1 else None
     for model, policy in zip(models, policies, strict=True):
-        yield assess_policy(policy, sessions, k, provenance_of(model), stages, other)
+        yield assess_policy(policy, sessions, k, provenance_of(model), stages, other, users)
 
 
 def _show(result: "OffPolicyEvaluation", title: str) -> None:
@@ -148,9 +150,9 @@ def _estimator_row(found: "GainByEstimator") -> list[str]:
     name = found.estimator if size is None else f"{found.estimator}, {size:,.0f} effective sessions"
     return [
         name if found.counts else f"{name}: too few",
-        f"{found.gain:+.1%}",
-        interval_text(found.interval),
-        interval_text(found.bounds),
+        f"{found.gain:+.1%}" if found.is_known else "unknown",
+        interval_text(found.interval) if found.is_known else "unknown",
+        interval_text(found.bounds) if found.is_known else "unknown",
         "" if found.difference is None else "best" if found.difference == 0 else f"{found.difference:+.4f}",
         "" if found.calibration is None else f"{found.calibration:.0%}",
     ]

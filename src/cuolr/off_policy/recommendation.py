@@ -50,6 +50,12 @@ class GainByEstimator:
         """Whether the estimate is reliable enough to have a say."""
         return self.effective_sample_size is None or self.effective_sample_size >= MIN_EFFECTIVE_SESSIONS
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the interval is narrow enough to say anything."""
+        low, high = self.interval
+        return bool(high - low <= MAX_WIDTH)
+
 
 @dataclass(frozen=True)
 class ChangedQuery:
@@ -78,10 +84,10 @@ class OffPolicyEvaluation:
         never_shown: Share of the model's top k that the log never shows for their query.
         overlap: Share of the model's top k that a session of the log shows, on average.
         gain: Relative change in clicks, or in the reward of a log with rewards, if the model's own top k is shown: 0.05
-            = 5 % more. Under the users that explain the log best.
+            = 5 % more. Under the users that explain the log best, of those whose gain is known.
         interval: From the lowest to the highest end of the intervals under all users that explain the log about as
-            well, with the worst and the best case of documents that were never shown; infinite if it cannot be
-            estimated.
+            well and whose gain is known, with the worst and the best case of documents that were never shown; infinite
+            if none is.
         estimates: The estimators behind it, the best users first.
         logging_policy_share: Share of the model's score that comes from a model of the logging policy; None = the model
             has no such member.
@@ -151,11 +157,14 @@ class OffPolicyEvaluation:
 
     @property
     def can_estimate(self) -> bool:
-        """Whether the interval of the best estimate is narrow enough to say anything."""
-        if not self.estimates:
-            return False
-        low, high = self.estimates[0].interval
-        return bool(high - low <= MAX_WIDTH)
+        """Whether there are users for which the gain is known."""
+        return self._best is not None
+
+    @property
+    def _best(self) -> GainByEstimator | None:
+        """By the users that explain the log best, of those for which it is known."""
+        by_users = (estimate for estimate in self.estimates if estimate.effective_sample_size is None)
+        return next((estimate for estimate in by_users if estimate.is_known), None)
 
     @property
     def _baseline(self) -> str:
@@ -174,7 +183,7 @@ class OffPolicyEvaluation:
     @property
     def _has_evidence(self) -> bool:
         """Whether the users that explain the log best like the model better."""
-        return self.can_estimate and self.estimates[0].interval[0] > MIN_GAIN
+        return self._best is not None and self._best.interval[0] > MIN_GAIN
 
     @property
     def _doubts(self) -> list[str]:
@@ -186,7 +195,10 @@ class OffPolicyEvaluation:
             doubts.append(f"{self.sessions_during_training:,} sessions are from the time of its training")
         if not self.identifiable:
             doubts.append("position bias is not identifiable from this log")
-        counting = [estimate for estimate in self.estimates if estimate.counts]
+        counting = [estimate for estimate in self.estimates if estimate.counts and estimate.is_known]
+        unknown = [e.estimator for e in self.estimates if e.counts and not e.is_known]
+        if unknown:
+            doubts.append(f"this log cannot say what users of {' and '.join(unknown)} would do")
         if any(e.difference is None and e.calibration is not None for e in counting):
             doubts.append("an aggregated log cannot tell click models apart: position-based users are assumed")
         against = [e.estimator for e in counting if not e.interval[0] > MIN_GAIN]
