@@ -15,7 +15,9 @@ from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.session_groups import in_groups
 from cuolr.logs.time_window import sessions_between
 from cuolr.off_policy.gain_on_log import GainOnLog, gain_on_log
+from cuolr.off_policy.importance_gains import check_propensities
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
+from cuolr.off_policy.position_discount import Discount, discount_weights
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
@@ -70,6 +72,7 @@ def assess(
     provenance: Mapping[str, Any] | None = None,
     stages: Stages = unseen_stages,
     against: RankingPolicy | FittedRanker | None = None,
+    discount: Discount = None,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on a log: what its own top k would earn, against the logged lists, and overlap with these.
 
@@ -89,12 +92,14 @@ def assess(
             to the model.
         stages: Told of the progress.
         against: Another model, whose top k is compared with instead of the logged lists.
+        discount: What a click or a reward at each position counts: `dcg` = 1 / log2(1 + position), or k weights; None
+            = 1.
     """
     require_type("log", log, ClickLog, OF_LOGS)
     policy = _policy_of(policy)
     known = policy.provenance if provenance is None else provenance
     other = None if against is None else _policy_of(against)
-    return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages, other)
+    return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages, other, discount)
 
 
 def evaluate_off_policy(
@@ -104,11 +109,13 @@ def evaluate_off_policy(
     k: int | None = None,
     stages: Stages = unseen_stages,
     against: RankingPolicy | None = None,
+    discount: Discount = None,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
     log = log.select(np.flatnonzero(log.where.any(axis=1)))
     if not len(log):
         raise InputError("expected a log that shows documents, found none in any session")
+    check_propensities(log)
     longest = int(np.flatnonzero(log.where.any(axis=0)).max()) + 1
     k = longest if k is None else min(k, longest)
     queries = np.unique(log.query).astype(np.int64)
@@ -119,7 +126,8 @@ def evaluate_off_policy(
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
     groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
     of_log, evaluated = (log, queries) if groups == 0 else _session_groups(log, queries, groups)
-    found = gain_on_log(GainOnLog(policy, of_log, evaluated, k, against, on.examination), stages)
+    weights = None if discount is None else discount_weights(discount, k)
+    found = gain_on_log(GainOnLog(policy, of_log, evaluated, k, against, on.examination, weights), stages)
     if groups:  # a document of several groups is one document, as everywhere else
         found["identifiable"] = Identifiability.of(ClickCounts.of(log)).verdict in ("yes", "not applicable")
     never_shown, overlap = overlap_with_log(policy, log, queries, k, stages)
@@ -137,6 +145,7 @@ def evaluate_off_policy(
         outcome=log.outcome,
         session_groups=groups,
         sessions_during_training=on.during_training,
+        position_weights=() if weights is None else tuple(weights.tolist()),
         **found,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cuolr.off_policy.heavy_tails import heavy_tailed_interval
+from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.users.fitted_users import MAX_GROUPS, FittedUsers, UserResponse
 from cuolr.random import FIXED_SEED
 from cuolr.types import Bools, Doubles, Ints
@@ -48,6 +49,7 @@ class ComparedLists:
         reward: [n_queries] the logged reward of each query.
         worth: [P] mean reward of a click on each pair.
         clicks: [P] the clicks on each pair.
+        position_weights: [k] what a click at each rank counts; None = 1.
     """
 
     target: CountedLists
@@ -56,10 +58,13 @@ class ComparedLists:
     reward: Doubles
     worth: Doubles
     clicks: Doubles
+    position_weights: Doubles | None = None
 
     def by_query(self, lists: CountedLists, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:
         """[n_queries] the expected reward of lists."""
         clicks = users.clicks(lists.documents, attractiveness)
+        if self.position_weights is not None:
+            clicks = clicks * weights_in_lists(lists.documents >= 0, self.position_weights)
         of_lists = (clicks * self.worth[lists.documents]).sum(axis=1)
         return np.bincount(lists.query, weights=of_lists * lists.count, minlength=len(self.reward)).astype(np.float64)
 
