@@ -44,6 +44,13 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
         ({"estimates": (replace(PBM, interval=(1e-9, 1e-8)),)}, "keep", "no evidence that the model is better"),
         # One of the users that explain the log does not like the model.
         ({"estimates": (PBM, replace(NOT_BETTER, estimator="dcm"))}, "test", "but there is no gain by dcm: test it"),
+        # Users for which the log says nothing: the others decide whether it is worth a test.
+        (
+            {"estimates": (replace(UNKNOWN, estimator="trust"), PBM)},
+            "test",
+            "but this log cannot say what users of trust would do: test it",
+        ),
+        ({"estimates": (replace(UNKNOWN, estimator="trust"), NOT_BETTER)}, "keep", "no evidence that the model"),
         # In the worst case of the documents that were never shown, the model loses.
         (
             {"estimates": (replace(PBM, bounds=(-0.02, 0.1)), UBM), "never_shown": 0.3},

@@ -115,14 +115,16 @@ def _evaluations(
 ) -> "Iterator[OffPolicyEvaluation]":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
+    from cuolr.off_policy.users_of_log import UsersOfLog
     from cuolr.policies.store import load_policy, provenance_of
 
     policies = [load_policy(model) for model in models]
     other = None if compared.against is None else load_policy(compared.against)
     discount = compared.weights()
     sessions = load_click_log(log, window, ids=False, stages=stages)
+    users = UsersOfLog.fit(sessions, stages=stages) if len(models) > 1 else None
     for model, policy in zip(models, policies, strict=True):
-        yield assess_policy(policy, sessions, compared.k, provenance_of(model), stages, other, discount)
+        yield assess_policy(policy, sessions, compared.k, provenance_of(model), stages, other, users, discount)
 
 
 def _show(result: "OffPolicyEvaluation", title: str) -> None:
@@ -181,9 +183,9 @@ def _estimator_row(found: "GainByEstimator") -> list[str]:
     size = found.effective_sample_size
     return [
         found.estimator,
-        f"{found.gain:+.1%}",
-        interval_text(found.interval),
-        interval_text(found.bounds),
+        f"{found.gain:+.1%}" if found.is_known else "unknown",
+        interval_text(found.interval) if found.is_known else "unknown",
+        interval_text(found.bounds) if found.is_known else "unknown",
         "" if found.difference is None else "best" if found.difference == 0 else f"{found.difference:+.4f}",
         "" if found.calibration is None else f"{found.calibration:.0%}",
         *([] if size is None else [f"{size:,.0f}" if found.is_reliable else f"{size:,.0f}: too few"]),

@@ -19,15 +19,13 @@ from cuolr.off_policy.list_distributions import ListDistribution, distribution_o
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists, check_probabilities
 from cuolr.off_policy.paired_gain import paired_gain
 from cuolr.off_policy.support import ShownLists, Support, support_of
+from cuolr.off_policy.units import session_groups
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
-from cuolr.random import FIXED_SEED
 from cuolr.training.hold_out import MANY_QUERIES
-from cuolr.types import Doubles, Floats, IntegerArray, Ints
+from cuolr.types import Doubles, Floats, IntegerArray
 
-# Number of groups of sessions that intervals are over, if there are few queries.
-GROUPS_OF_SESSIONS = 30
 # Name of the column that keeps the groups apart when sessions are aggregated.
 UNIT = "unit"
 
@@ -203,12 +201,6 @@ def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:
     context = {UNIT: session_groups(len(shown))} if few else {}
     plain = replace(shown, **columns, examination=None, timestamp=None, page_position=None, context=context)
     return aggregate(plain)
-
-
-def session_groups(sessions: int) -> Ints:
-    """[M] the group of each session, at random."""
-    groups: Ints = np.random.default_rng(FIXED_SEED).permutation(sessions) % min(GROUPS_OF_SESSIONS, sessions)
-    return groups
 
 
 def rewards_of(log: ClickLog, estimand: Estimand) -> npt.NDArray[Any]:

@@ -8,17 +8,17 @@ import numpy as np
 from scipy.stats import norm
 
 from cuolr.errors import InputError
-from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
+from cuolr.examination.from_clicks import as_lists, curves_as_dict
 from cuolr.logs.clicklog import ClickLog
+from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.estimate_gain import Estimand
 from cuolr.off_policy.importance_gains import importance_gains
-from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users, user_models
+from cuolr.off_policy.plausible_users import PlausibleUsers
 from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
 from cuolr.off_policy.target_lists import target_lists
-from cuolr.off_policy.user_gain import ComparedLists, CountedLists, UserGain, user_gain
-from cuolr.off_policy.users.examination_users import ExaminationUsers
-from cuolr.off_policy.users.user_counts import UserCounts
+from cuolr.off_policy.user_gain import UserGain, user_gain
+from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages
 from cuolr.types import Doubles, Ints
@@ -36,70 +36,69 @@ class GainOnLog:
 
     Attributes:
         policy: The model.
-        log: The log, each of whose rows shows a document.
-        queries: The queries to evaluate on; users are fitted to all of the log.
+        users: The log, and the users that were fitted to it.
+        queries: The queries to evaluate on.
         k: Length of the lists.
         against: Another model; None = the logged lists.
-        examination: Where the log does not identify it; None = estimated from the features and the logging policy.
         position_weights: [k] what a click or a reward at each rank counts; None = 1.
     """
 
     policy: RankingPolicy
-    log: ClickLog
+    users: UsersOfLog
     queries: Ints
     k: int
     against: RankingPolicy | None = None
-    examination: ExaminationModel | None = None
     position_weights: Doubles | None = None
+
+    @property
+    def log(self) -> ClickLog:
+        """The log."""
+        return self.users.log
 
 
 def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
     """The estimates, by the names of `OffPolicyEvaluation`."""
-    log = asked.log
-    counts = UserCounts.of(log, asked.queries, stages)
-    identifiable = counts.identifiability().verdict in ("yes", "not applicable")
-    compared = _comparison(asked, counts)
-    if compared.reward.sum() <= 0 or not counts.can_hold_out:
-        return {"gain": 0.0, "interval": UNKNOWN, "estimates": (), "identifiable": identifiable}
-    start = None
-    if not identifiable:
-        start = (asked.examination or ExaminationModel.fit(log, stages=stages)).table
-    progress = stages("comparing click models", len(user_models()) + 1)
-    plausible = plausible_users(counts, progress)
-    progress = stages("estimating the gain", len(plausible.names))
+    users = asked.users
+    compared = _comparison(asked)
+    if compared.reward.sum() <= 0 or not users.fitted:
+        return {"gain": 0.0, "interval": UNKNOWN, "estimates": (), "identifiable": users.identifiable}
+    progress = stages("estimating the gain", len(users.fitted))
     gains = []
-    for name in plausible.names:
-        gains.append(user_gain(plausible.fit(name, counts, start), compared, counts.queries))
+    for fitted, influence in zip(users.fitted, users.influences, strict=True):
+        gains.append(user_gain(fitted, influence, compared, users.counts.units))
         progress(1)
-    estimates = [*_by_users(gains, plausible), *_by_importance(asked)]
-    curves = ExaminationUsers.fit(counts.cells, True, start).curves(counts.levels)
+    estimates = [*_by_users(gains, users.plausible), *_by_importance(asked)]
+    known = [estimate.bounds for estimate in estimates if estimate.counts and estimate.is_known]
+    best = next((found for found, estimate in zip(gains, estimates, strict=False) if estimate.is_known), gains[0])
+    curves = users.examination
     return {
-        "gain": gains[0].gain,
-        "interval": _hull([estimate.bounds for estimate in estimates if estimate.counts]),
+        "gain": best.gain,
+        "interval": _hull(known) if known else UNKNOWN,
         "estimates": tuple(estimates),
-        "identifiable": identifiable,
-        "sessions_for_test": _sessions_for_test(asked, gains[0]),
-        "changed": tuple(_changed(asked, gains[0])),
+        "identifiable": users.identifiable,
+        "sessions_for_test": _sessions_for_test(asked, best),
+        "changed": tuple(_changed(asked, best)),
         "examination": tuple(tuple(row) for row in as_lists(curves.table)),
         "examination_by_context": {} if curves.by_context is None else curves_as_dict(curves.by_context),
     }
 
 
-def _comparison(asked: GainOnLog, counts: UserCounts) -> ComparedLists:
+def _comparison(asked: GainOnLog) -> ComparedLists:
     """The lists to compare, of the evaluated queries that users were fitted to."""
-    log = asked.log
+    log, counts = asked.log, asked.users.counts
     of_queries = counts.lists.select(np.isin(counts.lists.query, asked.queries))
     if not len(of_queries.query):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
     logged = _top(of_queries, asked.k)
     baseline = logged if asked.against is None else target_lists(asked.against, log.candidates, logged)
-    rows = np.isin(log.query, logged.query)
-    by_row = _session_rewards(asked) * log.count * rows
+    sessions: Doubles = (log.count * np.isin(log.query, logged.query)).astype(np.float64)
     return ComparedLists(
         target=target_lists(asked.policy, log.candidates, logged),
         baseline=baseline,
         logged=logged,
-        reward=np.bincount(log.query, weights=by_row, minlength=log.candidates.n_queries).astype(np.float64),
+        n_queries=log.candidates.n_queries,
+        reward=counts.units.sums(_session_rewards(asked) * sessions),
+        sessions=counts.units.sums(sessions),
         worth=_worth(log),
         clicks=counts.clicks_by_pair(),
         position_weights=asked.position_weights,
@@ -170,10 +169,8 @@ def _sessions_for_test(asked: GainOnLog, found: UserGain) -> int | None:
 
 def _changed(asked: GainOnLog, found: UserGain) -> Iterator[ChangedQuery]:
     """The queries with the largest change, by traffic."""
-    log = asked.log
-    ids, query = np.unique(log.candidates.query_ids, return_inverse=True)  # groups of sessions share one
-    sessions = np.bincount(query[log.query], weights=log.count, minlength=len(ids))
-    changes = np.bincount(query, weights=found.changes, minlength=len(ids))
+    log, changes = asked.log, found.changes
+    sessions = np.bincount(log.query, weights=log.count, minlength=log.candidates.n_queries)
     order = np.argsort(-np.abs(changes), kind="stable")[:CHANGED_QUERIES]
-    for number in order[changes[order] != 0]:
-        yield ChangedQuery(str(ids[number]), int(sessions[number]), float(changes[number]))
+    for query in order[changes[order] != 0]:
+        yield ChangedQuery(str(log.candidates.query_ids[query]), int(sessions[query]), float(changes[query]))

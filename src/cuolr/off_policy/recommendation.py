@@ -65,9 +65,15 @@ class GainByEstimator:
     def finds_no_gain(self) -> bool:
         """Whether it speaks against shipping: its interval is not above the least gain or, if it need not be, below."""
         low, high = self.interval
-        if not self.is_reliable or self.say == "none":
+        if not self.is_reliable or not self.is_known or self.say == "none":
             return False
         return not low > MIN_GAIN if self.say == "must gain" else high < MIN_GAIN
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the interval is narrow enough to say anything."""
+        low, high = self.interval
+        return bool(high - low <= MAX_WIDTH)
 
 
 @dataclass(frozen=True)
@@ -97,10 +103,10 @@ class OffPolicyEvaluation:
         never_shown: Share of the model's top k that the log never shows for their query.
         overlap: Share of the model's top k that a session of the log shows, on average.
         gain: Relative change in clicks, or in the reward of a log with rewards, if the model's own top k is shown: 0.05
-            = 5 % more. Under the users that explain the log best.
+            = 5 % more. Under the users that explain the log best, of those whose gain is known.
         interval: From the lowest to the highest end of the intervals under all users that explain the log about as
-            well, with the worst and the best case of documents that were never shown; infinite if it cannot be
-            estimated.
+            well and whose gain is known, with the worst and the best case of documents that were never shown; infinite
+            if none is.
         estimates: The estimators behind it, the best users first.
         logging_policy_share: Share of the model's score that comes from a model of the logging policy; None = the model
             has no such member.
@@ -178,11 +184,14 @@ class OffPolicyEvaluation:
 
     @property
     def can_estimate(self) -> bool:
-        """Whether the interval of the best estimate is narrow enough to say anything."""
-        if not self.estimates:
-            return False
-        low, high = self.estimates[0].interval
-        return bool(high - low <= MAX_WIDTH)
+        """Whether there are users for which the gain is known."""
+        return self._best is not None
+
+    @property
+    def _best(self) -> GainByEstimator | None:
+        """By the users that explain the log best, of those for which it is known."""
+        by_users = (estimate for estimate in self.estimates if estimate.effective_sample_size is None)
+        return next((estimate for estimate in by_users if estimate.is_known), None)
 
     @property
     def _baseline(self) -> str:
@@ -201,7 +210,7 @@ class OffPolicyEvaluation:
     @property
     def _has_evidence(self) -> bool:
         """Whether the users that explain the log best like the model better."""
-        return self.can_estimate and self.estimates[0].interval[0] > MIN_GAIN
+        return self._best is not None and self._best.interval[0] > MIN_GAIN
 
     @property
     def _doubts(self) -> list[str]:
@@ -213,7 +222,10 @@ class OffPolicyEvaluation:
             doubts.append(f"{self.sessions_during_training:,} sessions are from the time of its training")
         if not self.identifiable:
             doubts.append("position bias is not identifiable from this log")
-        counting = [estimate for estimate in self.estimates if estimate.counts]
+        counting = [estimate for estimate in self.estimates if estimate.counts and estimate.is_known]
+        unknown = [e.estimator for e in self.estimates if e.counts and not e.is_known]
+        if unknown:
+            doubts.append(f"this log cannot say what users of {' and '.join(unknown)} would do")
         if any(e.difference is None and e.calibration is not None for e in counting):
             doubts.append("an aggregated log cannot tell click models apart: position-based users are assumed")
         against = [e.estimator for e in self.estimates if e.finds_no_gain]
