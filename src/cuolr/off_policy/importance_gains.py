@@ -1,6 +1,7 @@
 """The gain by importance sampling, by every estimator: for logs with propensities."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from cuolr.policies.policy import RankingPolicy
 
 # A model is shipped only if it gains by this estimator: users read from the top, and what is below changes no click.
 DECIDING = "reward-interaction-ips"
+# What is said of estimators that weight a reward by its position alone.
+POSITION_BASED = "right for position-based users only"
 # Estimators with a reward model are left out if lists · features² is more: it would take longer than all the others.
 MAX_SIZE_OF_REWARD_MODEL = 5e9
 
@@ -26,7 +29,8 @@ def importance_gains(policy: RankingPolicy, log: ClickLog, estimand: Estimand) -
     for name in sorted(ESTIMATORS.names(), key=lambda name: (name != DECIDING, name)):
         estimator = off_policy_estimator(name)
         if not estimator.has_reward_model or size <= MAX_SIZE_OF_REWARD_MODEL:
-            yield _relative(paired_gain(lists, estimator), _say(estimator))
+            found = _relative(paired_gain(lists, estimator), _say(estimator))
+            yield found if found.say != "none" else replace(found, doubts=(POSITION_BASED, *found.doubts))
 
 
 def check_propensities(log: ClickLog) -> None:
