@@ -56,6 +56,7 @@ class Size:
         queries: Queries of a log.
         documents: Documents of a query; 10 = all of them are always shown.
         sessions: Sessions per query.
+        training_sessions: Sessions per query of the log that the default learner is trained on.
         truth: Queries for the truth.
         steps: Training steps of the default learner.
     """
@@ -63,6 +64,7 @@ class Size:
     queries: int = 300
     documents: int = 20
     sessions: int = 200
+    training_sessions: int = 30
     truth: int = 20_000
     steps: int = 40
 
@@ -128,9 +130,11 @@ class Setting:
         spread = float(np.std(ranker.score(self.fitted.candidates)))
         return StochasticLogger(ranker, spread * float(self.logger.rpartition("-")[2]))
 
-    def log(self, data: RankingDataset, production: RankingPolicy | StochasticLogger, seed: int) -> ClickLog:
-        """Sessions on these queries."""
-        sessions = self.size.sessions * data.candidates.n_queries
+    def log(
+        self, data: RankingDataset, production: RankingPolicy | StochasticLogger, seed: int, per_query: int
+    ) -> ClickLog:
+        """So many sessions per query."""
+        sessions = per_query * data.candidates.n_queries
         users = self.click_model
         if self.logger != "swaps":
             return simulate(data, production, users, sessions=sessions, k=K, seed=seed)
@@ -148,7 +152,7 @@ class Setting:
         """The default learner's policy, trained once and saved."""
         if not folder.exists():
             train = self.queries.draw(self.size.queries, TRAINING)
-            log = self.log(train, self.production(train), seed=1)
+            log = self.log(train, self.production(train), 1, self.size.training_sessions)
             Ranker(steps=self.size.steps).fit(log).save(folder)
         return Ranker.load(folder).policy_
 
@@ -205,7 +209,7 @@ def measure(setting: Setting, logs: Sequence[int], models: Path) -> Iterator[dic
     for number in logs:
         data = setting.queries.draw(setting.size.queries, FIRST_LOG + number)
         production = setting.production(data)
-        log = setting.log(data, production, seed=FIRST_LOG + number)
+        log = setting.log(data, production, FIRST_LOG + number, setting.size.sessions)
         own = production if isinstance(production, RankingPolicy) else production.policy
         evaluated = {**policies, "logger": own}
         users = UsersOfLog.fit(log)

@@ -237,3 +237,27 @@ def test_the_interval_of_few_queries_is_that_of_a_jackknife_which_fits_the_users
     error = np.sqrt((units.groups - 1) / units.groups * np.sum((np.array(without) - np.mean(without)) ** 2))
     low, high = gain(log).interval
     assert (high - low) / 2 == pytest.approx(2.1 * error, rel=0.4)
+
+
+def test_position_based_users_are_ips_and_doubly_robust_with_any_model_of_the_clicks() -> None:
+    """Click by click: ρ_d · (C − χ_k · m_d) plus the model m on the policy's lists, ρ_d the ratio of the exposures."""
+    log = log_of("pbm", sessions=3_000)
+    patterns = patterns_of(log)
+    users, compared = users_of("pbm", patterns), comparison_of(log, patterns)
+    assert isinstance(users, ExaminationUsers)
+    chi = np.exp(users.log_examination)
+    logged, target = np.zeros(log.candidates.n_documents), np.zeros(log.candidates.n_documents)
+    np.add.at(logged, log.documents, np.broadcast_to(chi, log.documents.shape))
+    for documents, count in zip(compared.target.documents, compared.target.count, strict=True):
+        target[documents] += chi * count
+    shown = logged > 0
+    target[~shown] = 0.0
+    weight = np.where(shown, target / np.where(shown, logged, 1), 0.0)
+    ips = (weight[log.documents] * log.clicks).sum()
+    model = np.random.default_rng(3).uniform(0, 1, len(target))  # any
+    robust = target @ model + (weight[log.documents] * (log.clicks - chi * model[log.documents])).sum()
+    by_users = compared.by_query(
+        compared.target, users.response(), np.where(users.response().known, users.response().attractiveness, 0.0)
+    )
+    assert by_users.sum() == pytest.approx(ips)
+    assert robust == pytest.approx(ips)

@@ -145,7 +145,7 @@ class ExaminationUsers(FittedUsers):
             log_examination = users.log_examination
             expected = np.exp(log_examination) * (users._per_entry() + prior_clicks / coarse)
             score = clicks - expected
-            step = np.clip(-np.linalg.pinv(users._jacobian(expected), rcond=1e-10) @ score, -1, 1)
+            step = np.clip(-np.linalg.pinv(users._jacobian(expected), rcond=1e-10, hermitian=True) @ score, -1, 1)
             users = cls(by_last_click, data, place, log_examination + step, prior_clicks)
             if np.abs(step - step.mean()).max() < TOLERANCE:
                 break
