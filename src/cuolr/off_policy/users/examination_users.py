@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from cuolr.clicks.fitting.click_model_fit import sums
-from cuolr.clicks.fitting.forward_clicks import forward_clicks
+from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.click_patterns import PatternCells
 from cuolr.logs.contexts import ContextCurves
