@@ -12,7 +12,9 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.time_window import sessions_between
 from cuolr.off_policy.gain_on_log import GainOnLog, gain_on_log
+from cuolr.off_policy.importance_gains import check_propensities
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
+from cuolr.off_policy.position_discount import Discount, discount_weights
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.ensemble_policy import EnsemblePolicy
@@ -67,6 +69,7 @@ def assess(
     stages: Stages = unseen_stages,
     against: RankingPolicy | FittedRanker | None = None,
     users: UsersOfLog | None = None,
+    discount: Discount = None,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on a log: what its own top k would earn, against the logged lists, and overlap with these.
 
@@ -87,13 +90,15 @@ def assess(
         stages: Told of the progress.
         against: Another model, whose top k is compared with instead of the logged lists.
         users: The users of this log, if they are fitted already, to evaluate several models; None = fit them.
+        discount: What a click or a reward at each position counts: `dcg` = 1 / log2(1 + position), or k weights; None
+            = 1.
     """
     require_type("log", log, ClickLog, OF_LOGS)
     policy = _policy_of(policy)
     known = policy.provenance if provenance is None else provenance
     other = None if against is None else _policy_of(against)
     new, on = _new_to(policy, log, known)
-    return evaluate_off_policy(policy, new, on, k, stages, other, users if new is log else None)
+    return evaluate_off_policy(policy, new, on, k, stages, other, users if new is log else None, discount)
 
 
 def evaluate_off_policy(
@@ -104,8 +109,10 @@ def evaluate_off_policy(
     stages: Stages = unseen_stages,
     against: RankingPolicy | None = None,
     users: UsersOfLog | None = None,
+    discount: Discount = None,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
+    check_propensities(log)
     if users is None:
         users = UsersOfLog.fit(log, on.queries, on.examination, stages)
     log = users.log
@@ -116,7 +123,8 @@ def evaluate_off_policy(
         queries = queries[np.isin(queries, on.queries)]
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
-    found = gain_on_log(GainOnLog(policy, users, queries, k, against), stages)
+    weights = None if discount is None else discount_weights(discount, k)
+    found = gain_on_log(GainOnLog(policy, users, queries, k, against, weights), stages)
     never_shown, overlap = overlap_with_log(policy, log, queries, k, stages)
     member, units = logging_policy_member(policy), users.counts.units
     return OffPolicyEvaluation(
@@ -132,6 +140,7 @@ def evaluate_off_policy(
         outcome=log.outcome,
         session_groups=units.groups if units.of_sessions else 0,
         sessions_during_training=on.during_training,
+        position_weights=() if weights is None else tuple(weights.tolist()),
         **found,
     )
 

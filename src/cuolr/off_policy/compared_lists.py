@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 
+from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.support import ShownLists
 from cuolr.off_policy.users.fitted_users import UserResponse
 from cuolr.random import FIXED_SEED
@@ -57,6 +58,7 @@ class ComparedLists:
         sessions: [units] the sessions of each unit.
         worth: [P] mean reward of a click on each pair.
         clicks: [P] the clicks on each pair.
+        position_weights: [k] what a click at each rank counts; None = 1.
     """
 
     target: CountedLists
@@ -67,10 +69,13 @@ class ComparedLists:
     sessions: Doubles
     worth: Doubles
     clicks: Doubles
+    position_weights: Doubles | None = None
 
     def by_query(self, lists: CountedLists, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:
         """[n_queries] the expected reward of lists."""
         clicks = users.clicks(lists.documents, attractiveness)
+        if self.position_weights is not None:
+            clicks = clicks * weights_in_lists(lists.documents >= 0, self.position_weights)
         of_lists = (clicks * self.worth[lists.documents]).sum(axis=1)
         return np.bincount(lists.query, weights=of_lists * lists.count, minlength=self.n_queries).astype(np.float64)
 

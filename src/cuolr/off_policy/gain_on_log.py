@@ -11,8 +11,10 @@ from cuolr.errors import InputError
 from cuolr.examination.from_clicks import as_lists, curves_as_dict
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
-from cuolr.off_policy.estimate_gain import Estimand, estimate_gain
+from cuolr.off_policy.estimate_gain import Estimand
+from cuolr.off_policy.importance_gains import importance_gains
 from cuolr.off_policy.plausible_users import PlausibleUsers
+from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
 from cuolr.off_policy.target_lists import target_lists
 from cuolr.off_policy.user_gain import UserGain, user_gain
@@ -21,8 +23,6 @@ from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages
 from cuolr.types import Doubles, Ints
 
-# The estimator of logs with propensities: users read from the top, and what is below does not change a click.
-IMPORTANCE_SAMPLING = "reward-interaction-ips"
 # Queries of the largest change that are reported.
 CHANGED_QUERIES = 10
 # Significance and power of an A/B test.
@@ -40,6 +40,7 @@ class GainOnLog:
         queries: The queries to evaluate on.
         k: Length of the lists.
         against: Another model; None = the logged lists.
+        position_weights: [k] what a click or a reward at each rank counts; None = 1.
     """
 
     policy: RankingPolicy
@@ -47,6 +48,7 @@ class GainOnLog:
     queries: Ints
     k: int
     against: RankingPolicy | None = None
+    position_weights: Doubles | None = None
 
     @property
     def log(self) -> ClickLog:
@@ -95,16 +97,18 @@ def _comparison(asked: GainOnLog) -> ComparedLists:
         baseline=baseline,
         logged=logged,
         n_queries=log.candidates.n_queries,
-        reward=counts.units.sums(_session_rewards(log, asked.k) * sessions),
+        reward=counts.units.sums(_session_rewards(asked) * sessions),
         sessions=counts.units.sums(sessions),
         worth=_worth(log),
         clicks=counts.clicks_by_pair(),
+        position_weights=asked.position_weights,
     )
 
 
-def _session_rewards(log: ClickLog, k: int) -> Doubles:
+def _session_rewards(asked: GainOnLog) -> Doubles:
     """[M] the reward of the first k documents of each row."""
-    rewards: Doubles = np.where(np.cumsum(log.where, axis=1) <= k, log.rewards * log.where, 0.0).sum(axis=1)
+    weights = np.ones(asked.k) if asked.position_weights is None else asked.position_weights
+    rewards: Doubles = (asked.log.rewards * weights_in_lists(asked.log.where, weights)).sum(axis=1)
     return rewards
 
 
@@ -139,20 +143,10 @@ def _by_users(gains: list[UserGain], plausible: PlausibleUsers) -> Iterator[Gain
 def _by_importance(asked: GainOnLog) -> Iterator[GainByEstimator]:
     """Importance sampling, if the log has propensities; it compares with the logged lists only."""
     log = asked.log
-    if log.logging_propensity is None or asked.against is not None:
-        return
-    evaluated = log.select(np.flatnonzero(np.isin(log.query, asked.queries)))
-    found = estimate_gain(asked.policy, evaluated, IMPORTANCE_SAMPLING, Estimand(k=asked.k))
-    production = max(found.production, 1e-300)
-    low, high = found.relative_interval
-    worst, best = found.worst_case - found.gain, found.best_case - found.gain
-    yield GainByEstimator(
-        found.estimator,
-        found.relative_gain,
-        found.relative_interval,
-        (low + worst / production, high + best / production),
-        effective_sample_size=found.effective_sample_size,
-    )
+    if log.logging_propensity is not None and asked.against is None:
+        evaluated = log.select(np.flatnonzero(np.isin(log.query, asked.queries)))
+        weights = None if asked.position_weights is None else tuple(asked.position_weights)
+        yield from importance_gains(asked.policy, evaluated, Estimand(k=asked.k, position_weights=weights))
 
 
 def _hull(intervals: list[tuple[float, float]]) -> tuple[float, float]:
@@ -161,8 +155,8 @@ def _hull(intervals: list[tuple[float, float]]) -> tuple[float, float]:
 
 def _sessions_for_test(asked: GainOnLog, found: UserGain) -> int | None:
     """N = 2 · (z_{1 − α/2} + z_{power})² · σ² / Δ² in each arm, with σ² the variance of a session's reward."""
-    log = asked.log.select(np.flatnonzero(np.isin(asked.log.query, asked.queries)))
-    reward = (log.rewards * log.where).sum(axis=1).astype(np.float64)
+    evaluated = np.flatnonzero(np.isin(asked.log.query, asked.queries))
+    log, reward = asked.log.select(evaluated), _session_rewards(asked)[evaluated]
     sessions = float(log.count.sum())
     mean = float(reward @ log.count) / sessions
     variance = float(((reward - mean) ** 2) @ log.count) / sessions

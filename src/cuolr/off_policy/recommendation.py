@@ -10,6 +10,8 @@ import numpy as np
 from cuolr.logs.clicklog import Outcome
 
 Recommendation = Literal["ship", "test", "keep"]
+# What an estimator must find for a model to be shipped: a gain, no loss, or nothing.
+Say = Literal["must gain", "must not lose", "none"]
 
 # With fewer queries, or groups of sessions, the recommendation is to keep the logging policy.
 MIN_UNITS = 30
@@ -35,6 +37,8 @@ class GainByEstimator:
         calibration: Fitted users: the reward of the logged lists by them, over the logged one.
         difference: Fitted users: log-likelihood per held-out session, minus that of the best; None = not compared.
         effective_sample_size: Importance sampling: number of sessions that count; None for fitted users.
+        say: What it must find for a model to be shipped, if it is reliable.
+        doubts: Importance sampling: reasons not to rely on it.
     """
 
     estimator: str
@@ -44,11 +48,26 @@ class GainByEstimator:
     calibration: float | None = None
     difference: float | None = None
     effective_sample_size: float | None = None
+    say: Say = "must gain"
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether enough sessions count."""
+        return self.effective_sample_size is None or self.effective_sample_size >= MIN_EFFECTIVE_SESSIONS
 
     @property
     def counts(self) -> bool:
-        """Whether the estimate is reliable enough to have a say."""
-        return self.effective_sample_size is None or self.effective_sample_size >= MIN_EFFECTIVE_SESSIONS
+        """Whether a model must gain by it to be shipped."""
+        return self.is_reliable and self.say == "must gain"
+
+    @property
+    def finds_no_gain(self) -> bool:
+        """Whether it speaks against shipping: its interval is not above the least gain or, if it need not be, below."""
+        low, high = self.interval
+        if not self.is_reliable or not self.is_known or self.say == "none":
+            return False
+        return not low > MIN_GAIN if self.say == "must gain" else high < MIN_GAIN
 
     @property
     def is_known(self) -> bool:
@@ -97,6 +116,7 @@ class OffPolicyEvaluation:
         against: What the gain is over: production, or another model.
         held_out: Whether the queries, or the sessions, are those that training held out.
         outcome: What the gain is a gain in: clicks or reward.
+        position_weights: What a click or a reward at each position counts; empty = 1.
         session_groups: Number of groups of sessions that the interval is over, for a log of few queries: it then holds
             for these queries. 0 = it is over queries.
         sessions_during_training: Number of sessions from the time of the training log, which the model may have learned
@@ -123,6 +143,7 @@ class OffPolicyEvaluation:
     against: str = "production"
     held_out: bool = False
     outcome: Outcome = "clicks"
+    position_weights: tuple[float, ...] = ()
     session_groups: int = 0
     sessions_during_training: int = 0
     sessions_for_test: int | None = None
@@ -144,7 +165,7 @@ class OffPolicyEvaluation:
             return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
         these = "this query" if self.queries == 1 else f"these {self.queries:,} queries"
         where = f" on {these}" if self.session_groups else ""
-        gain = f"{self.gain:+.1%} {self.outcome}{where} (95 % interval {self.interval_text})"
+        gain = f"{self.gain:+.1%} {self.outcome_name}{where} (95 % interval {self.interval_text})"
         if self._units < MIN_UNITS:
             units = "groups of sessions" if self.session_groups else "queries"
             return f"{gain}, but from only {self._units:,} {units}; at least {MIN_UNITS} are needed"
@@ -152,8 +173,14 @@ class OffPolicyEvaluation:
             return f"{gain}: no evidence that the model is better than {self._baseline}"
         if self._doubts:
             return f"{gain}, but {', and '.join(self._doubts)}: test it on part of the traffic{self._test_size}"
-        users = [estimate.estimator for estimate in self.estimates if estimate.effective_sample_size is None]
-        return f"{gain}, under all users that explain the log ({', '.join(users)})"
+        users = [e.estimator for e in self.estimates if e.effective_sample_size is None]
+        sampled = [e.estimator for e in self.estimates if e.effective_sample_size is not None and e.counts]
+        return f"{gain}, under all users that explain the log ({', '.join(users)}){' and by '.join(['', *sampled])}"
+
+    @property
+    def outcome_name(self) -> str:
+        """What the gain is a gain in, as text."""
+        return f"discounted {self.outcome}" if self.position_weights else self.outcome
 
     @property
     def can_estimate(self) -> bool:
@@ -201,7 +228,7 @@ class OffPolicyEvaluation:
             doubts.append(f"this log cannot say what users of {' and '.join(unknown)} would do")
         if any(e.difference is None and e.calibration is not None for e in counting):
             doubts.append("an aggregated log cannot tell click models apart: position-based users are assumed")
-        against = [e.estimator for e in counting if not e.interval[0] > MIN_GAIN]
+        against = [e.estimator for e in self.estimates if e.finds_no_gain]
         if against:
             doubts.append(f"there is no gain by {' and '.join(against)}")
         elif any(not e.bounds[0] > MIN_GAIN for e in counting):
@@ -209,7 +236,7 @@ class OffPolicyEvaluation:
         misfits = [e for e in counting if e.calibration is not None and abs(e.calibration - 1) > MAX_MISFIT]
         if misfits:
             users, share = misfits[0].estimator, misfits[0].calibration
-            doubts.append(f"users of {users} expect {share:.0%} of the logged {self.outcome} on the logged lists")
+            doubts.append(f"users of {users} expect {share:.0%} of the logged {self.outcome_name} on the logged lists")
         return doubts
 
     @property
