@@ -1,4 +1,4 @@
-"""How much a click on an attractive document ends the session: the satisfaction of users, estimated from clicks below."""
+"""The satisfaction of users: how much a click on an attractive document ends the session, from the clicks below it."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
