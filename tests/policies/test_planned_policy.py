@@ -7,7 +7,7 @@ from scipy.special import expit
 from cuolr.data.normalise import UNSCALED
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.planned_policy import BrowsingUsers, PlannedPolicy
-from cuolr.types import Candidates, Doubles
+from cuolr.types import Candidates, Doubles, Ints
 
 K = 4
 # The published user browsing model looks more often at what follows a click directly.
@@ -31,9 +31,9 @@ def policy_of(min_gain: float = 0.0, table: Doubles = TABLE, slope: float = 2.0)
     return PlannedPolicy(scorer, BrowsingUsers(table), -1.0, slope, min_gain)
 
 
-def expected(policy: PlannedPolicy, candidates: Candidates, ranking: Doubles) -> Doubles:
+def expected(policy: PlannedPolicy, candidates: Candidates, ranking: Ints) -> Doubles:
     where = ranking >= 0
-    rows = candidates.offsets[:-1, None] + np.maximum(ranking, 0).astype(np.int64)
+    rows = candidates.offsets[:-1, None] + np.maximum(ranking, 0)
     alpha = expit(policy.intercept + policy.slope * candidates.features[rows, 0].astype(np.float64))
     return policy.users.expected_clicks(alpha, where)
 

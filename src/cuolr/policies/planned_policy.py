@@ -130,5 +130,8 @@ class PlannedPolicy(RankingPolicy):
         scorer = POLICIES.get(saved["policy"]).from_parts(own, saved["settings"])
         if not isinstance(scorer, ScoringPolicy):
             raise ValueError(f"scorer: expected a policy that scores documents, found {saved['policy']}")
-        users = BrowsingUsers(arrays[USERS], float(settings["satisfaction"]))
+        table = arrays[USERS]
+        if table.ndim != 2 or table.shape[1] != table.shape[0] + 1 or not len(table):
+            raise ValueError(f"{USERS}: expected an array of K rows and K + 1 columns, found {table.shape}")
+        users = BrowsingUsers(table.astype(np.float64), float(settings["satisfaction"]))
         return cls(scorer, users, settings["intercept"], settings["slope"], settings["min_gain"])
