@@ -89,6 +89,11 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
             "test",
             "test it on part of the traffic (an A/B test of 12,345 sessions in each arm finds this gain)",
         ),
+        (
+            {"identifiable": False, "sessions_for_test": 12_345, "sessions_for_interleaving": 678},
+            "test",
+            "(an A/B test of 12,345 sessions in each arm, or team-draft interleaving of 678 finds this gain)",
+        ),
     ],
 )
 def test_the_recommendation_follows_from_what_the_estimators_say(

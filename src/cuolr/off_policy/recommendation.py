@@ -123,6 +123,7 @@ class OffPolicyEvaluation:
             from; its gain is then overestimated.
         sessions_for_test: Number of sessions in each arm of an A/B test that finds the estimated gain with a power of
             80 %; None = there is no gain to find.
+        sessions_for_interleaving: Number of sessions of a team-draft interleaving test that does.
         changed: The queries on which the two differ most, by traffic times change.
         examination: [K][K + 1] examination by position and last click above, relative to position 1, as fitted without
             regard to context; None where not observed in the log.
@@ -147,6 +148,7 @@ class OffPolicyEvaluation:
     session_groups: int = 0
     sessions_during_training: int = 0
     sessions_for_test: int | None = None
+    sessions_for_interleaving: int | None = None
     changed: tuple[ChangedQuery, ...] = ()
     examination: tuple[tuple[float | None, ...], ...] = ()
     examination_by_context: Mapping[str, Any] = field(default_factory=dict)
@@ -199,8 +201,12 @@ class OffPolicyEvaluation:
 
     @property
     def _test_size(self) -> str:
-        size = self.sessions_for_test
-        return "" if size is None else f" (an A/B test of {size:,} sessions in each arm finds this gain)"
+        tests = []
+        if self.sessions_for_test is not None:
+            tests.append(f"an A/B test of {self.sessions_for_test:,} sessions in each arm")
+        if self.sessions_for_interleaving is not None:
+            tests.append(f"team-draft interleaving of {self.sessions_for_interleaving:,}")
+        return f" ({', or '.join(tests)} finds this gain)" if tests else ""
 
     @property
     def _units(self) -> int:

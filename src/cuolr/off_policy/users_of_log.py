@@ -11,7 +11,7 @@ from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users, user_models
 from cuolr.off_policy.users.examination_users import ExaminationUsers
-from cuolr.off_policy.users.fitted_users import FittedUsers, Influence
+from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
 from cuolr.off_policy.users.user_counts import UserCounts
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Doubles, Ints
@@ -72,6 +72,10 @@ class UsersOfLog:
             influences.append(users.influence(counts.units.group, counts.units.groups))
             progress(1)
         return cls(log, counts, identifiable, plausible, tuple(fitted), tuple(influences), start)
+
+    def response_of(self, name: str) -> UserResponse:
+        """The users of one of the click models."""
+        return next(users for users in self.fitted if users.name == name).response()
 
     @cached_property
     def examination(self) -> ExaminationModel:
