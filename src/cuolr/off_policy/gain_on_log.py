@@ -77,6 +77,7 @@ def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
         "identifiable": users.identifiable,
         "sessions_for_test": _sessions_for_test(asked, best),
         "sessions_for_interleaving": sessions_needed(*interleaving_preference(compared, users.response_of(best.users))),
+        "better_click_rates": users.plausible.better_click_rates,
         "changed": tuple(_changed(asked, best)),
         "examination": tuple(tuple(row) for row in as_lists(curves.table)),
         "examination_by_context": {} if curves.by_context is None else curves_as_dict(curves.by_context),

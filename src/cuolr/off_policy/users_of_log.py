@@ -6,10 +6,11 @@ from typing import Self
 
 import numpy as np
 
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users, user_models
+from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users
 from cuolr.off_policy.users.examination_users import ExaminationUsers
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
 from cuolr.off_policy.users.user_counts import UserCounts
@@ -63,7 +64,7 @@ class UsersOfLog:
         if not counts.can_hold_out:
             return cls(log, counts, identifiable, PlausibleUsers(()), (), (), None)
         start = None if identifiable else (examination or ExaminationModel.fit(log, stages=stages)).table
-        plausible = plausible_users(counts, stages("comparing click models", len(user_models()) + 1))
+        plausible = plausible_users(counts, stages("comparing click models", len(CLICK_FITS.names())))
         progress = stages("fitting users", len(plausible.names))
         fitted, influences = [], []
         for name in plausible.names:

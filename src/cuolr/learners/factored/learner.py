@@ -111,6 +111,14 @@ class Factored(Learner):
 
     def fit(self, task: FitTask) -> RankingPolicy:
         """Estimate examination and click rates up front, then train the rankers step by step."""
+        return task.loop.run(self.steps(task, self.estimates(task)))
+
+    def steps(self, task: FitTask, found: "ClickEstimates") -> "FactoredSteps":
+        """Stages 3 to 5."""
+        return FactoredSteps(self.config, task, found.rates, found.logging_policy, found.examination)
+
+    def estimates(self, task: FitTask) -> "ClickEstimates":
+        """Stages 1 and 2, and the model of the logging policy."""
         config, seed = self.config, task.config.seed
         counts = replace(ClickCounts.of(task.log, task.stages), information=information(task.log, task.held_out))
         shown = ScaledDocuments.of(counts.lists, task.normaliser)
@@ -122,7 +130,7 @@ class Factored(Learner):
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
         rates = self._click_rates(counts, shown, examination, scores, lists, seed)
-        return task.loop.run(FactoredSteps(config, task, rates, logging_policy, examination))
+        return ClickEstimates(shown, logging_policy, examination, rates)
 
     def _examination(
         self, counts: ClickCounts, logging_scores: Doubles, lists: Ints, stages: Stages
@@ -149,6 +157,23 @@ class Factored(Learner):
         prior = prior * fit_reward_prior(counts, shown, lists, fit)
         exposure = examination.expected_examinations(counts)
         return ClickRates.of(counts, shown, exposure, prior, config.prior_strength)
+
+
+@dataclass(frozen=True)
+class ClickEstimates:
+    """What is estimated before the first step.
+
+    Attributes:
+        shown: The documents shown in the log.
+        logging_policy: The model of the logging policy.
+        examination: Stage 1.
+        rates: Stage 2, of all queries.
+    """
+
+    shown: ScaledDocuments
+    logging_policy: LoggingPolicyModel
+    examination: ExaminationModel
+    rates: ClickRates
 
 
 class FactoredSteps(Steps):

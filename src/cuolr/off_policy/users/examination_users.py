@@ -8,11 +8,11 @@ import numpy as np
 import scipy
 
 from cuolr.clicks.fitting.click_model_fit import sums
-from cuolr.clicks.fitting.forward_clicks import forward_clicks
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.click_patterns import PatternCells
 from cuolr.logs.contexts import ContextCurves
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, unbiased_rates
+from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.types import Bools, Doubles, Ints
 
 # Relative change of examination at which the fit has converged, and the maximum number of steps.
