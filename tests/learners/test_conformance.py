@@ -19,9 +19,9 @@ from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import load_click_log
+from cuolr.policies.model_folder import load_policy
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import load_policy
 from cuolr.training.base_learner import LEARNERS, Learner
 from cuolr.training.hold_out import held_out_queries, held_out_sessions, split_by_query
 from cuolr.training.loop import TrainingResult

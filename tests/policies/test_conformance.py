@@ -12,13 +12,13 @@ from cuolr.errors import InputError
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import DocumentNetwork, PairNetwork, seeded
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.planned_policy import BrowsingUsers, PlannedPolicy
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.ranking_trees import grow_ranking_trees
 from cuolr.policies.sequential_policy import SequentialPolicy
-from cuolr.policies.store import load_policy, save_policy
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates
 from tests.small_log import small_candidates, with_missing_values

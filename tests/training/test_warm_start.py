@@ -10,9 +10,9 @@ import cuolr
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import load_policy, save_policy
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.presets.configure import configure
 from cuolr.training.warm_start import WarmStart
