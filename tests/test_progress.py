@@ -1,20 +1,24 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from cuolr.data.feature_tables import FeatureTables
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs import counts, log_folder
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.deletion import SessionsToDelete, delete_sessions
+from cuolr.logs.importing.import_log import import_source, read_source
+from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.log_folder import load_click_log, read_click_log, save_click_log
 from cuolr.logs.log_info import describe_folder
 from cuolr.logs.merge import merge_logs
 from cuolr.off_policy.assess import assess
 from cuolr.off_policy.judgments import judge
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.progress import unseen_stages
+from cuolr.progress import in_shares, unseen_stages
 from tests.logs.day_tables import imported, make_days, save_days
 from tests.small_log import small_log
 
@@ -123,3 +127,34 @@ def test_all_stages_of_an_evaluation_end() -> None:
 
 def test_progress_needs_nobody_to_follow_it() -> None:
     unseen_stages("reading", 3)(1)
+
+
+def test_shares_of_the_work_add_up_to_whole_amounts() -> None:
+    done: list[int] = []
+    advance = in_shares(done.append, 10)
+    for _ in range(3):
+        advance(1 / 3)
+    assert done == [3, 4, 3]
+
+
+def test_an_import_is_told_of_its_features_and_of_its_table(tmp_path: Path) -> None:
+    pl.DataFrame({"query_id": ["q"] * 2, "doc_id": ["a", "b"], "x": [1.0, 2.0]}).write_csv(tmp_path / "pairs.csv")
+    pl.DataFrame({"doc_id": ["a", "b"], "price": [1.0, 2.0]}).write_ndjson(tmp_path / "documents.jsonl")
+    table = pl.DataFrame(
+        {"query_id": ["q"] * 2, "session_id": [1, 1], "position": [1, 2], "doc_id": ["a", "b"], "click": [0, 1]}
+    )
+    table.write_csv(tmp_path / "log.csv")
+    tables = FeatureTables(tmp_path / "pairs.csv", tmp_path / "documents.jsonl")
+    heard = Heard()
+    source = read_source([tmp_path / "log.csv"], "table", ImportOptions(), heard)
+    import_source(source, tables, ImportOptions(), heard)
+    assert heard.stages == [
+        ("reading log.csv", (tmp_path / "log.csv").stat().st_size),
+        ("reading pairs.csv", 2),
+        ("finding the columns of documents.jsonl", (tmp_path / "documents.jsonl").stat().st_size),
+        ("reading documents.jsonl", 2),
+        ("finding kinds of features", 2),
+        ("encoding features", 2),
+        (f"importing {tmp_path / 'log.csv'}", 100),
+    ]
+    heard.check()

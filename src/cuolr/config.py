@@ -131,7 +131,8 @@ def ranges_of(config_class: type) -> dict[str, str]:
 def to_dict(config: Any) -> dict[str, Any]:
     """A config as a plain dictionary that TOML and JSON can hold.
 
-    TOML has no null: None is omitted where it is the default, and written as "none" elsewhere.
+    TOML has no null: None is omitted where it is the default, and written as "none" elsewhere. What a config's own
+    `without_effect` names is omitted, too: settings of a part that another setting does not choose.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Pair:
@@ -152,7 +153,8 @@ def to_dict(config: Any) -> dict[str, Any]:
             return {key: plain(item) for key, item in value.items()}
         return value
 
-    given = {field: getattr(config, field.name) for field in dataclasses.fields(config)}
+    omitted: frozenset[str] = getattr(config, "without_effect", frozenset())
+    given = {field: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in omitted}
     return {
         field.name: "none" if value is None else plain(value)
         for field, value in given.items()

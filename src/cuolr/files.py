@@ -113,6 +113,11 @@ def require_file(path: Path) -> None:
         raise InputError(f"{path}: is a folder; expected a file" if path.exists() else f"{path}: file not found")
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 if there is none."""
+    return path.stat().st_size if path.is_file() else 0
+
+
 def _put_in_place(unfinished: Path, path: Path, overwrite: bool) -> None:
     """Rename a folder to `path`; on failure the previous folder is put back."""
     replaced = _beside(path)

@@ -1,6 +1,6 @@
 import pytest
 
-from cuolr.cli.terminal import live_table, progress_bar, say, show_table, spinner, stage_bars, training_bar
+from cuolr.cli.terminal import live_table, progress_bar, say, show_table, stage_bars, training_bar
 
 
 @pytest.fixture
@@ -74,20 +74,6 @@ def test_the_time_left_is_known_however_long_each_takes(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_spinner_shows_for_how_long_it_has_turned(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 0.0
-    monkeypatch.setattr("rich.console.monotonic", lambda: now)
-    with spinner("ranking"):
-        now += 65
-        say("still at it")
-    last = capsys.readouterr().err.partition("still at it")[2]
-    assert "ranking" in last
-    assert "0:01:05" in last
-
-
-@pytest.mark.usefixtures("terminal")
 def test_each_stage_shows_its_own_time_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +98,12 @@ def test_each_stage_shows_its_own_time_left(
     last = capsys.readouterr().err.partition("no parts")[2]
     assert "reading" not in last
     assert all(text in last for text in ("fitting", "0:01:05"))
+    with stage_bars() as stages:
+        stages("ranking", 4)
+        now += 65
+        say("none of four")
+    last = capsys.readouterr().err.partition("none of four")[2]
+    assert all(text in last for text in ("ranking", "0%", "0:01:05"))
 
 
 def test_without_a_terminal_stages_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:

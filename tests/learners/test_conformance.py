@@ -22,7 +22,7 @@ from cuolr.logs.log_folder import load_click_log
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.store import load_policy
-from cuolr.training.base_learner import LEARNERS
+from cuolr.training.base_learner import LEARNERS, Learner
 from cuolr.training.hold_out import held_out_queries, held_out_sessions, split_by_query
 from cuolr.training.loop import TrainingResult
 from cuolr.training.presets.configure import RunConfig, configure
@@ -31,7 +31,9 @@ from tests.data.small_data import dataset_of
 from tests.small_log import small_log, with_missing_values
 from tests.training.tasks import fit_log
 
-every_learner = pytest.mark.parametrize("name", LEARNERS.names())
+# A debiasing over another ranker than its network, as `learner+ranker`.
+OTHER_RANKERS = ("naive+lambdamart", "naive+ensemble", "ipw+lambdamart", "cm-ipw+ensemble")
+every_learner = pytest.mark.parametrize("name", [*LEARNERS.names(), *OTHER_RANKERS])
 LOG = small_log(rows=240, queries=12)
 PROPENSITIES = Propensities(Estimate((1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2)), {"given": Estimate((0.6,) * 7)})
 WITH_MISSING = replace(LOG, candidates=with_missing_values(LOG.candidates))
@@ -46,9 +48,17 @@ SMALL: Mapping[str, Any] = {
 }
 
 
+def learner_of(name: str) -> type[Learner]:
+    return LEARNERS.get(name.partition("+")[0])
+
+
 def config_of(name: str, **training: Any) -> RunConfig:
+    name, _, ranker = name.partition("+")
     known = {field.name for field in dataclasses.fields(LEARNERS.get(name).Config)}
     settings: dict[str, Any] = {f"learner.{key}": value for key, value in SMALL.items() if key in known}
+    if ranker:
+        small = {"hidden": [8, 8], "min_documents_per_leaf": 5, "lists_per_step": 16, "learning_rate": 0.01}
+        settings |= {"learner.ranker": ranker, **{f"learner.rankers.{key}": value for key, value in small.items()}}
     for key, value in {"steps": 6, "batch_size": 16, "validate_every": 2, "patience": 0, "seed": 3, **training}.items():
         settings[f"training.{key}"] = value
     return configure(name, settings=settings)
@@ -58,7 +68,7 @@ def fitted(name: str, log: ClickLog = LOG, **options: Any) -> TrainingResult:
     if name == "xgboost":
         pytest.importorskip("xgboost")
     config = options.pop("config", None) or config_of(name)
-    propensities = PROPENSITIES if LEARNERS.get(name).takes_propensities else None
+    propensities = PROPENSITIES if learner_of(name).takes_propensities else None
     return fit_log(log, config, propensities=propensities, **options)
 
 
@@ -252,12 +262,12 @@ def test_labels_can_choose_the_best_step(name: str) -> None:
 
 @every_learner
 def test_what_its_class_says_is_so(name: str) -> None:
-    learner = LEARNERS.get(name)
+    learner = learner_of(name)
     assert learner.role in ("method", "baseline")
     assert learner.data_parallel == issubclass(learner, GradientLearner | DebiasedLearner)
     for setting, values in learner.search_space.items():
         for value in values:
-            configure(name, settings={setting: value})
+            configure(name.partition("+")[0], settings={setting: value})
 
 
 @every_learner

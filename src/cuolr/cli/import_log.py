@@ -8,7 +8,7 @@ import tyro
 
 from cuolr.cli.feature_flags import LogFeatureFlags, NamedColumns, flags_in_problems, parse_columns
 from cuolr.cli.options import LetorFlags, Name, RetentionFlags
-from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, spinner, stage_bars
+from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
@@ -170,15 +170,9 @@ def import_log(
 def _read(
     files: list[Path], tables: FeatureTables | None, how: tuple[str, ImportOptions], letor: LetorFlags
 ) -> tuple[ClickLog, ImportReport]:
-    features = None
-    if tables is not None:
-        with stage_bars() as stages:
-            features = read_features(tables, how[1], letor.options(), stages)
-    what = files[0].name if len(files) == 1 else f"{len(files)} files"
-    with spinner(f"reading {what}"):
-        source = read_source(files, *how)
-    with progress_bar(f"importing {what}", 100, unit="percent") as progress:
-        return import_source(source, features, how[1], lambda share: progress(100 * share))
+    with stage_bars() as stages:
+        features = None if tables is None else read_features(tables, how[1], letor.options(), stages)
+        return import_source(read_source(files, *how, stages), features, how[1], stages)
 
 
 def _with_flag(headline: str) -> str:

@@ -16,7 +16,6 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
-    SpinnerColumn,
     Task,
     TaskProgressColumn,
     TextColumn,
@@ -95,11 +94,9 @@ def _console() -> Iterator[Console]:
 
 
 @contextmanager
-def progress_bar(
-    what: str, total: int, unit: Literal["items", "bytes", "percent"] = "items"
-) -> Iterator[Callable[[float], None]]:
+def progress_bar(what: str, total: int, unit: Literal["items", "bytes"] = "items") -> Iterator[Callable[[float], None]]:
     """A progress bar with the remaining time; yields a function that takes the amount done since the last call."""
-    count = {"items": MofNCompleteColumn, "bytes": DownloadColumn, "percent": TaskProgressColumn}[unit]()
+    count = {"items": MofNCompleteColumn, "bytes": DownloadColumn}[unit]()
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(compact=True))
     with (
         _console() as console,
@@ -121,7 +118,7 @@ class _TimeColumn(ProgressColumn):
     left, taken = TimeRemainingColumn(compact=True), TimeElapsedColumn()
 
     def render(self, task: Task) -> RenderableType:
-        return self.taken.render(task) if task.total is None else self.left.render(task)
+        return self.taken.render(task) if task.time_remaining is None else self.left.render(task)
 
 
 @contextmanager
@@ -152,18 +149,6 @@ def stage_bars() -> Iterator[Stages]:
             return advance
 
         yield begin
-
-
-@contextmanager
-def spinner(what: str) -> Iterator[None]:
-    """Shows that work goes on, and for how long already, where nothing says how much is left."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with (
-        _console() as console,
-        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
-    ):
-        progress.add_task(what, total=None)
-        yield
 
 
 @contextmanager

@@ -33,17 +33,15 @@ def read_candidates(
         columns: What is a feature, and what to leave out, of one table; `FeatureTables` say so themselves.
         recipe: How columns of a table become numbers, as the model keeps it (`RankingPolicy.recipe`). None = it is
             decided by the table.
-        stages: Receives the bytes that were read so far; tables are read at once.
+        stages: Receives what was read so far.
     """
     if isinstance(source, FeatureTables):
         recipe = source.recipe if recipe is None else recipe
         if source.is_one_table:
             return read_candidates(source.query_document, options, n_features, source.options, recipe, stages)
-        stages("reading features", None)
-        return read_feature_tables(replace(source, recipe=recipe))
+        return read_feature_tables(replace(source, recipe=recipe), stages=stages)
     if not is_path(source) or is_table(Path(source)):
-        stages("reading features", None)
-        return read_feature_table(source, columns, recipe)
+        return read_feature_table(source, columns, recipe, stages)
     path = Path(source)
     progress = stages(f"reading {path.name}", path.stat().st_size if path.is_file() else None)
     candidates = read_file(path, options, progress).candidates

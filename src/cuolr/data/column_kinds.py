@@ -17,6 +17,7 @@ from cuolr.data.column_values import (
 )
 from cuolr.data.feature_options import FeatureOptions
 from cuolr.errors import InputError
+from cuolr.progress import Stages, unseen_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import FeatureColumn, FeatureRecipe
 
@@ -52,19 +53,28 @@ def looks_like_label(name: str) -> bool:
     return LABEL_WORD.search(words) is not None or LABEL_NAME.fullmatch(words) is not None
 
 
-def decide_recipe(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptions = FeatureOptions()) -> FeatureRecipe:
+def decide_recipe(
+    table: pl.DataFrame,
+    ids: Sequence[str],
+    options: FeatureOptions = FeatureOptions(),
+    stages: Stages = unseen_stages,
+) -> FeatureRecipe:
     """Decide what kind of feature each column is.
 
     Args:
         table: A row per document.
         ids: Its columns that are not features.
         options: What to leave out, and what is a category.
+        stages: Receives the columns whose kind is known.
 
     Raises:
         InputError: With a line for each column that is not usable.
     """
     columns, problems = [], []
-    for name in (name for name in table.columns if name not in (*ids, *options.drop_columns)):
+    names = [name for name in table.columns if name not in (*ids, *options.drop_columns)]
+    progress = stages("finding kinds of features", len(names))
+    for name in names:
+        progress(1)
         leave_out = f"leave it out with drop_columns=['{name}']"
         if looks_like_label(name) and name not in options.allow_columns:
             problems.append(

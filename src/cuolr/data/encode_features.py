@@ -19,6 +19,7 @@ from cuolr.data.column_values import (
     truth_values,
 )
 from cuolr.errors import InputError, InputWarning
+from cuolr.progress import Stages, unseen_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import FeatureColumn, FeatureRecipe, Floats
 
@@ -48,7 +49,9 @@ def check_columns(recipe: FeatureRecipe, found: Sequence[str], drop: Sequence[st
         raise InputError(problems)
 
 
-def apply_recipe(recipe: FeatureRecipe, table: pl.DataFrame, row_name: RowName | None = None) -> Floats:
+def apply_recipe(
+    recipe: FeatureRecipe, table: pl.DataFrame, row_name: RowName | None = None, stages: Stages = unseen_stages
+) -> Floats:
     """[n, F] the numbers of each row; NaN where a number, a boolean or a date is missing.
 
     Warns of levels that the training data did not have: they are 0 in the columns of all levels.
@@ -57,6 +60,7 @@ def apply_recipe(recipe: FeatureRecipe, table: pl.DataFrame, row_name: RowName |
         recipe: What becomes of each column.
         table: Has all columns of the recipe.
         row_name: How messages call a row; None = by its number from 1.
+        stages: Receives the columns that became numbers.
 
     Raises:
         InputError: With a line for each column whose values are not of its kind.
@@ -64,7 +68,9 @@ def apply_recipe(recipe: FeatureRecipe, table: pl.DataFrame, row_name: RowName |
     features = np.zeros((len(table), len(recipe.feature_names)), np.float32)
     problems: list[str] = []
     start = 0
+    progress = stages("encoding features", len(recipe.columns))
     for column in recipe.columns:
+        progress(1)
         width = len(column.feature_names)
         part = features[:, start : start + width]
         start += width

@@ -18,6 +18,7 @@ from cuolr.data.frames import Table, is_path
 from cuolr.data.tables import is_table
 from cuolr.data.variants import HASH_BYTES
 from cuolr.errors import InputError, InputWarning
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Candidates, FeatureRecipe
 
 # Columns that tell the variants of a document apart, and its id in the log; names that no user's table has.
@@ -66,19 +67,22 @@ class FeatureTables:
         return replace(self, options=replace(self.options, columns=columns, one_query=one_query))
 
 
-def read_feature_tables(tables: FeatureTables, shown: pl.DataFrame | None = None) -> Candidates:
+def read_feature_tables(
+    tables: FeatureTables, shown: pl.DataFrame | None = None, stages: Stages = unseen_stages
+) -> Candidates:
     """Join the tables and encode their columns.
 
     Args:
         tables: The tables. The one by query and document is no LETOR file.
         shown: The documents that a log shows, see `named_variants`; None = all of them are in the table by query and
             document.
+        stages: Receives the rows of each table that were read so far, then the columns that became numbers.
     """
     if tables.is_one_table:
-        return read_feature_table(tables.query_document, tables.options, tables.recipe)
+        return read_feature_table(tables.query_document, tables.options, tables.recipe, stages)
     if tables.query_document is None and shown is None:
         raise InputError("expected a table with query_id and doc_id that says which documents to rank for a query")
-    parts = dict(_raw_tables(tables))
+    parts = dict(_raw_tables(tables, stages))
     given = [table for table in (tables.query_document, tables.document, tables.query) if table is not None]
     warn_of_unknown_drops(given, tables.options)
     if problems := list(_collisions({**parts, "the log": pl.DataFrame() if shown is None else shown})):
@@ -96,6 +100,7 @@ def read_feature_tables(tables: FeatureTables, shown: pl.DataFrame | None = None
         # What is the same for all variants of a document describes the document.
         ids=IDS if shown is None else ("query_id", LOGGED_ID, "doc_id"),
         row_name=lambda row: "document '{1}' of query '{0}'".format(*pairs.row(row)),
+        stages=stages,
     )
     assert candidates.recipe is not None
     return replace(candidates, recipe=replace(candidates.recipe, impression=tables.impression))
@@ -142,7 +147,7 @@ def _hashes(texts: pl.DataFrame) -> pl.Series:
     return texts.join(hashed, on=on, how="left", nulls_equal=True, maintain_order="left")["(hash)"]
 
 
-def _raw_tables(tables: FeatureTables) -> Iterator[tuple[str, pl.DataFrame]]:
+def _raw_tables(tables: FeatureTables, stages: Stages) -> Iterator[tuple[str, pl.DataFrame]]:
     given: list[tuple[str, Table | None, Sequence[str]]] = [
         ("the features", tables.query_document, IDS),
         ("the document features", tables.document, ("doc_id",)),
@@ -153,7 +158,7 @@ def _raw_tables(tables: FeatureTables) -> Iterator[tuple[str, pl.DataFrame]]:
             continue
         if is_path(table) and not is_table(Path(table)):
             raise InputError(f"{table}: expected a table, not LETOR, to join with others")
-        yield name, read_raw_features(table, ids, tables.options, name)
+        yield name, read_raw_features(table, ids, tables.options, name, stages)
 
 
 def _collisions(parts: dict[str, pl.DataFrame]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from cuolr.data.collect_rows import collect_rows
 from cuolr.data.column_kinds import decide_recipe
 from cuolr.data.column_names import closest_column, other_separator
 from cuolr.data.encode_features import RowName, apply_recipe, check_columns
@@ -18,6 +19,7 @@ from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
 from cuolr.data.frames import Table, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
 from cuolr.errors import InputError, InputWarning, problems_in
+from cuolr.progress import Stages, unseen_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import Candidates, FeatureRecipe, Floats
 
@@ -25,7 +27,10 @@ IDS = ("query_id", "doc_id")
 
 
 def read_feature_table(
-    table: Table, options: FeatureOptions = FeatureOptions(), recipe: FeatureRecipe | None = None
+    table: Table,
+    options: FeatureOptions = FeatureOptions(),
+    recipe: FeatureRecipe | None = None,
+    stages: Stages = unseen_stages,
 ) -> Candidates:
     """The candidates of each query, queries in the order of their first row; rows need not be sorted by query.
 
@@ -33,15 +38,16 @@ def read_feature_table(
         table: The path of a table (see `scan_table`), or a data frame.
         options: What is a feature, and what to leave out.
         recipe: How columns become numbers, as a model keeps it; None = it is decided by the table.
+        stages: Receives the rows that were read so far, then the columns that became numbers.
     """
-    rows = read_raw_features(table, IDS, options)
+    rows = read_raw_features(table, IDS, options, stages=stages)
     warn_of_unknown_drops([table], options)
     with problems_in(place_of(table)):
         if not len(rows):
             raise InputError("expected a row for each document, found none")
         if _has_lists(rows):
             return as_candidates(rows, _numbers_of_lists(rows), None)
-        return encoded(rows, options, recipe)
+        return encoded(rows, options, recipe, stages=stages)
 
 
 def place_of(table: Table, name: str = "the features") -> str:
@@ -50,7 +56,11 @@ def place_of(table: Table, name: str = "the features") -> str:
 
 
 def read_raw_features(
-    table: Table, ids: Sequence[str], options: FeatureOptions, name: str = "the features"
+    table: Table,
+    ids: Sequence[str],
+    options: FeatureOptions,
+    name: str = "the features",
+    stages: Stages = unseen_stages,
 ) -> pl.DataFrame:
     """The columns of a table as they are, but for those to leave out, with its ids as text; each id or pair once.
 
@@ -59,15 +69,16 @@ def read_raw_features(
         ids: The columns that say what a row describes.
         options: How its ids are called, and what to leave out.
         name: What messages call a data frame.
+        stages: Receives the rows that were read so far.
     """
     if is_path(table):
         path = Path(table)
         # All columns of CSV as text: polars would judge their types by the first rows.
         own_names = [options.columns.get(column, column) for column in IDS]
-        scanned = scan_table(path, [*IDS, *own_names], all_text=True)
+        scanned = scan_table(path, [*IDS, *own_names], all_text=True, stages=stages)
         with read_errors(path):
             unread = [name for name in options.drop_columns if name not in ids]
-            rows = scanned.drop(ROW, *unread, strict=False).collect()
+            rows = collect_rows(scanned.drop(ROW, *unread, strict=False), path.name, stages)
     else:
         rows = to_polars(table, name)
     with problems_in(place_of(table, name)):
@@ -93,6 +104,7 @@ def encoded(
     recipe: FeatureRecipe | None,
     ids: Sequence[str] = IDS,
     row_name: RowName | None = None,
+    stages: Stages = unseen_stages,
 ) -> Candidates:
     """Candidates from a table with a column per feature.
 
@@ -102,12 +114,13 @@ def encoded(
         recipe: The recipe of a model; None = it is decided by the table.
         ids: Columns that are ids of queries and documents.
         row_name: How messages call a row; None = by its number.
+        stages: Receives the columns that became numbers.
     """
     if recipe is None:
-        recipe = decide_recipe(table, ids, options)
+        recipe = decide_recipe(table, ids, options, stages)
     else:
         check_columns(recipe, [name for name in table.columns if name not in ids], options.drop_columns)
-    return as_candidates(table, apply_recipe(recipe, table, row_name), recipe)
+    return as_candidates(table, apply_recipe(recipe, table, row_name, stages), recipe)
 
 
 def as_candidates(table: pl.DataFrame, features: Floats, recipe: FeatureRecipe | None) -> Candidates:

@@ -14,8 +14,10 @@ from typing import IO, Any
 
 import polars as pl
 
+from cuolr.data.json_columns import json_columns
 from cuolr.errors import InputError
 from cuolr.files import require_file
+from cuolr.progress import Stages, unseen_stages
 
 # Column of row numbers, from 1; a name that no user's table has.
 ROW = "(row)"
@@ -33,7 +35,9 @@ LARGEST_EXACT: dict[pl.DataType, float] = {pl.Float32(): 2.0**24, pl.Float64(): 
 HEAD_BYTES = 1 << 20
 
 
-def scan_table(path: Path, text_columns: Iterable[str] = (), all_text: bool = False) -> pl.LazyFrame:
+def scan_table(
+    path: Path, text_columns: Iterable[str] = (), all_text: bool = False, stages: Stages = unseen_stages
+) -> pl.LazyFrame:
     """A lazy frame of a table, with the number of each row in the column `ROW`.
 
     Args:
@@ -41,6 +45,7 @@ def scan_table(path: Path, text_columns: Iterable[str] = (), all_text: bool = Fa
             `.ndjson`, compressed if `.gz` or `.zst` follows.
         text_columns: Columns of CSV and JSON to read as text; as a number, the id 007 would become 7.
         all_text: Whether to read all columns of CSV as text.
+        stages: Receives the bytes of JSON lines that were read so far, to find their columns.
     """
     require_file(path)
     as_text = {name: pl.String() for name in text_columns}
@@ -66,15 +71,21 @@ def scan_table(path: Path, text_columns: Iterable[str] = (), all_text: bool = Fa
         # Polars always treats the name of such a file as a pattern.
         pattern = glob.escape(str(path))
         with read_errors(path):
-            present = pl.scan_ndjson(pattern, infer_schema_length=None).collect_schema()
-        overrides = {column: dtype for column, dtype in as_text.items() if column in present}
-        return pl.scan_ndjson(
-            pattern, schema_overrides=overrides, infer_schema_length=None, row_index_name=ROW, row_index_offset=1
-        )
+            present = _json_columns(path, pattern, stages)
+        schema = {**present, **{column: dtype for column, dtype in as_text.items() if column in present}}
+        return pl.scan_ndjson(pattern, schema=schema, row_index_name=ROW, row_index_offset=1)
     raise InputError(
         f"{path}: expected a table whose name ends in .parquet, .csv, .tsv, .jsonl, .ndjson or .feather; text may be "
         "compressed (.gz, .zst)"
     )
+
+
+def _json_columns(path: Path, pattern: str, stages: Stages) -> pl.Schema:
+    compressed = _is(path, (ZSTANDARD,))  # which polars can read, and the standard library cannot
+    progress = stages(f"finding the columns of {path.name}", None if compressed else path.stat().st_size)
+    if compressed:
+        return pl.scan_ndjson(pattern, infer_schema_length=None).collect_schema()
+    return json_columns(path, progress)
 
 
 def is_table(path: Path) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cuolr.errors import InputError
+from cuolr.logs.importing import ubi_records
 from cuolr.logs.importing import ubi_report as why
 from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.importing.import_options import ImportOptions
@@ -372,3 +373,23 @@ def test_a_real_sample_comes_in_complete(shared_data: Path) -> None:
         9,
         6,
     ]
+
+
+@pytest.mark.parametrize("name", ["ubi.ndjson", "ubi.ndjson.gz", "ubi.parquet"])
+def test_reading_is_told_by_the_bytes_of_the_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ubi_records, "LINES_AT_A_TIME", 2)
+    monkeypatch.setattr(ubi_records, "RECORDS_AT_A_TIME", 2)
+    path = tmp_path / name
+    queries = [query(f"L{i}", f"shoes of kind {i}") for i in range(2_000)]
+    records = [*queries, event("impression", "a", 1)]
+    text = "".join(json.dumps(record) + "\n" for record in records).encode()
+    if name.endswith("parquet"):
+        pl.DataFrame(
+            [{**row, "event_attributes": json.dumps(row.get("event_attributes"))} for row in records]
+        ).write_parquet(path)
+    else:
+        path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    done: list[int] = []
+    read_ubi([path], done.append)
+    assert sum(done) == path.stat().st_size
+    assert sum(amount > 0 for amount in done) > 1

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from cuolr.data.letor.blocks import blocks_of_lines
 from cuolr.data.letor.fast_rows import parse_block
 from cuolr.data.letor.grouping import document_ids_of, group, group_file, read_groups
 from cuolr.data.letor.rows import MAX_PROBLEMS, Block, RowLayout, fits_memory
+from cuolr.data.line_blocks import blocks_of_lines
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file
 from cuolr.progress import Progress

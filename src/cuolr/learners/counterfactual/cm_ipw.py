@@ -10,7 +10,7 @@ from cuolr.config import Range
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Propensities, known_values
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
-from cuolr.learners.rankers.network import NetworkConfig
+from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
@@ -19,8 +19,8 @@ from cuolr.types import Doubles
 
 
 @dataclass(frozen=True)
-class CmIpwConfig(NetworkConfig):
-    """Settings of CM-IPW, in addition to those of `NetworkConfig`.
+class CmIpwConfig(DebiasedConfig):
+    """Settings of CM-IPW, in addition to those of `DebiasedConfig`.
 
     Attributes:
         estimate: Estimate of continuation to use, if the propensities have several: mle or paper.

@@ -1,6 +1,6 @@
 """`ipw`: inverse propensity weighting, with the examination probability of each position."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,8 @@ from cuolr.config import Range
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Propensities, known_values
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
-from cuolr.learners.rankers.network import NetworkConfig
+from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
+from cuolr.learners.counterfactual.pooled_clicks import PooledClicks
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.page_positions import at_page_positions
@@ -20,8 +21,8 @@ from cuolr.types import Doubles
 
 
 @dataclass(frozen=True)
-class IpwConfig(NetworkConfig):
-    """Settings of IPW, in addition to those of `NetworkConfig`.
+class IpwConfig(DebiasedConfig):
+    """Settings of IPW, in addition to those of `DebiasedConfig`.
 
     Attributes:
         policy_aware: Whether to weight by the mean examination over the positions at which a document was shown; for
@@ -53,6 +54,16 @@ class IPW(DebiasedLearner):
         examination = relative_examination(log, task.propensities)
         examined = _mean_examination(log, examination) if self.config.policy_aware else examination
         return WeightedLists.of(log, log.rewards / np.maximum(examined, 1 / self.config.max_weight))
+
+    def pooled_clicks(self, task: FitTask, lists: WeightedLists) -> PooledClicks:
+        """Policy-aware, clicks by the sum of examination: a document is in no list that does not show it."""
+        pooled = super().pooled_clicks(task, lists)
+        if not self.config.policy_aware:
+            return pooled
+        log = at_page_positions(task.log)
+        sessions = log.count[:, None].astype(np.float64)
+        examined = np.maximum(relative_examination(log, task.propensities), 1 / self.config.max_weight)
+        return replace(pooled, clicks=log.rewards * sessions, exposure=examined * sessions)
 
 
 def relative_examination(log: ClickLog, propensities: Propensities | None) -> Doubles:

@@ -1,7 +1,7 @@
 """`naive`: treats clicks or rewards as relevance labels, without bias correction."""
 
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
-from cuolr.learners.rankers.network import NetworkConfig
+from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
 from cuolr.training.base_learner import LEARNERS
 
 
@@ -13,4 +13,4 @@ class Naive(DebiasedLearner):
     cost and the noise.
     """
 
-    Config = NetworkConfig
+    Config = DebiasedConfig

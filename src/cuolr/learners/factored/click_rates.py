@@ -87,20 +87,6 @@ class ClickRates:
             counts.by_document(counts.by_position(values))[shown.rows] for values in (counts.clicks, counts.rewards)
         )
         exposure = counts.by_document(expected_examinations)[shown.rows]
-        queries, row = np.unique(candidates.query_of_document[shown.rows], return_inverse=True)
-        order = np.lexsort((-exposure, row))
-        starts = np.searchsorted(row[order], np.arange(len(queries)))
-        place = np.arange(len(order)) - starts[row[order]]
-        width = min(MAX_DOCUMENTS_OF_A_QUERY, max(counts.lists.k, MAX_TABLE_CELLS // len(queries)))
-        order, place = order[place < width], place[place < width]
-        row = row[order]
-        documents = np.full((len(queries), int(place.max()) + 1), len(shown.rows))
-        documents[row, place] = order
-
-        def spread(values: Doubles) -> Doubles:
-            table = np.zeros(documents.shape)
-            table[row, place] = values[order]
-            return table
 
         def rate_of(values: Doubles, prior: Doubles, strength: float) -> Doubles:
             total = exposure + strength
@@ -108,17 +94,38 @@ class ClickRates:
 
         rate = rate_of(rewards_on, prior, prior_strength / counts.information)
         rate = rate / np.maximum(rate_of(clicks_on, np.minimum(prior, 1.0), prior_strength), 1.0)
-        sessions = np.bincount(counts.lists.query, weights=counts.lists.count, minlength=candidates.n_queries)
-        return cls(
-            features=shown.features,
-            query=queries,
-            sessions=sessions[queries].astype(np.int64),
-            documents=documents,
-            rewards=spread(rewards_on),
-            expected_examinations=spread(exposure),
-            rate=spread(rate),
-            information=counts.information,
+        sessions = np.bincount(counts.lists.query, weights=counts.lists.count, minlength=candidates.n_queries).astype(
+            np.float64
         )
+        by_document = np.stack([rewards_on, exposure, rate])
+        queries = candidates.query_of_document[shown.rows]
+        rates = cls.by_query(shown.features, queries, by_document, sessions, counts.lists.k)
+        return replace(rates, information=counts.information)
+
+    @classmethod
+    def by_query(cls, features: Floats, query: Ints, by_document: Doubles, sessions: Doubles, k: int) -> Self:
+        """Lay out values by document as a row for each query; of very many documents, the most examined are kept.
+
+        Args:
+            features: [n + 1, F] the scaled features of all shown documents; the last row, for padding, is 0.
+            query: [n] the query of each document.
+            by_document: [3, n] the rewards, the expected examinations and the rate of each document.
+            sessions: [n_queries] the number of sessions of each query.
+            k: Number of documents of a query that are kept in any case.
+        """
+        exposure = by_document[1]
+        queries, row = np.unique(query, return_inverse=True)
+        order = np.lexsort((-exposure, row))
+        starts = np.searchsorted(row[order], np.arange(len(queries)))
+        place = np.arange(len(order)) - starts[row[order]]
+        width = min(MAX_DOCUMENTS_OF_A_QUERY, max(k, MAX_TABLE_CELLS // len(queries)))
+        order, place = order[place < width], place[place < width]
+        row = row[order]
+        documents = np.full((len(queries), int(place.max()) + 1), len(query))
+        documents[row, place] = order
+        table = np.zeros((3, *documents.shape))
+        table[:, row, place] = by_document[:, order]
+        return cls(features, queries, sessions[queries].astype(np.int64), documents, *table)
 
     def __len__(self) -> int:
         """R, the number of queries."""

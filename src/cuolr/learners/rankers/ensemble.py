@@ -82,7 +82,7 @@ class CrossFittedEnsemble:
 
         def ranker(kind: RankerKind, i: int) -> BaseRanker:
             if kind == "lambdamart":
-                parameters = _lightgbm_parameters(config, threads, seed + i)
+                parameters = lightgbm_parameters(config, threads, seed + i)
                 return LambdaMartRanker(QueryGroups.of(targets.select(others[i]), highest), parameters, normaliser)
             batch_of = TargetSampler(targets, others[i], config.lists_per_step, seed, stream=i)
             n_features = targets.features.shape[1]
@@ -116,7 +116,8 @@ class CrossFittedEnsemble:
                 ranker.load_state(state[f"{k}.{i}"])
 
 
-def _lightgbm_parameters(config: EnsembleConfig, threads: int, seed: int) -> dict[str, Any]:
+def lightgbm_parameters(config: EnsembleConfig, threads: int, seed: int) -> dict[str, Any]:
+    """LightGBM's parameters for the LambdaMART rankers of an ensemble."""
     return {
         "num_leaves": config.leaves,
         "learning_rate": config.tree_learning_rate,

@@ -1,6 +1,6 @@
 """Import of a click log: of your own, from a table, or of another system or a public data set."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from cuolr.data.frames import Table
 from cuolr.data.letor.reader import LetorOptions
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
+from cuolr.files import size_of
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import ImportReport, check_dropped
@@ -88,7 +89,7 @@ def read_features(
         features: As `import_log` takes them.
         options: How to import; ids are called as in the log.
         letor: How to read LETOR.
-        stages: Receives the bytes of LETOR that were read so far.
+        stages: Receives what was read so far.
     """
     if isinstance(features, Candidates):
         return features
@@ -98,13 +99,19 @@ def read_features(
     return read_candidates(tables.with_ids(options.columns, options.one_query), letor, stages=stages)
 
 
-def read_source(table: Table | Sequence[Path | str], format: str, options: ImportOptions) -> SourceLog:  # noqa: A002
+def read_source(
+    table: Table | Sequence[Path | str],
+    format: str,  # noqa: A002
+    options: ImportOptions,
+    stages: Stages = unseen_stages,
+) -> SourceLog:
     """Read what is to be imported.
 
     Args:
         table: Files of the format, patterns of their names, or, as a table, a data frame.
         format: A registered format.
         options: How to import.
+        stages: Receives the bytes of the files that were read so far.
     """
     importer = IMPORTERS.get(format)
     is_files = isinstance(table, str | Path | list | tuple)
@@ -117,14 +124,17 @@ def read_source(table: Table | Sequence[Path | str], format: str, options: Impor
     files = list(find_tables([table] if isinstance(table, str | Path) else table))
     names = tuple(map(str, files))
     with read_errors(names[0] if len(names) == 1 else f"{len(names)} files of format '{format}'"):
-        return replace(importer().read(files), files=names)
+        progress = stages(
+            f"reading {files[0].name if len(files) == 1 else f'{len(files)} files'}", sum(map(size_of, files))
+        )
+        return replace(importer().read(files, progress), files=names)
 
 
 def import_source(
     source: SourceLog,
     features: Candidates | FeatureTables | None,
     options: ImportOptions,
-    progress: Callable[[float], None] = lambda _: None,
+    stages: Stages = unseen_stages,
 ) -> tuple[ClickLog, ImportReport]:
     """Check and repair what an importer read.
 
@@ -133,7 +143,7 @@ def import_source(
         features: The documents of each query, or the tables that have them; None = those of the source or, without any,
             the documents shown.
         options: How to import.
-        progress: See `read_log_table`.
+        stages: See `read_log_table`.
 
     Raises:
         InputError: As `read_log_table` does. What the importer dropped counts as what is dropped of the table.
@@ -143,7 +153,7 @@ def import_source(
         raise InputError([f"{name}: {line}" for line in problems])
     known = features if features is not None else source.candidates
     without = ("the log has no features: it serves for examination, click rates and judgments",)
-    log, report = read_log_table(source.table, known, options, progress)
+    log, report = read_log_table(source.table, known, options, stages)
     report = replace(
         report,
         tables=source.files or report.tables,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from cuolr.data.frames import Table
+from cuolr.progress import Progress, unseen
 from cuolr.registry import Registry
 from cuolr.types import Candidates
 
@@ -96,8 +97,16 @@ class LogImporter(ABC):
     """Reads the files of one format. The table is checked, repaired and counted afterwards, as for every format."""
 
     @abstractmethod
-    def read(self, files: Sequence[Path]) -> SourceLog:
-        """Read the files of a log; raises `InputError` if they are not of this format."""
+    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+        """Read the files of a log.
+
+        Args:
+            files: The files.
+            progress: Called with the number of bytes of the files that were read since the last call.
+
+        Raises:
+            InputError: If they are not of this format.
+        """
 
 
 IMPORTERS: Registry[type[LogImporter]] = Registry(

@@ -20,6 +20,7 @@ from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.log_rows import LogRows, scan_log
 from cuolr.logs.importing.outcome_columns import check_no_outcomes
 from cuolr.logs.importing.seen_documents import seen_documents
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Candidates
 
 
@@ -48,7 +49,11 @@ class LogCandidates:
 
     @classmethod
     def of(
-        cls, table: Table | Sequence[Path | str], features: Candidates | FeatureTables | None, options: ImportOptions
+        cls,
+        table: Table | Sequence[Path | str],
+        features: Candidates | FeatureTables | None,
+        options: ImportOptions,
+        stages: Stages = unseen_stages,
     ) -> Self:
         """Find the candidates.
 
@@ -57,34 +62,35 @@ class LogCandidates:
             features: The candidates, or the tables that have their features; None = the documents that the log shows,
                 without features.
             options: How to import.
+            stages: Receives what was read so far.
         """
         if isinstance(features, Candidates):
             return cls(scan_log(table, options), features)
         if features is None:
             rows = scan_log(table, options)
-            shown = _shown(rows)
+            shown = _shown(rows, stages)
             return cls(rows, seen_documents(shown), shown)
         tables = features.with_ids(options.columns, options.one_query)
         rows = scan_log(table, options, tables.impression)
         if not tables.needs_shown:
-            return cls(rows, read_feature_tables(tables), tables=tables)
+            return cls(rows, read_feature_tables(tables, stages=stages), tables=tables)
         check_no_outcomes(rows, tables)
         rows = _with_variant(rows, tables.impression)
-        shown = named_variants(_shown(rows, VARIANT, *tables.impression))
+        shown = named_variants(_shown(rows, stages, VARIANT, *tables.impression))
         rows = LogRows(tuple(part.drop(tables.impression) for part in rows.parts), rows.places)
         with warnings.catch_warnings():
             if options.window:  # the candidates within it have warnings of their own
                 warnings.simplefilter("ignore", InputWarning)
-            return cls(rows, read_feature_tables(tables, shown), shown, tables)
+            return cls(rows, read_feature_tables(tables, shown, stages), shown, tables)
 
-    def of_sessions(self, log: ClickLog) -> ClickLog:
+    def of_sessions(self, log: ClickLog, stages: Stages = unseen_stages) -> ClickLog:
         """Some sessions of the log, over the candidates that an import of these sessions alone would have."""
         if self.shown is None:
             return log
         listed = np.unique(log.documents[log.where])
         pairs = _pairs(log.candidates)[listed]
         shown = self.shown.join(pairs, on=IDS, how="semi", maintain_order="left")
-        candidates = seen_documents(shown) if self.tables is None else read_feature_tables(self.tables, shown)
+        candidates = seen_documents(shown) if self.tables is None else read_feature_tables(self.tables, shown, stages)
         number = pl.DataFrame({"row": np.arange(candidates.n_documents)})
         new_row = np.zeros(log.candidates.n_documents, np.int64)
         new_row[listed] = pairs.join(_pairs(candidates).hstack(number), on=IDS, how="left", maintain_order="left")[
@@ -109,14 +115,16 @@ def _with_variant(rows: LogRows, features: Sequence[str]) -> LogRows:
     return LogRows(tuple(part.with_columns(variant.alias(VARIANT)) for part in rows.parts), rows.places)
 
 
-def _shown(rows: LogRows, *more: str) -> pl.DataFrame:
+def _shown(rows: LogRows, stages: Stages, *more: str) -> pl.DataFrame:
     """Each pair of query and document that the log shows, once for each variant, with these columns."""
     keys = [*IDS, *more[:1]]
     found = []
+    progress = stages("listing documents", len(rows.parts))
     for part, place in rows.scans():
         distinct = part.select(*IDS, *more).drop_nulls(IDS).unique(keys, keep="any")
         with read_errors(place):
             found.append(distinct.collect(engine="streaming"))
+        progress(1)
     shown = pl.concat(found).unique(keys, keep="any")
     if not len(shown):
         raise InputError(f"{rows.name}: expected a row for each shown document, found no rows")

@@ -1,6 +1,6 @@
 """What importers of public click data share: checked columns, lines of text, numbers of lists, and features."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -8,8 +8,9 @@ import polars as pl
 from cuolr.data.features import read_feature_table
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
-from cuolr.files import require_file
+from cuolr.files import require_file, size_of
 from cuolr.logs.importing.log_rows import ROW_BITS
+from cuolr.progress import Progress
 from cuolr.types import Candidates
 
 # Columns that identify a document of a query.
@@ -32,6 +33,13 @@ def check_columns(file: Path, found: Iterable[str], needed: Iterable[str], what:
     if missing:
         shown = ", ".join(found[:12]) + (f" and {len(found) - 12} more" if len(found) > 12 else "")
         raise InputError(f"{file}: expected {what}; columns missing: {', '.join(missing)}; found: {shown or 'none'}")
+
+
+def in_turn(files: Sequence[Path], progress: Progress) -> Iterator[tuple[int, Path]]:
+    """Each file with its number; progress takes the bytes of a file when the next is asked for."""
+    for number, file in enumerate(files):
+        yield number, file
+        progress(size_of(file))
 
 
 def list_numbers(file_number: int) -> pl.Expr:

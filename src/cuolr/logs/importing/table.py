@@ -5,7 +5,7 @@ examination (0 or 1), timestamp, reward, randomised (0 or 1), user_id; others ar
 features, terms of the reward or context. Features of documents, queries or both are in tables of their own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -41,10 +41,13 @@ from cuolr.logs.importing.repeated_rows import without_repeats
 from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions, resolve
 from cuolr.logs.importing.session_blocks import blocks, survey
 from cuolr.logs.log_folder import concatenate, one_each
+from cuolr.progress import Stages, in_shares, unseen_stages
 from cuolr.types import Candidates
 
 # The share of the time that the first look at a table takes, roughly.
 SURVEY_SHARE = 0.2
+# What progress is counted in.
+PERCENT = 100
 
 # What the lists hold where nothing was shown.
 NOTHING = {"ranking": -1, "clicks": 0, "logging_propensity": 1, "examination": 0, "reward": 0, "page_position": -1}
@@ -54,7 +57,7 @@ def read_log_table(
     table: Table | Sequence[Path | str],
     features: Candidates | FeatureTables | None,
     options: ImportOptions = ImportOptions(),
-    progress: Callable[[float], None] = lambda _: None,
+    stages: Stages = unseen_stages,
 ) -> tuple[ClickLog, ImportReport]:
     """Read, check and repair a long table, some millions of rows at a time.
 
@@ -63,7 +66,7 @@ def read_log_table(
         features: The documents of each query with their ids; or the tables that have them; None = those that the table
             shows, without features. If these come from the table, they are those of the sessions in the time window.
         options: How to import.
-        progress: Called with the share of the work that was done since the last call.
+        stages: Receives what was read so far: of the features, then of the table.
 
     Returns:
         A row per session, sorted by session id, with sessions without a click among them; a session's timestamp is
@@ -73,8 +76,9 @@ def read_log_table(
         InputError: If nothing can be read. If `strict`, with all problems, the first 20 of each kind.
         TooManyDroppedError: If more has to be dropped than `max_dropped` allows.
     """
-    found = LogCandidates.of(table, features, options)
+    found = LogCandidates.of(table, features, options, stages)
     rows = found.rows
+    progress = in_shares(stages(f"importing {rows.name}", PERCENT), PERCENT)
     known = survey(rows, lambda share: progress(SURVEY_SHARE * share))
     if not known.rows:
         raise InputError(f"{rows.name}: expected a row for each shown document, found no rows")
@@ -87,7 +91,7 @@ def read_log_table(
     from_zero = f"{rows.name}: positions seem to be counted from 0; if so, say first_position=0"
     log, report = importer.finish(rows.name, [from_zero] if first > known.first_position else ())
     kept, report = in_window(log, report, options.window)
-    return without_ids(kept if len(kept) == len(log) else found.of_sessions(kept), options), report
+    return without_ids(kept if len(kept) == len(log) else found.of_sessions(kept, stages), options), report
 
 
 class _Importer:

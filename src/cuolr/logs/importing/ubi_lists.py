@@ -27,13 +27,14 @@ from cuolr.logs.importing.ubi_report import (
     UbiReport,
     report_of,
 )
+from cuolr.progress import Progress, unseen
 
 # Lists of one application that start at 1 while others start at 0: from this share on it numbers some lists from 1,
 # below it these lists have lost their first impression.
 MIN_SHARE_FROM_1 = 0.2
 
 
-def read_ubi(files: Sequence[Path | str]) -> tuple[pl.DataFrame, UbiReport]:
+def read_ubi(files: Sequence[Path | str], progress: Progress = unseen) -> tuple[pl.DataFrame, UbiReport]:
     """Read UBI queries and events.
 
     A `query_id` of UBI stands for one shown list, which becomes a session. Its documents and positions are those of its
@@ -41,6 +42,7 @@ def read_ubi(files: Sequence[Path | str]) -> tuple[pl.DataFrame, UbiReport]:
 
     Args:
         files: NDJSON or Parquet, with queries, events or both; see `ubi_records`.
+        progress: Called with the number of bytes of the files that were read since the last call.
 
     Returns:
         table: As `read_log_table` takes it: query_id (the query's text), session_id (the `query_id` of UBI), position
@@ -50,7 +52,7 @@ def read_ubi(files: Sequence[Path | str]) -> tuple[pl.DataFrame, UbiReport]:
     """
     if not files:
         raise InputError("files: expected one or more files with UBI queries and events, found none")
-    records = read_records([Path(file) for file in files])
+    records = read_records([Path(file) for file in files], progress)
     events = _checked_events(records.events)
     texts = _lists(records)
     shown = _shown(records, events)

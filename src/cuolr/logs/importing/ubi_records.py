@@ -19,7 +19,8 @@ import polars as pl
 
 from cuolr.data.tables import PARQUET, read_errors
 from cuolr.errors import InputError
-from cuolr.files import require_file
+from cuolr.files import require_file, size_of
+from cuolr.progress import Progress, in_shares, unseen
 
 # Actions of events, in lower case. `view` and `click_through` are of older schemas.
 IMPRESSIONS = ("impression", "view")
@@ -29,6 +30,8 @@ NDJSON = (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz")
 BULK_ACTIONS = ({"index"}, {"create"}, {"update"}, {"delete"})
 # Records that are held as Python objects.
 RECORDS_AT_A_TIME = 1 << 16
+# Lines after which progress is reported.
+LINES_AT_A_TIME = 1 << 10
 # An epoch time above this is in milliseconds: in seconds it would be the year 5138.
 MAX_SECONDS = 100_000_000_000
 
@@ -68,13 +71,18 @@ class UbiRecords:
     other: int
 
 
-def read_records(files: Sequence[Path]) -> UbiRecords:
-    """Read the records of all files together."""
+def read_records(files: Sequence[Path], progress: Progress = unseen) -> UbiRecords:
+    """Read the records of all files together.
+
+    Args:
+        files: NDJSON or Parquet.
+        progress: Called with the number of bytes of the files that were read since the last call.
+    """
     queries: list[pl.DataFrame] = [pl.DataFrame(schema=QUERY_SCHEMA)]
     events: list[pl.DataFrame] = [pl.DataFrame(schema=EVENT_SCHEMA)]
     other = 0
     for file in files:
-        for records in _batches(_records(file)):
+        for records in _batches(_records(file, progress)):
             of_events = [record for record in records if record.get("action_name") is not None]
             of_queries = [record for record in records if record.get("action_name") is None and _is_query(record)]
             queries.append(pl.DataFrame(map(_query, of_queries), schema=QUERY_SCHEMA, orient="row"))
@@ -83,25 +91,33 @@ def read_records(files: Sequence[Path]) -> UbiRecords:
     return UbiRecords(pl.concat(queries), pl.concat(events), other)
 
 
-def _records(file: Path) -> Iterator[Mapping[str, Any]]:
+def _records(file: Path, progress: Progress) -> Iterator[Mapping[str, Any]]:
     require_file(file)
     name = file.name.lower()
     if name.endswith(PARQUET):
         with read_errors(file):
-            for part in pl.read_parquet(file, glob=False).iter_slices(RECORDS_AT_A_TIME):
-                yield from part.iter_rows(named=True)
+            table = pl.read_parquet(file, glob=False)
+        done = in_shares(progress, size_of(file))
+        for part in table.iter_slices(RECORDS_AT_A_TIME):
+            yield from part.iter_rows(named=True)
+            done(len(part) / len(table))
     elif name.endswith(NDJSON):
-        yield from _json_records(file)
+        yield from _json_records(file, progress)
     else:
         raise InputError(
             f"{file}: expected UBI records in a file whose name ends in .ndjson, .jsonl, .json or .parquet"
         )
 
 
-def _json_records(file: Path) -> Iterator[Mapping[str, Any]]:
-    with read_errors(file), gzip.open(file) if file.name.lower().endswith(".gz") else file.open("rb") as lines:
+def _json_records(file: Path, progress: Progress) -> Iterator[Mapping[str, Any]]:
+    seen = 0
+    with read_errors(file), file.open("rb") as raw:
         try:
+            lines = gzip.GzipFile(fileobj=raw) if file.name.lower().endswith(".gz") else raw
             for number, line in enumerate(lines, start=1):
+                if number % LINES_AT_A_TIME == 0:
+                    progress(raw.tell() - seen)
+                    seen = raw.tell()
                 if not line.strip():
                     continue
                 try:
@@ -116,6 +132,7 @@ def _json_records(file: Path) -> Iterator[Mapping[str, Any]]:
                     yield source if isinstance(source, dict) else record
         except (EOFError, zlib.error) as error:
             raise InputError(f"{file}: cannot be read: {error}") from None
+        progress(raw.tell() - seen)
 
 
 def _batches(records: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

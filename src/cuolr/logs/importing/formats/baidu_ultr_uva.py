@@ -10,7 +10,8 @@ from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
 from cuolr.logs.importing.log_rows import ROW_BITS
-from cuolr.logs.importing.source_tables import check_columns, features_of
+from cuolr.logs.importing.source_tables import check_columns, features_of, in_turn
+from cuolr.progress import Progress, unseen
 
 EMBEDDING = "query_document_embedding"
 DIMENSIONS = 768
@@ -42,9 +43,9 @@ class BaiduUltrUvaImporter(LogImporter):
     memory for each document. Expert labels are in validation.feather, which is refused here.
     """
 
-    def read(self, files: Sequence[Path]) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read one or more Feather files."""
-        rows = pl.concat([_rows(file, number) for number, file in enumerate(files)], how="diagonal")
+        rows = pl.concat([_rows(file, number) for number, file in in_turn(files, progress)], how="diagonal")
         features = [name for name in rows.columns if name not in TABLE_COLUMNS]
         table = rows.select(TABLE_COLUMNS)
         return SourceLog(table, features_of(rows, features) if features else None)

@@ -10,7 +10,8 @@ import scipy
 from cuolr.data.tables import read_errors
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
-from cuolr.logs.importing.source_tables import check_columns, features_of, list_numbers
+from cuolr.logs.importing.source_tables import check_columns, features_of, in_turn, list_numbers
+from cuolr.progress import Progress, unseen
 
 LISTS = ("query_doc_ids", "clicks")
 OPTIONAL_LISTS = ("positions", "mask", "query_doc_features")
@@ -20,9 +21,9 @@ OPTIONAL_LISTS = ("positions", "mask", "query_doc_features")
 class ClaxImporter(LogImporter):
     """An id stands for a document of one query. Without a query_id, documents that share a list are of one query."""
 
-    def read(self, files: Sequence[Path]) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read one or more Parquet files."""
-        rows = pl.concat([_rows(file, number) for number, file in enumerate(files)], how="diagonal")
+        rows = pl.concat([_rows(file, number) for number, file in in_turn(files, progress)], how="diagonal")
         notes = []
         if "query_id" not in rows.columns or rows["query_id"].null_count():
             rows = rows.with_columns(query_id=_queries(rows))

@@ -8,7 +8,8 @@ import polars as pl
 from cuolr.data.tables import read_errors
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
-from cuolr.logs.importing.source_tables import check_columns, features_of
+from cuolr.logs.importing.source_tables import check_columns, features_of, in_turn
+from cuolr.progress import Progress, unseen
 
 LOG_COLUMNS = ("srch_id", "date_time", "prop_id", "position", "random_bool", "click_bool", "booking_bool")
 # Known only after the click, or names without an order: no features.
@@ -31,9 +32,9 @@ class ExpediaImporter(LogImporter):
     The reward is that of the competition: 1 for a click, 5 for a booking.
     """
 
-    def read(self, files: Sequence[Path]) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read one or more CSV files."""
-        rows = pl.concat([_read(file) for file in files], how="diagonal")
+        rows = pl.concat([_read(file) for _, file in in_turn(files, progress)], how="diagonal")
         features = [name for name in rows.columns if name not in NO_FEATURES]
         table = rows.select(
             "position",

@@ -9,7 +9,8 @@ from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
-from cuolr.logs.importing.source_tables import check_columns, features_of, list_numbers
+from cuolr.logs.importing.source_tables import check_columns, features_of, in_turn, list_numbers
+from cuolr.progress import Progress, unseen
 from cuolr.types import Candidates
 
 LOG_COLUMNS = ("timestamp", "item_id", "position", "click")
@@ -25,10 +26,10 @@ class OpenBanditImporter(LogImporter):
     random order. Features of users depend on the session and are not used.
     """
 
-    def read(self, files: Sequence[Path]) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read the logs of one or more campaigns, and item_context.csv if it is among the files."""
         contexts, logs = [], []
-        for number, file in enumerate(files):
+        for number, file in in_turn(files, progress):
             require_file(file)
             with read_errors(file):
                 rows = pl.read_csv(file, infer_schema_length=None)

@@ -7,7 +7,8 @@ import polars as pl
 
 from cuolr.errors import InputError
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog, SourceLoss
-from cuolr.logs.importing.source_tables import list_numbers, read_fields
+from cuolr.logs.importing.source_tables import in_turn, list_numbers, read_fields
+from cuolr.progress import Progress, unseen
 
 COLUMNS = ("session", "query_id", "documents", "verticals", "clicks")
 
@@ -19,9 +20,9 @@ class TianGongImporter(LogImporter):
     The human grades are in a file of their own, which `cuolr experiment real --labels` reads.
     """
 
-    def read(self, files: Sequence[Path]) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read one or more text files."""
-        lists = pl.concat([_lists(file, number) for number, file in enumerate(files)])
+        lists = pl.concat([_lists(file, number) for number, file in in_turn(files, progress)])
         size = pl.col("doc_id").list.len()
         good = lists.filter((size > 0) & (size == pl.col("click").list.len()))
         if not len(good):

@@ -7,7 +7,8 @@ import polars as pl
 
 from cuolr.errors import InputError
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog, SourceLoss
-from cuolr.logs.importing.source_tables import read_fields
+from cuolr.logs.importing.source_tables import in_turn, read_fields
+from cuolr.progress import Progress, unseen
 
 # SessionID, TimePassed, TypeOfAction, QueryID or URLID, RegionID, ten URLs.
 LONGEST = 10
@@ -21,9 +22,9 @@ NO_ACTION = "lines that are no action"
 class YandexImporter(LogImporter):
     """A list for each query action `Q`; a click `C` belongs to the latest list of its session that shows the URL."""
 
-    def read(self, files: Sequence[Path]) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read one or more files of tab-separated actions."""
-        actions = pl.concat([read_fields(file, COLUMNS) for file in files]).with_row_index("line")
+        actions = pl.concat([read_fields(file, COLUMNS) for _, file in in_turn(files, progress)]).with_row_index("line")
         shown = _shown(actions)
         if not len(shown):
             raise InputError(f"{files[0]}: expected query actions 'Q' with the URLs that were shown, found none")
