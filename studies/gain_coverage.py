@@ -2,7 +2,8 @@
 
 For each kind of users and logging policy: logs of fresh queries, and policies that did not learn from them. The truth
 is the gain in expected clicks, in closed form, on other queries of the same kind. Results are appended to a file, a
-line for each log and policy; the same command continues where it was stopped.
+line for each log and policy, with the trained models beside it; the same command continues where it was stopped. With
+random lists, "the logger" is its order without noise.
 
 Run: python -m studies.gain_coverage --out coverage.jsonl [--users pbm dcm] [--loggers swaps] [--logs 40]
 Tables alone: python -m studies.gain_coverage --out coverage.jsonl --logs 0
@@ -11,7 +12,7 @@ Tables alone: python -m studies.gain_coverage --out coverage.jsonl --logs 0
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,11 @@ from cuolr import Ranker, click_model, fit_ranksvm, simulate
 from cuolr.cli.terminal import say, show_table
 from cuolr.clicks.click_model import ClickModel, relevance_of
 from cuolr.data.synthetic import World
+from cuolr.files import atomic_file
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import concatenate
 from cuolr.off_policy.assess import assess
+from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
@@ -53,6 +56,7 @@ class Size:
         queries: Queries of a log.
         documents: Documents of a query; 10 = all of them are always shown.
         sessions: Sessions per query.
+        training_sessions: Sessions per query of the log that the default learner is trained on.
         truth: Queries for the truth.
         steps: Training steps of the default learner.
     """
@@ -60,6 +64,7 @@ class Size:
     queries: int = 300
     documents: int = 20
     sessions: int = 200
+    training_sessions: int = 30
     truth: int = 20_000
     steps: int = 40
 
@@ -125,9 +130,11 @@ class Setting:
         spread = float(np.std(ranker.score(self.fitted.candidates)))
         return StochasticLogger(ranker, spread * float(self.logger.rpartition("-")[2]))
 
-    def log(self, data: RankingDataset, production: RankingPolicy | StochasticLogger, seed: int) -> ClickLog:
-        """Sessions on these queries."""
-        sessions = self.size.sessions * data.candidates.n_queries
+    def log(
+        self, data: RankingDataset, production: RankingPolicy | StochasticLogger, seed: int, per_query: int
+    ) -> ClickLog:
+        """So many sessions per query."""
+        sessions = per_query * data.candidates.n_queries
         users = self.click_model
         if self.logger != "swaps":
             return simulate(data, production, users, sessions=sessions, k=K, seed=seed)
@@ -141,16 +148,22 @@ class Setting:
         ]
         return concatenate(parts, sessions)
 
-    def policies(self) -> dict[str, RankingPolicy]:
+    def trained(self, folder: Path) -> RankingPolicy:
+        """The default learner's policy, trained once and saved."""
+        if not folder.exists():
+            train = self.queries.draw(self.size.queries, TRAINING)
+            log = self.log(train, self.production(train), 1, self.size.training_sessions)
+            Ranker(steps=self.size.steps).fit(log).save(folder)
+        return Ranker.load(folder).policy_
+
+    def policies(self, models: Path) -> dict[str, RankingPolicy]:
         """What is evaluated, but for the logging policy itself."""
-        train = self.queries.draw(self.size.queries, TRAINING)
-        log = self.log(train, self.production(train), seed=1)
         weak = fit_ranksvm(self.fitted, 0.01, seed=1)
         any_weights = np.random.default_rng(5).standard_normal(len(weak.weights)).astype(np.float32)
         return {
             "better": fit_ranksvm(self.fitted, 1.0, seed=2),
             "worse": replace(weak, weights=any_weights),
-            "default": Ranker(steps=self.size.steps).fit(log).policy_,
+            "default": self.trained(models / f"{self.users}-{self.logger}"),
         }
 
     def clicks(self, data: RankingDataset, ranking: IntegerArray) -> Doubles:
@@ -180,9 +193,15 @@ def swapped(ranker: LinearPolicy, position: int) -> NeighboursSwapped:
     return NeighboursSwapped(**{name: getattr(ranker, name) for name in ranker.__dataclass_fields__}, position=position)
 
 
-def measure(setting: Setting, logs: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """A line for each of these logs and each policy."""
-    policies = setting.policies()
+def measure(setting: Setting, logs: Sequence[int], models: Path) -> Iterator[dict[str, Any]]:
+    """A line for each of these logs and each policy.
+
+    Args:
+        setting: Users and logging policy.
+        logs: Numbers of the logs.
+        models: Folder of trained models, by size.
+    """
+    policies = setting.policies(models / "-".join(str(value) for value in asdict(setting.size).values()))
     truth = setting.queries.draw(setting.size.truth, TRUTH)
     values = {name: float(setting.clicks(truth, p.rank(truth.candidates, K)).mean()) for name, p in policies.items()}
     fixed = None if setting.logger == "lambdamart-same" else setting.production(truth)
@@ -190,9 +209,10 @@ def measure(setting: Setting, logs: Sequence[int]) -> Iterator[dict[str, Any]]:
     for number in logs:
         data = setting.queries.draw(setting.size.queries, FIRST_LOG + number)
         production = setting.production(data)
-        log = setting.log(data, production, seed=FIRST_LOG + number)
+        log = setting.log(data, production, FIRST_LOG + number, setting.size.sessions)
         own = production if isinstance(production, RankingPolicy) else production.policy
         evaluated = {**policies, "logger": own}
+        users = UsersOfLog.fit(log)
         for name, policy in evaluated.items():
             # A ranker of the same queries' labels has no other queries: its truth is of these.
             base = setting.production_clicks(data, production) if logged is None else logged
@@ -200,12 +220,13 @@ def measure(setting: Setting, logs: Sequence[int]) -> Iterator[dict[str, Any]]:
             value = values.get(name) if logged is not None else None
             if value is None:
                 value = float(setting.clicks(on, policy.rank(on.candidates, K)).mean())
-            found = assess(policy, log)
+            found = assess(policy, log, users=users)
             yield {
                 "users": setting.users,
                 "logger": setting.logger,
                 "log": number,
                 "policy": name,
+                "size": asdict(setting.size),
                 "truth": value / base - 1,
                 "gain": found.gain,
                 "interval": [float(end) for end in found.interval],
@@ -225,7 +246,8 @@ def tables(lines: Sequence[dict[str, Any]]) -> None:
             of_name = [line for line in lines if line[by] == name]
             known = [line for line in of_name if line["identifiable"]]
             no_gain = [line for line in of_name if line["truth"] <= 0]
-            large = [line for line in known if line["truth"] >= 0.05]
+            random = [line for line in of_name if line["logger"].startswith("plackett-luce")]
+            large = [line for line in random if line["truth"] >= 0.05]
             rows.append(
                 [
                     name,
@@ -240,7 +262,7 @@ def tables(lines: Sequence[dict[str, Any]]) -> None:
             "truth in interval, identifiable",
             "… all",
             "ship if truth ≤ 0",
-            "ship if truth ≥ 5 %, identifiable",
+            "ship if truth ≥ 5 %, random lists",
         ]
         show_table(f"by {by}: share [95 % bounds] of runs", heads, rows, left=(0,))
 
@@ -251,6 +273,17 @@ def _share(lines: Sequence[dict[str, Any]], holds: Any) -> str:
     found = sum(bool(holds(line)) for line in lines)
     low, high = binomtest(found, len(lines)).proportion_ci(method="exact")
     return f"{found / len(lines):.1%} [{low:.1%}, {high:.1%}] of {len(lines)}"
+
+
+def saved_lines(path: Path) -> list[dict[str, Any]]:
+    """The results so far; a last line that was not written whole is removed from the file."""
+    if not path.exists():
+        return []
+    whole, _, rest = path.read_text(encoding="utf-8").rpartition("\n")
+    if rest:
+        with atomic_file(path) as part:
+            part.write_text(f"{whole}\n" if whole else "", encoding="utf-8")
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def main(
@@ -266,16 +299,19 @@ def main(
         size: Sizes.
     """
     torch.set_num_threads(1)
-    lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    lines = saved_lines(out)
     queries = Queries(size.documents)
     for logger, kind in itertools.product(loggers, users):
-        done = {line["log"] for line in lines if line["users"] == kind and line["logger"] == logger}
+        asked = (kind, logger, asdict(size))
+        done = {line["log"] for line in lines if (line["users"], line["logger"], line["size"]) == asked}
         missing = [number for number in range(logs) if number not in done]
         if not missing:
             continue
         say(f"{kind}, {logger}: {len(missing)} logs")
         setting = Setting(kind, logger, size, queries)
-        for _, of_log in itertools.groupby(measure(setting, missing), key=lambda line: line["log"]):
+        for _, of_log in itertools.groupby(
+            measure(setting, missing, out.with_suffix(".models")), key=lambda line: line["log"]
+        ):
             found = list(of_log)
             lines += found
             with out.open("a", encoding="utf-8") as file:

@@ -11,6 +11,7 @@ from cuolr.evaluation.evaluate import OF_LABELS, score_on
 from cuolr.examination.propensities import Propensities, read_propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import OF_LOGS, assess
+from cuolr.off_policy.position_discount import Discount
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.store import load_policy, provenance_of, save_policy
@@ -201,15 +202,18 @@ class Ranker:
         ids[ranking < 0] = ""
         return ids
 
-    def assess(self, log: ClickLog, k: int | None = None, against: Self | None = None) -> OffPolicyEvaluation:
+    def assess(
+        self, log: ClickLog, k: int | None = None, against: Self | None = None, discount: Discount = None
+    ) -> OffPolicyEvaluation:
         """Off-policy evaluation: estimate the gain over the logging policy, without labels.
 
         Args:
             log: Preferably a log that it was not fitted on; on its training log, only held-out queries are used.
             k: Length of the lists; None = as in the log.
             against: Another fitted ranker, to compare with instead of the logging policy.
+            discount: What a click or a reward at each position counts: `dcg` or k weights; None = 1.
         """
-        return assess(self.policy_, log, k, self.result_.provenance, against=against)
+        return assess(self.policy_, log, k, self.result_.provenance, against=against, discount=discount)
 
     def save(self, folder: Path | str) -> None:
         """Write the model to a folder, for `Ranker.load`, `cuolr rank` and `cuolr evaluate`."""

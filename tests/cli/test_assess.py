@@ -47,6 +47,17 @@ def test_several_models_are_compared_with_production_or_with_another_model(
     against = run("assess", one, later, "--against", one, "--json")
     assert json.loads(against.out)["gain"] == pytest.approx(0, abs=1e-9)
     assert "over the other model" in run("assess", one, later, "--against", two).out
+    discounted = run("assess", one, later, "--discount", "1,0.5,0.25", "--k", "2")
+    assert "estimated gain in discounted clicks over production" in discounted.out
+    assert json.loads(run("assess", one, later, "--discount", "dcg", "--k", "2", "--json").out)["position_weights"] == [
+        1.0,
+        pytest.approx(0.6309, abs=1e-4),
+    ]
+    refused = run("assess", one, later, "--discount", "log")
+    assert (refused.status, refused.err) == (
+        2,
+        "error: --discount: expected dcg or weights such as 1,0.5,0.25, found 'log'\n",
+    )
 
 
 @pytest.mark.parametrize(("recommendation", "status"), [("ship", 0), ("test", 10), ("keep", 11)])

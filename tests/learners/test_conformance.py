@@ -32,7 +32,14 @@ from tests.small_log import small_log, with_missing_values
 from tests.training.tasks import fit_log
 
 # A debiasing over another ranker than its network, as `learner+ranker`.
-OTHER_RANKERS = ("naive+lambdamart", "naive+ensemble", "ipw+lambdamart", "cm-ipw+ensemble")
+OTHER_RANKERS = (
+    "naive+lambdamart",
+    "naive+ensemble",
+    "ipw+lambdamart",
+    "cm-ipw+ensemble",
+    "ubm-ipw+lambdamart",
+    "dla+lambdamart",
+)
 every_learner = pytest.mark.parametrize("name", [*LEARNERS.names(), *OTHER_RANKERS])
 LOG = small_log(rows=240, queries=12)
 PROPENSITIES = Propensities(Estimate((1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2)), {"given": Estimate((0.6,) * 7)})
@@ -45,6 +52,8 @@ SMALL: Mapping[str, Any] = {
     "leaves": 4,
     "min_documents_per_leaf": 5,
     "encoder": "position+previous",
+    "em_rounds": 10,
+    "examination_steps": 10,
 }
 
 

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks
 from cuolr.off_policy.assess import EvaluatedQueries, assess, evaluate_off_policy
+from cuolr.off_policy.estimate_gain import estimate_gain
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
@@ -150,6 +152,37 @@ def test_a_model_that_ranks_lists_is_evaluated_as_one_that_scores_documents() ->
     log = simulate(TRAIN, UniformLogger(), click_model("pbm"), 1_500, seed=1)
     ragged = cut(log, np.random.default_rng(1).integers(1, 11, len(log)))
     assert assess(OneAfterTheOther(BETTER), ragged) == assess(BETTER, ragged)
+
+
+def test_with_propensities_every_estimator_is_in_the_table_and_one_decides() -> None:
+    logger = StochasticLogger(LOGGER, float(np.std(LOGGER.score(TRAIN.candidates))))
+    log = simulate(TRAIN, logger, click_model("pbm"), 12_000, k=3, seed=1)
+    sampled = [e for e in assess(BETTER, log).estimates if e.effective_sample_size is not None]
+    assert [(e.estimator, e.say) for e in sampled] == [
+        ("reward-interaction-ips", "must gain"),
+        ("cascade-dr", "must not lose"),
+        ("item-position-ips", "none"),
+        ("list-ips", "must not lose"),
+        ("snips", "must not lose"),
+    ]
+    for estimate in sampled:
+        by_name = estimate_gain(BETTER, log, estimate.estimator)
+        assert estimate.interval == pytest.approx(by_name.relative_interval)
+        assert estimate.effective_sample_size == pytest.approx(by_name.effective_sample_size)
+        position_based = ["right for position-based users only"] if estimate.say == "none" else []
+        assert estimate.doubts == (*position_based, *by_name.doubts)
+    without = assess(BETTER, replace(log, logging_propensity=None))
+    assert all(e.effective_sample_size is None for e in without.estimates)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.5, np.nan])
+def test_a_propensity_that_is_none_is_one_line(wrong: float) -> None:
+    log = log_of(LOGGER, sessions=100)
+    propensity = np.ones(log.ranking.shape, np.float32)
+    propensity[[3, 7], 2] = wrong
+    message = f"logging_propensity: expected above 0 and at most 1, found {wrong:g} in session 4, position 3 (1 more)"
+    with pytest.raises(InputError, match=re.escape(message)):
+        assess(BETTER, replace(log, logging_propensity=propensity))
 
 
 def test_an_aggregated_log_can_be_used() -> None:

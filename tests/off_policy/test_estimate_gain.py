@@ -189,9 +189,30 @@ def test_an_estimand_that_the_log_does_not_have_is_refused(estimand: Estimand, m
         estimate_gain(BETTER, drawn_log(), estimand=estimand)
 
 
-def test_item_position_ips_asks_for_the_logging_policy() -> None:
-    with pytest.raises(InputError, match="pass logging_policy"):
-        estimate_gain(BETTER, drawn_log(), "item-position-ips")
+def test_without_the_logging_policy_item_position_ips_takes_shares_of_sessions() -> None:
+    """With the shares as propensities, a document at a position has its mean logged reward."""
+    log = simulate(SMALL, UniformLogger(), click_model("pbm"), 2_000, k=2, seed=4)
+    found = estimate_gain(BETTER, log, "item-position-ips", control_variate=False)
+    wanted = np.asarray(BETTER.rank(log.candidates, 2))[log.query]
+    value = 0.0
+    for query in np.unique(log.query):
+        of_query = log.query == query
+        for position in range(2):
+            same = of_query & (log.ranking[:, position] == wanted[:, position])
+            if same.any():
+                value += of_query.sum() * log.clicks[same, position].mean()
+    assert found.value == pytest.approx(value / len(log))
+    assert found.unsupported == pytest.approx(found.unobserved)
+
+
+def test_shares_of_sessions_give_the_true_gain_for_position_based_users() -> None:
+    log = drawn_log(sessions=100_000)
+    found = estimate_gain(BETTER, log, "item-position-ips")
+    per_query = evaluate(BETTER, TRAIN, ["clicks:pbm@3"]).per_query["clicks:pbm@3"]
+    truth = (per_query * np.bincount(log.query)).sum() / len(log) - log.clicks.sum() / len(log)
+    assert found.bounds[0] < truth < found.bounds[1]
+    known = estimate_gain(BETTER, log, "item-position-ips", logging_policy=DRAWN)
+    assert found.gain == pytest.approx(known.gain, abs=0.05)
 
 
 def test_missing_features_do_not_matter_to_the_reward_model() -> None:

@@ -75,6 +75,8 @@ def test_the_best_baseline_by_hand() -> None:
     # The control is −1, 0, 1 and the difference 2 times that, and 5 more.
     assert best_baseline(np.array([3.0, 5.0, 7.0]), np.array([-1.0, 0.0, 1.0]), one)[0] == 2
     assert best_baseline(np.array([3.0, 5.0, 7.0]), one, one)[0] == 0
+    # What differs by rounding only is constant.
+    assert best_baseline(np.array([3.0, 5.0, 7.0]), np.array([0.0, 1e-15, -1e-16]), one)[0] == 0
 
 
 def test_the_gain_is_paired() -> None:

@@ -10,6 +10,7 @@ from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
 PBM = GainByEstimator("pbm", 0.05, (0.02, 0.08), (0.02, 0.08), calibration=1.0, difference=0.0)
 UBM = GainByEstimator("ubm", 0.04, (0.01, 0.07), (0.01, 0.07), calibration=1.0, difference=-0.01)
 IPS = GainByEstimator("reward-interaction-ips", 0.04, (0.0, 0.08), (0.0, 0.08), effective_sample_size=400.0)
+DR = replace(IPS, estimator="cascade-dr", say="must not lose")
 BETTER = OffPolicyEvaluation(
     queries=100,
     k=10,
@@ -43,6 +44,13 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
         ({"estimates": (replace(PBM, interval=(1e-9, 1e-8)),)}, "keep", "no evidence that the model is better"),
         # One of the users that explain the log does not like the model.
         ({"estimates": (PBM, replace(NOT_BETTER, estimator="dcm"))}, "test", "but there is no gain by dcm: test it"),
+        # Users for which the log says nothing: the others decide whether it is worth a test.
+        (
+            {"estimates": (replace(UNKNOWN, estimator="trust"), PBM)},
+            "test",
+            "but this log cannot say what users of trust would do: test it",
+        ),
+        ({"estimates": (replace(UNKNOWN, estimator="trust"), NOT_BETTER)}, "keep", "no evidence that the model"),
         # In the worst case of the documents that were never shown, the model loses.
         (
             {"estimates": (replace(PBM, bounds=(-0.02, 0.1)), UBM), "never_shown": 0.3},
@@ -50,6 +58,19 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
             "but documents that the log hardly shows may cost the gain (30% of its top 10 were never shown): test it",
         ),
         ({"estimates": (PBM, IPS)}, "test", "but there is no gain by reward-interaction-ips: test it"),
+        (
+            {"estimates": (PBM, replace(IPS, interval=(0.01, 0.08), bounds=(0.01, 0.08)))},
+            "ship",
+            "(pbm) and by reward-",
+        ),
+        # Other importance sampling need not find a gain, but no loss either, unless it is for position-based users.
+        (
+            {"estimates": (PBM, replace(DR, interval=(-0.1, 0.08)))},
+            "ship",
+            "under all users that explain the log (pbm)",
+        ),
+        ({"estimates": (PBM, replace(DR, interval=(-0.1, -0.01)))}, "test", "but there is no gain by cascade-dr: test"),
+        ({"estimates": (PBM, replace(DR, interval=(-0.1, -0.01), say="none"))}, "ship", "under all users"),
         # Fewer effective sessions than 100 have no say.
         ({"estimates": (PBM, replace(IPS, effective_sample_size=99.0))}, "ship", "under all users"),
         ({"estimates": (replace(PBM, calibration=1.08), UBM)}, "test", "users of pbm expect 108% of the logged clicks"),

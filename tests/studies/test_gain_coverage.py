@@ -10,7 +10,7 @@ from cuolr.policies.linear_policy import LinearPolicy
 from studies import gain_coverage
 from studies.gain_coverage import Queries, Setting, Size
 
-SMALL = Size(queries=12, documents=10, sessions=40, truth=50, steps=1)
+SMALL = Size(queries=12, documents=10, sessions=40, training_sessions=40, truth=50, steps=1)
 
 
 def test_swapped_neighbours_change_places_and_no_others() -> None:
@@ -26,11 +26,11 @@ def test_swapped_neighbours_change_places_and_no_others() -> None:
 def test_the_clicks_of_production_are_those_of_its_log() -> None:
     """The closed form against a simulated log of the same queries."""
     for logger in ("swaps", "plackett-luce-1"):
-        setting = Setting("dcm", logger, Size(queries=40, documents=12, sessions=500), Queries(12))
+        setting = Setting("dcm", logger, Size(queries=40, documents=12), Queries(12))
         data = setting.queries.draw(40, 9)
         production = setting.production(data)
         expected = setting.production_clicks(data, production)
-        assert setting.log(data, production, 3).clicks.sum(axis=1).mean() == pytest.approx(expected, rel=0.03)
+        assert setting.log(data, production, 3, 500).clicks.sum(axis=1).mean() == pytest.approx(expected, rel=0.03)
 
 
 @pytest.mark.thorough

@@ -1,8 +1,9 @@
 """`cuolr assess`: off-policy evaluation of models on a click log, ending with ship, test or keep."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -15,18 +16,46 @@ from cuolr.logs.time_window import TimeWindow
 from cuolr.progress import Stages
 
 if TYPE_CHECKING:
+    from cuolr.off_policy.position_discount import Discount
     from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
 
 # By recommendation; 2 is bad input, as for every command.
 EXIT_STATUS = {"ship": 0, "test": 10, "keep": 11}
 
 
+@dataclass(frozen=True)
+class ComparisonFlags:
+    """What is compared.
+
+    Attributes:
+        against: Folder of another model, to compare with instead of the current ranker.
+        k: Length of the lists. By default that of the log's lists.
+        discount: What a click or a reward at each position counts: `dcg`, which is 1 / log2(1 + position), or a weight
+            for each position, such as 1,0.5,0.25. By default 1.
+    """
+
+    against: Path | None = None
+    k: int | None = None
+    discount: Annotated[str | None, tyro.conf.arg(metavar="dcg|WEIGHT,…")] = None
+
+    def weights(self) -> "Discount":
+        """As the library takes them."""
+        if self.discount is None:
+            return None
+        if self.discount == "dcg":
+            return "dcg"
+        try:
+            return tuple(float(weight) for weight in self.discount.split(","))
+        except ValueError:
+            expected = "expected dcg or weights such as 1,0.5,0.25"
+            raise InputError(f"--discount: {expected}, found '{self.discount}'") from None
+
+
 def assess(
     model: tyro.conf.Positional[Path],
     log: tyro.conf.Positional[Path],
     more_models: tuple[Path, ...] = (),
-    against: Path | None = None,
-    k: int | None = None,
+    compared: ComparisonFlags = ComparisonFlags(),
     window: TimeFlags = TimeFlags(),
     plot: Path | None = None,
     json: bool = False,
@@ -36,7 +65,8 @@ def assess(
     No labels are needed. Users of several click models are fitted to the log and run forward over the model's own
     lists: the gain in clicks, or in the reward of a log with rewards, over the ranker that made the log. All users that
     explain held-out sessions about as well as the best have a say; so has importance sampling, if the log has
-    propensities. Documents that the log never shows count as a worst and a best case.
+    propensities and an effective sample size of 100 or more. Documents that the log never shows count as a worst and a
+    best case.
 
     Use a log that the model was not trained on, such as the following week's. On its own training log a model is
     evaluated on the queries that training held out. A log that contains the training sessions among others cannot be
@@ -56,8 +86,7 @@ def assess(
         model: Folder of a trained model.
         log: Folder of a click log with the same features.
         more_models: Folders of other models to evaluate, too.
-        against: Folder of another model, to compare with instead of the current ranker.
-        k: Length of the lists. By default that of the log's lists.
+        compared: What is compared.
         window: Sessions to use, by time, such as those after training.
         plot: Write a picture of the intervals by estimator (.png, .svg or .pdf).
         json: Print JSON instead of a table; with several models, a list.
@@ -66,7 +95,7 @@ def assess(
     if plot is not None and plot.suffix not in PLOT_SUFFIXES:
         raise InputError(f"--plot: expected a file with one of the suffixes {', '.join(PLOT_SUFFIXES)}, found {plot}")
     with stage_bars() as stages:
-        results = list(_evaluations(models, log, against, k, window.window(), stages))
+        results = list(_evaluations(models, log, compared, window.window(), stages))
     if plot is not None:
         from cuolr.off_policy.gain_plot import plot_gains
 
@@ -82,29 +111,36 @@ def assess(
 
 
 def _evaluations(
-    models: tuple[Path, ...], log: Path, against: Path | None, k: int | None, window: TimeWindow, stages: Stages
+    models: tuple[Path, ...], log: Path, compared: ComparisonFlags, window: TimeWindow, stages: Stages
 ) -> "Iterator[OffPolicyEvaluation]":
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
+    from cuolr.off_policy.users_of_log import UsersOfLog
     from cuolr.policies.store import load_policy, provenance_of
 
     policies = [load_policy(model) for model in models]
-    other = None if against is None else load_policy(against)
+    other = None if compared.against is None else load_policy(compared.against)
+    discount = compared.weights()
     sessions = load_click_log(log, window, ids=False, stages=stages)
+    users = UsersOfLog.fit(sessions, stages=stages) if len(models) > 1 else None
     for model, policy in zip(models, policies, strict=True):
-        yield assess_policy(policy, sessions, k, provenance_of(model), stages, other)
+        yield assess_policy(policy, sessions, compared.k, provenance_of(model), stages, other, users, discount)
 
 
 def _show(result: "OffPolicyEvaluation", title: str) -> None:
     show_table(title, ["", ""], _rows(result))
     if result.estimates:
         heads = ["estimator", "gain", "95 % interval", "worst to best case", "held-out log-likelihood", "calibration"]
+        heads += ["effective sessions"] if any(e.effective_sample_size is not None for e in result.estimates) else []
         rows = [_estimator_row(estimate) for estimate in result.estimates]
-        title = f"gain in {result.outcome} over {result.against}, relative to the logged {result.outcome}"
+        title = f"gain in {result.outcome_name} over {result.against}, relative to the logged {result.outcome_name}"
         show_table(title, heads, rows, left=(0,))
+        for estimate in result.estimates:
+            if estimate.doubts:
+                show_text(f"{estimate.estimator}: {'; '.join(estimate.doubts)}")
     if result.changed:
         rows = [[found.query_id, f"{found.sessions:,}", f"{found.change:+,.1f}"] for found in result.changed]
-        heads = ["query", "sessions", f"change in {result.outcome}"]
+        heads = ["query", "sessions", f"change in {result.outcome_name}"]
         show_table("queries with the largest estimated change, all their sessions together", heads, rows, left=(0,))
     show_text(f"{result.recommendation}: {result.reason}")
 
@@ -134,7 +170,7 @@ def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
     return [
         *rows,
         [
-            f"estimated gain in {found.outcome} over {found.against}",
+            f"estimated gain in {found.outcome_name} over {found.against}",
             f"{found.gain:+.1%}" if found.can_estimate else "unknown",
         ],
         ["95 % interval", found.interval_text],
@@ -145,14 +181,14 @@ def _estimator_row(found: "GainByEstimator") -> list[str]:
     from cuolr.off_policy.recommendation import interval_text
 
     size = found.effective_sample_size
-    name = found.estimator if size is None else f"{found.estimator}, {size:,.0f} effective sessions"
     return [
-        name if found.counts else f"{name}: too few",
-        f"{found.gain:+.1%}",
-        interval_text(found.interval),
-        interval_text(found.bounds),
+        found.estimator,
+        f"{found.gain:+.1%}" if found.is_known else "unknown",
+        interval_text(found.interval) if found.is_known else "unknown",
+        interval_text(found.bounds) if found.is_known else "unknown",
         "" if found.difference is None else "best" if found.difference == 0 else f"{found.difference:+.4f}",
         "" if found.calibration is None else f"{found.calibration:.0%}",
+        *([] if size is None else [f"{size:,.0f}" if found.is_reliable else f"{size:,.0f}: too few"]),
     ]
 
 

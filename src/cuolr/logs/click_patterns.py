@@ -213,10 +213,10 @@ class ClickPatterns:
         kept.__dict__["unit"] = self.unit
         return kept
 
-    def by_query(self) -> Self:
-        """The same counts with queries as the units, however few they are."""
+    def in_units(self, unit: Ints) -> Self:
+        """The same counts with these units [M]."""
         kept = replace(self)
-        kept.__dict__["unit"] = self.query
+        kept.__dict__["unit"] = unit
         return kept
 
     def weighted(self, weights: Doubles) -> Self:

@@ -8,27 +8,25 @@ import numpy as np
 
 from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel
-from cuolr.examination.identifiability import Identifiability
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.counts import ClickCounts
 from cuolr.logs.identity import digest_of_clicks
-from cuolr.logs.session_groups import in_groups
 from cuolr.logs.time_window import sessions_between
 from cuolr.off_policy.gain_on_log import GainOnLog, gain_on_log
+from cuolr.off_policy.importance_gains import check_propensities
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
+from cuolr.off_policy.position_discount import Discount, discount_weights
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
+from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
-from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, held_out_sessions
+from cuolr.training.hold_out import held_out_queries, held_out_sessions
 from cuolr.types import Ints
 
 # Where an argument comes from, for the error of another type.
 OF_LOGS = "load_click_log, import_log and simulate return one"
 # Number of queries used to measure the share of the logging policy in the score.
 SHARE_QUERIES = 200
-# Number of groups of sessions that the interval is over, if there are few queries; and the seed of the groups.
-SESSION_GROUPS, GROUPS_SEED = 30, 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,8 @@ def assess(
     provenance: Mapping[str, Any] | None = None,
     stages: Stages = unseen_stages,
     against: RankingPolicy | FittedRanker | None = None,
+    users: UsersOfLog | None = None,
+    discount: Discount = None,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on a log: what its own top k would earn, against the logged lists, and overlap with these.
 
@@ -89,12 +89,16 @@ def assess(
             to the model.
         stages: Told of the progress.
         against: Another model, whose top k is compared with instead of the logged lists.
+        users: The users of this log, if they are fitted already, to evaluate several models; None = fit them.
+        discount: What a click or a reward at each position counts: `dcg` = 1 / log2(1 + position), or k weights; None
+            = 1.
     """
     require_type("log", log, ClickLog, OF_LOGS)
     policy = _policy_of(policy)
     known = policy.provenance if provenance is None else provenance
     other = None if against is None else _policy_of(against)
-    return evaluate_off_policy(policy, *_new_to(policy, log, known), k, stages, other)
+    new, on = _new_to(policy, log, known)
+    return evaluate_off_policy(policy, new, on, k, stages, other, users if new is log else None, discount)
 
 
 def evaluate_off_policy(
@@ -104,26 +108,25 @@ def evaluate_off_policy(
     k: int | None = None,
     stages: Stages = unseen_stages,
     against: RankingPolicy | None = None,
+    users: UsersOfLog | None = None,
+    discount: Discount = None,
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
-    log = log.select(np.flatnonzero(log.where.any(axis=1)))
-    if not len(log):
-        raise InputError("expected a log that shows documents, found none in any session")
+    check_propensities(log)
+    if users is None:
+        users = UsersOfLog.fit(log, on.queries, on.examination, stages)
+    log = users.log
     longest = int(np.flatnonzero(log.where.any(axis=0)).max()) + 1
     k = longest if k is None else min(k, longest)
     queries = np.unique(log.query).astype(np.int64)
-    many = len(queries) >= MANY_QUERIES
     if on.queries is not None:
         queries = queries[np.isin(queries, on.queries)]
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
-    groups = 0 if many or log.aggregated else min(SESSION_GROUPS, len(log))
-    of_log, evaluated = (log, queries) if groups == 0 else _session_groups(log, queries, groups)
-    found = gain_on_log(GainOnLog(policy, of_log, evaluated, k, against, on.examination), stages)
-    if groups:  # a document of several groups is one document, as everywhere else
-        found["identifiable"] = Identifiability.of(ClickCounts.of(log)).verdict in ("yes", "not applicable")
+    weights = None if discount is None else discount_weights(discount, k)
+    found = gain_on_log(GainOnLog(policy, users, queries, k, against, weights), stages)
     never_shown, overlap = overlap_with_log(policy, log, queries, k, stages)
-    member = logging_policy_member(policy)
+    member, units = logging_policy_member(policy), users.counts.units
     return OffPolicyEvaluation(
         queries=len(queries),
         k=k,
@@ -135,25 +138,15 @@ def evaluate_off_policy(
         against="production" if against is None else "the other model",
         held_out=on.held_out,
         outcome=log.outcome,
-        session_groups=groups,
+        session_groups=units.groups if units.of_sessions else 0,
         sessions_during_training=on.during_training,
+        position_weights=() if weights is None else tuple(weights.tolist()),
         **found,
     )
 
 
 def _policy_of(model: RankingPolicy | FittedRanker) -> RankingPolicy:
     return model if isinstance(model, RankingPolicy) else model.policy_
-
-
-def _session_groups(log: ClickLog, queries: Ints, groups: int) -> tuple[ClickLog, Ints]:
-    """The sessions of some queries, dealt to groups at random, and the queries that stand for them.
-
-    The interval of a log of few queries is over groups of their sessions: it holds for these queries.
-    """
-    shown = log.select(np.flatnonzero(np.isin(log.query, queries)))
-    group = np.random.default_rng(GROUPS_SEED).permutation(len(shown)) % groups
-    grouped = in_groups(shown, group, groups)
-    return grouped, np.unique(grouped.query).astype(np.int64)
 
 
 def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any]) -> tuple[ClickLog, EvaluatedQueries]:

@@ -19,15 +19,13 @@ from cuolr.off_policy.list_distributions import ListDistribution, distribution_o
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists, check_probabilities
 from cuolr.off_policy.paired_gain import paired_gain
 from cuolr.off_policy.support import ShownLists, Support, support_of
+from cuolr.off_policy.units import session_groups
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
-from cuolr.random import FIXED_SEED
 from cuolr.training.hold_out import MANY_QUERIES
-from cuolr.types import Doubles, Floats, IntegerArray, Ints
+from cuolr.types import Doubles, Floats, IntegerArray
 
-# Number of groups of sessions that intervals are over, if there are few queries.
-GROUPS_OF_SESSIONS = 30
 # Name of the column that keeps the groups apart when sessions are aggregated.
 UNIT = "unit"
 
@@ -83,18 +81,32 @@ def estimate_gain(
         estimator: The estimator, or its registered name.
         estimand: What is estimated.
         logging_policy: The logging policy, for estimators that need its probabilities of documents at positions. The
-            log's propensities remain those of the lists.
+            log's propensities remain those of the lists. None = they are estimated, see `logged_lists`.
         control_variate: See `paired_gain`.
     """
     chosen = off_policy_estimator(estimator) if isinstance(estimator, str) else estimator
     target = policy if isinstance(policy, Policy) else policy.policy_
-    return paired_gain(logged_lists(target, log, estimand, logging_policy), chosen, control_variate)
+    by_position = chosen.level == "position"
+    return paired_gain(logged_lists(target, log, estimand, logging_policy, by_position), chosen, control_variate)
 
 
 def logged_lists(
-    policy: Policy, log: ClickLog, estimand: Estimand = REWARD_OF_LOG, logging_policy: Policy | None = None
+    policy: Policy,
+    log: ClickLog,
+    estimand: Estimand = REWARD_OF_LOG,
+    logging_policy: Policy | None = None,
+    marginals: bool = False,
 ) -> LoggedLists:
-    """The lists of a log, aggregated, with the probabilities of both policies; the arguments are those above."""
+    """The lists of a log, aggregated, with the probabilities of both policies; the arguments are those above.
+
+    Args:
+        policy: The policy to evaluate.
+        log: The log.
+        estimand: What is estimated.
+        logging_policy: The logging policy, if known.
+        marginals: Whether probabilities of documents at positions are needed. Without the logging policy they are the
+            shares of the query's sessions that show the document there: what was not shown there has no support.
+    """
     rows = _prepared(log, estimand)
     weights = position_weights(estimand, rows.k)
     queries, number = np.unique(rows.query, return_inverse=True)
@@ -105,7 +117,9 @@ def logged_lists(
     if logging_policy is not None:
         known = distribution_of(logging_policy, rows.candidates, queries, rows.k)
         logging = replace(logging, marginal=known.probabilities(rows.query, rows.ranking, marginal=True).marginal)
-    target = lists.probabilities(rows.query, rows.ranking, marginal=logging_policy is not None)
+    elif marginals:
+        logging = replace(logging, marginal=_shares_of_sessions(rows))
+    target = lists.probabilities(rows.query, rows.ranking, marginal=logging.marginal is not None)
     # In the precision of the log's propensities, so that a policy like the logging policy has weights of 1.
     rounded = target.given_above.astype(rows.logging_propensity.dtype).astype(np.float64)
     rewards = rewards_of(rows, estimand)
@@ -121,6 +135,18 @@ def logged_lists(
         support=_support(rows, lists, queries, logging),
         reward_limits=(low * weights, high * weights),
     )
+
+
+def _shares_of_sessions(rows: ClickLog) -> Doubles:
+    """[M, K] the share of a query's sessions with a document at the position that show this one; 1 where nothing is."""
+    shares = np.ones(rows.where.shape)
+    for position, where in enumerate(rows.where.T):
+        count = rows.count[where]
+        shown, total = (
+            np.bincount(key, weights=count)[key] for key in (rows.documents[where, position], rows.query[where])
+        )
+        shares[where, position] = shown / total
+    return shares
 
 
 @dataclass(frozen=True)
@@ -175,12 +201,6 @@ def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:
     context = {UNIT: session_groups(len(shown))} if few else {}
     plain = replace(shown, **columns, examination=None, timestamp=None, page_position=None, context=context)
     return aggregate(plain)
-
-
-def session_groups(sessions: int) -> Ints:
-    """[M] the group of each session, at random."""
-    groups: Ints = np.random.default_rng(FIXED_SEED).permutation(sessions) % min(GROUPS_OF_SESSIONS, sessions)
-    return groups
 
 
 def rewards_of(log: ClickLog, estimand: Estimand) -> npt.NDArray[Any]:

@@ -8,21 +8,21 @@ import numpy as np
 from scipy.stats import norm
 
 from cuolr.errors import InputError
-from cuolr.examination.from_clicks import ExaminationModel, as_lists, curves_as_dict
+from cuolr.examination.from_clicks import as_lists, curves_as_dict
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.estimate_gain import Estimand, estimate_gain
-from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users, user_models
+from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.estimate_gain import Estimand
+from cuolr.off_policy.importance_gains import importance_gains
+from cuolr.off_policy.plausible_users import PlausibleUsers
+from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
 from cuolr.off_policy.target_lists import target_lists
-from cuolr.off_policy.user_gain import ComparedLists, CountedLists, UserGain, user_gain
-from cuolr.off_policy.users.examination_users import ExaminationUsers
-from cuolr.off_policy.users.user_counts import UserCounts
+from cuolr.off_policy.user_gain import UserGain, user_gain
+from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages
 from cuolr.types import Doubles, Ints
 
-# The estimator of logs with propensities: users read from the top, and what is below does not change a click.
-IMPORTANCE_SAMPLING = "reward-interaction-ips"
 # Queries of the largest change that are reported.
 CHANGED_QUERIES = 10
 # Significance and power of an A/B test.
@@ -36,76 +36,79 @@ class GainOnLog:
 
     Attributes:
         policy: The model.
-        log: The log, each of whose rows shows a document.
-        queries: The queries to evaluate on; users are fitted to all of the log.
+        users: The log, and the users that were fitted to it.
+        queries: The queries to evaluate on.
         k: Length of the lists.
         against: Another model; None = the logged lists.
-        examination: Where the log does not identify it; None = estimated from the features and the logging policy.
+        position_weights: [k] what a click or a reward at each rank counts; None = 1.
     """
 
     policy: RankingPolicy
-    log: ClickLog
+    users: UsersOfLog
     queries: Ints
     k: int
     against: RankingPolicy | None = None
-    examination: ExaminationModel | None = None
+    position_weights: Doubles | None = None
+
+    @property
+    def log(self) -> ClickLog:
+        """The log."""
+        return self.users.log
 
 
 def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
     """The estimates, by the names of `OffPolicyEvaluation`."""
-    log = asked.log
-    counts = UserCounts.of(log, asked.queries, stages)
-    identifiable = counts.identifiability().verdict in ("yes", "not applicable")
-    compared = _comparison(asked, counts)
-    if compared.reward.sum() <= 0 or not counts.can_hold_out:
-        return {"gain": 0.0, "interval": UNKNOWN, "estimates": (), "identifiable": identifiable}
-    start = None
-    if not identifiable:
-        start = (asked.examination or ExaminationModel.fit(log, stages=stages)).table
-    progress = stages("comparing click models", len(user_models()) + 1)
-    plausible = plausible_users(counts, progress)
-    progress = stages("estimating the gain", len(plausible.names))
+    users = asked.users
+    compared = _comparison(asked)
+    if compared.reward.sum() <= 0 or not users.fitted:
+        return {"gain": 0.0, "interval": UNKNOWN, "estimates": (), "identifiable": users.identifiable}
+    progress = stages("estimating the gain", len(users.fitted))
     gains = []
-    for name in plausible.names:
-        gains.append(user_gain(plausible.fit(name, counts, start), compared, counts.queries))
+    for fitted, influence in zip(users.fitted, users.influences, strict=True):
+        gains.append(user_gain(fitted, influence, compared, users.counts.units))
         progress(1)
-    estimates = [*_by_users(gains, plausible), *_by_importance(asked)]
-    curves = ExaminationUsers.fit(counts.cells, True, start).curves(counts.levels)
+    estimates = [*_by_users(gains, users.plausible), *_by_importance(asked)]
+    known = [estimate.bounds for estimate in estimates if estimate.counts and estimate.is_known]
+    best = next((found for found, estimate in zip(gains, estimates, strict=False) if estimate.is_known), gains[0])
+    curves = users.examination
     return {
-        "gain": gains[0].gain,
-        "interval": _hull([estimate.bounds for estimate in estimates if estimate.counts]),
+        "gain": best.gain,
+        "interval": _hull(known) if known else UNKNOWN,
         "estimates": tuple(estimates),
-        "identifiable": identifiable,
-        "sessions_for_test": _sessions_for_test(asked, gains[0]),
-        "changed": tuple(_changed(asked, gains[0])),
+        "identifiable": users.identifiable,
+        "sessions_for_test": _sessions_for_test(asked, best),
+        "changed": tuple(_changed(asked, best)),
         "examination": tuple(tuple(row) for row in as_lists(curves.table)),
         "examination_by_context": {} if curves.by_context is None else curves_as_dict(curves.by_context),
     }
 
 
-def _comparison(asked: GainOnLog, counts: UserCounts) -> ComparedLists:
+def _comparison(asked: GainOnLog) -> ComparedLists:
     """The lists to compare, of the evaluated queries that users were fitted to."""
-    log = asked.log
+    log, counts = asked.log, asked.users.counts
     of_queries = counts.lists.select(np.isin(counts.lists.query, asked.queries))
     if not len(of_queries.query):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
     logged = _top(of_queries, asked.k)
     baseline = logged if asked.against is None else target_lists(asked.against, log.candidates, logged)
-    rows = np.isin(log.query, logged.query)
-    by_row = _session_rewards(log, asked.k) * log.count * rows
+    sessions: Doubles = (log.count * np.isin(log.query, logged.query)).astype(np.float64)
     return ComparedLists(
         target=target_lists(asked.policy, log.candidates, logged),
         baseline=baseline,
         logged=logged,
-        reward=np.bincount(log.query, weights=by_row, minlength=log.candidates.n_queries).astype(np.float64),
+        n_queries=log.candidates.n_queries,
+        reward=counts.units.sums(_session_rewards(asked) * sessions),
+        sessions=counts.units.sums(sessions),
         worth=_worth(log),
         clicks=counts.clicks_by_pair(),
+        position_weights=asked.position_weights,
     )
 
 
-def _session_rewards(log: ClickLog, k: int) -> Doubles:
+def _session_rewards(asked: GainOnLog) -> Doubles:
     """[M] the reward of the first k documents of each row."""
-    rewards: Doubles = np.where(np.cumsum(log.where, axis=1) <= k, log.rewards * log.where, 0.0).sum(axis=1)
+    weights = np.ones(asked.k) if asked.position_weights is None else asked.position_weights
+    rewards: Doubles = (asked.log.rewards * weights_in_lists(asked.log.where, weights)).sum(axis=1)
     return rewards
 
 
@@ -140,20 +143,10 @@ def _by_users(gains: list[UserGain], plausible: PlausibleUsers) -> Iterator[Gain
 def _by_importance(asked: GainOnLog) -> Iterator[GainByEstimator]:
     """Importance sampling, if the log has propensities; it compares with the logged lists only."""
     log = asked.log
-    if log.logging_propensity is None or asked.against is not None:
-        return
-    evaluated = log.select(np.flatnonzero(np.isin(log.query, asked.queries)))
-    found = estimate_gain(asked.policy, evaluated, IMPORTANCE_SAMPLING, Estimand(k=asked.k))
-    production = max(found.production, 1e-300)
-    low, high = found.relative_interval
-    worst, best = found.worst_case - found.gain, found.best_case - found.gain
-    yield GainByEstimator(
-        found.estimator,
-        found.relative_gain,
-        found.relative_interval,
-        (low + worst / production, high + best / production),
-        effective_sample_size=found.effective_sample_size,
-    )
+    if log.logging_propensity is not None and asked.against is None:
+        evaluated = log.select(np.flatnonzero(np.isin(log.query, asked.queries)))
+        weights = None if asked.position_weights is None else tuple(asked.position_weights)
+        yield from importance_gains(asked.policy, evaluated, Estimand(k=asked.k, position_weights=weights))
 
 
 def _hull(intervals: list[tuple[float, float]]) -> tuple[float, float]:
@@ -162,8 +155,8 @@ def _hull(intervals: list[tuple[float, float]]) -> tuple[float, float]:
 
 def _sessions_for_test(asked: GainOnLog, found: UserGain) -> int | None:
     """N = 2 · (z_{1 − α/2} + z_{power})² · σ² / Δ² in each arm, with σ² the variance of a session's reward."""
-    log = asked.log.select(np.flatnonzero(np.isin(asked.log.query, asked.queries)))
-    reward = (log.rewards * log.where).sum(axis=1).astype(np.float64)
+    evaluated = np.flatnonzero(np.isin(asked.log.query, asked.queries))
+    log, reward = asked.log.select(evaluated), _session_rewards(asked)[evaluated]
     sessions = float(log.count.sum())
     mean = float(reward @ log.count) / sessions
     variance = float(((reward - mean) ** 2) @ log.count) / sessions
@@ -176,10 +169,8 @@ def _sessions_for_test(asked: GainOnLog, found: UserGain) -> int | None:
 
 def _changed(asked: GainOnLog, found: UserGain) -> Iterator[ChangedQuery]:
     """The queries with the largest change, by traffic."""
-    log = asked.log
-    ids, query = np.unique(log.candidates.query_ids, return_inverse=True)  # groups of sessions share one
-    sessions = np.bincount(query[log.query], weights=log.count, minlength=len(ids))
-    changes = np.bincount(query, weights=found.changes, minlength=len(ids))
+    log, changes = asked.log, found.changes
+    sessions = np.bincount(log.query, weights=log.count, minlength=log.candidates.n_queries)
     order = np.argsort(-np.abs(changes), kind="stable")[:CHANGED_QUERIES]
-    for number in order[changes[order] != 0]:
-        yield ChangedQuery(str(ids[number]), int(sessions[number]), float(changes[number]))
+    for query in order[changes[order] != 0]:
+        yield ChangedQuery(str(log.candidates.query_ids[query]), int(sessions[query]), float(changes[query]))

@@ -117,7 +117,7 @@ class LoggedLists:
         if self.logging.marginal is None or self.target.marginal is None:
             raise InputError(
                 "item-position IPS: expected the logging policy's probability of each document at its position, found "
-                "only that given the documents above; pass logging_policy, or use another estimator"
+                "only that given the documents above; use another estimator"
             )
         return self._ratio(self.target.marginal, self.logging.marginal)
 

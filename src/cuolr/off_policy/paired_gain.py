@@ -74,7 +74,8 @@ def paired_gain(lists: LoggedLists, estimator: OffPolicyEstimator, control_varia
 def best_baseline(difference: Doubles, control: Doubles, sessions: Doubles) -> tuple[float, Doubles]:
     """β*, which minimises the variance of Σ (difference − β · control) / Σ sessions.
 
-    The regression of the units' residuals on each other, as the delta method has them. 0 if the control is constant.
+    The regression of the units' residuals on each other, as the delta method has them. 0 if the control is constant up
+    to rounding, as if propensities are shares of sessions.
 
     Args:
         difference: [number of units] sums over the sessions of each unit.
@@ -89,7 +90,7 @@ def best_baseline(difference: Doubles, control: Doubles, sessions: Doubles) -> t
     residual = difference - sessions * difference.sum() / total
     of_control = control - sessions * control.sum() / total
     square = float(of_control @ of_control)
-    if square <= 0:
+    if square <= ROUNDING**2 * float(residual @ residual):
         return 0.0, np.zeros(len(sessions))
     return float(residual @ of_control) / square, of_control**2 / square
 

@@ -10,6 +10,8 @@ import numpy as np
 from cuolr.logs.clicklog import Outcome
 
 Recommendation = Literal["ship", "test", "keep"]
+# What an estimator must find for a model to be shipped: a gain, no loss, or nothing.
+Say = Literal["must gain", "must not lose", "none"]
 
 # With fewer queries, or groups of sessions, the recommendation is to keep the logging policy.
 MIN_UNITS = 30
@@ -35,6 +37,8 @@ class GainByEstimator:
         calibration: Fitted users: the reward of the logged lists by them, over the logged one.
         difference: Fitted users: log-likelihood per held-out session, minus that of the best; None = not compared.
         effective_sample_size: Importance sampling: number of sessions that count; None for fitted users.
+        say: What it must find for a model to be shipped, if it is reliable.
+        doubts: Importance sampling: reasons not to rely on it.
     """
 
     estimator: str
@@ -44,11 +48,32 @@ class GainByEstimator:
     calibration: float | None = None
     difference: float | None = None
     effective_sample_size: float | None = None
+    say: Say = "must gain"
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether enough sessions count."""
+        return self.effective_sample_size is None or self.effective_sample_size >= MIN_EFFECTIVE_SESSIONS
 
     @property
     def counts(self) -> bool:
-        """Whether the estimate is reliable enough to have a say."""
-        return self.effective_sample_size is None or self.effective_sample_size >= MIN_EFFECTIVE_SESSIONS
+        """Whether a model must gain by it to be shipped."""
+        return self.is_reliable and self.say == "must gain"
+
+    @property
+    def finds_no_gain(self) -> bool:
+        """Whether it speaks against shipping: its interval is not above the least gain or, if it need not be, below."""
+        low, high = self.interval
+        if not self.is_reliable or not self.is_known or self.say == "none":
+            return False
+        return not low > MIN_GAIN if self.say == "must gain" else high < MIN_GAIN
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the interval is narrow enough to say anything."""
+        low, high = self.interval
+        return bool(high - low <= MAX_WIDTH)
 
 
 @dataclass(frozen=True)
@@ -78,10 +103,10 @@ class OffPolicyEvaluation:
         never_shown: Share of the model's top k that the log never shows for their query.
         overlap: Share of the model's top k that a session of the log shows, on average.
         gain: Relative change in clicks, or in the reward of a log with rewards, if the model's own top k is shown: 0.05
-            = 5 % more. Under the users that explain the log best.
+            = 5 % more. Under the users that explain the log best, of those whose gain is known.
         interval: From the lowest to the highest end of the intervals under all users that explain the log about as
-            well, with the worst and the best case of documents that were never shown; infinite if it cannot be
-            estimated.
+            well and whose gain is known, with the worst and the best case of documents that were never shown; infinite
+            if none is.
         estimates: The estimators behind it, the best users first.
         logging_policy_share: Share of the model's score that comes from a model of the logging policy; None = the model
             has no such member.
@@ -91,6 +116,7 @@ class OffPolicyEvaluation:
         against: What the gain is over: production, or another model.
         held_out: Whether the queries, or the sessions, are those that training held out.
         outcome: What the gain is a gain in: clicks or reward.
+        position_weights: What a click or a reward at each position counts; empty = 1.
         session_groups: Number of groups of sessions that the interval is over, for a log of few queries: it then holds
             for these queries. 0 = it is over queries.
         sessions_during_training: Number of sessions from the time of the training log, which the model may have learned
@@ -117,6 +143,7 @@ class OffPolicyEvaluation:
     against: str = "production"
     held_out: bool = False
     outcome: Outcome = "clicks"
+    position_weights: tuple[float, ...] = ()
     session_groups: int = 0
     sessions_during_training: int = 0
     sessions_for_test: int | None = None
@@ -138,7 +165,7 @@ class OffPolicyEvaluation:
             return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
         these = "this query" if self.queries == 1 else f"these {self.queries:,} queries"
         where = f" on {these}" if self.session_groups else ""
-        gain = f"{self.gain:+.1%} {self.outcome}{where} (95 % interval {self.interval_text})"
+        gain = f"{self.gain:+.1%} {self.outcome_name}{where} (95 % interval {self.interval_text})"
         if self._units < MIN_UNITS:
             units = "groups of sessions" if self.session_groups else "queries"
             return f"{gain}, but from only {self._units:,} {units}; at least {MIN_UNITS} are needed"
@@ -146,16 +173,25 @@ class OffPolicyEvaluation:
             return f"{gain}: no evidence that the model is better than {self._baseline}"
         if self._doubts:
             return f"{gain}, but {', and '.join(self._doubts)}: test it on part of the traffic{self._test_size}"
-        users = [estimate.estimator for estimate in self.estimates if estimate.effective_sample_size is None]
-        return f"{gain}, under all users that explain the log ({', '.join(users)})"
+        users = [e.estimator for e in self.estimates if e.effective_sample_size is None]
+        sampled = [e.estimator for e in self.estimates if e.effective_sample_size is not None and e.counts]
+        return f"{gain}, under all users that explain the log ({', '.join(users)}){' and by '.join(['', *sampled])}"
+
+    @property
+    def outcome_name(self) -> str:
+        """What the gain is a gain in, as text."""
+        return f"discounted {self.outcome}" if self.position_weights else self.outcome
 
     @property
     def can_estimate(self) -> bool:
-        """Whether the interval of the best estimate is narrow enough to say anything."""
-        if not self.estimates:
-            return False
-        low, high = self.estimates[0].interval
-        return bool(high - low <= MAX_WIDTH)
+        """Whether there are users for which the gain is known."""
+        return self._best is not None
+
+    @property
+    def _best(self) -> GainByEstimator | None:
+        """By the users that explain the log best, of those for which it is known."""
+        by_users = (estimate for estimate in self.estimates if estimate.effective_sample_size is None)
+        return next((estimate for estimate in by_users if estimate.is_known), None)
 
     @property
     def _baseline(self) -> str:
@@ -174,7 +210,7 @@ class OffPolicyEvaluation:
     @property
     def _has_evidence(self) -> bool:
         """Whether the users that explain the log best like the model better."""
-        return self.can_estimate and self.estimates[0].interval[0] > MIN_GAIN
+        return self._best is not None and self._best.interval[0] > MIN_GAIN
 
     @property
     def _doubts(self) -> list[str]:
@@ -186,10 +222,13 @@ class OffPolicyEvaluation:
             doubts.append(f"{self.sessions_during_training:,} sessions are from the time of its training")
         if not self.identifiable:
             doubts.append("position bias is not identifiable from this log")
-        counting = [estimate for estimate in self.estimates if estimate.counts]
+        counting = [estimate for estimate in self.estimates if estimate.counts and estimate.is_known]
+        unknown = [e.estimator for e in self.estimates if e.counts and not e.is_known]
+        if unknown:
+            doubts.append(f"this log cannot say what users of {' and '.join(unknown)} would do")
         if any(e.difference is None and e.calibration is not None for e in counting):
             doubts.append("an aggregated log cannot tell click models apart: position-based users are assumed")
-        against = [e.estimator for e in counting if not e.interval[0] > MIN_GAIN]
+        against = [e.estimator for e in self.estimates if e.finds_no_gain]
         if against:
             doubts.append(f"there is no gain by {' and '.join(against)}")
         elif any(not e.bounds[0] > MIN_GAIN for e in counting):
@@ -197,7 +236,7 @@ class OffPolicyEvaluation:
         misfits = [e for e in counting if e.calibration is not None and abs(e.calibration - 1) > MAX_MISFIT]
         if misfits:
             users, share = misfits[0].estimator, misfits[0].calibration
-            doubts.append(f"users of {users} expect {share:.0%} of the logged {self.outcome} on the logged lists")
+            doubts.append(f"users of {users} expect {share:.0%} of the logged {self.outcome_name} on the logged lists")
         return doubts
 
     @property

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from cuolr.off_policy.compared_lists import CountedLists
 from cuolr.off_policy.list_distributions import distribution_of
-from cuolr.off_policy.user_gain import CountedLists
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger

@@ -1,14 +1,15 @@
 """The gain of a policy's own lists over the logged ones, under users that were fitted to the log."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.heavy_tails import heavy_tailed_interval
-from cuolr.off_policy.users.fitted_users import MAX_GROUPS, FittedUsers, UserResponse
-from cuolr.random import FIXED_SEED
-from cuolr.types import Bools, Doubles, Ints
+from cuolr.off_policy.units import Units
+from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
+from cuolr.types import Bools, Doubles
 
 # Lists from which the derivative of the gain is computed, at most.
 MAX_LISTS_OF_DERIVATIVE = 4_096
@@ -16,57 +17,6 @@ MAX_LISTS_OF_DERIVATIVE = 4_096
 STEP = 0.05
 # Clicks from which the rate of a document counts as its attractiveness, for the best case.
 ENOUGH_CLICKS = 10.0
-
-
-@dataclass(frozen=True)
-class CountedLists:
-    """Lists of query–document pairs, with the number of sessions that show them.
-
-    Attributes:
-        query: [L].
-        documents: [L, K] indices of pairs by position on the page, −1 = nothing shown.
-        count: [L] number of sessions.
-    """
-
-    query: Ints
-    documents: Ints
-    count: Doubles
-
-    def select(self, rows: Ints | Bools) -> "CountedLists":
-        """These lists."""
-        return CountedLists(self.query[rows], self.documents[rows], self.count[rows])
-
-
-@dataclass(frozen=True)
-class ComparedLists:
-    """The lists of a policy against those of production, for the same sessions.
-
-    Attributes:
-        target: The policy's lists.
-        baseline: What they are compared with: the logged lists, or those of another policy.
-        logged: The logged lists.
-        reward: [n_queries] the logged reward of each query.
-        worth: [P] mean reward of a click on each pair.
-        clicks: [P] the clicks on each pair.
-    """
-
-    target: CountedLists
-    baseline: CountedLists
-    logged: CountedLists
-    reward: Doubles
-    worth: Doubles
-    clicks: Doubles
-
-    def by_query(self, lists: CountedLists, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:
-        """[n_queries] the expected reward of lists."""
-        clicks = users.clicks(lists.documents, attractiveness)
-        of_lists = (clicks * self.worth[lists.documents]).sum(axis=1)
-        return np.bincount(lists.query, weights=of_lists * lists.count, minlength=len(self.reward)).astype(np.float64)
-
-    def total_change(self, users: UserResponse, attractiveness: Doubles | None = None) -> float:
-        """The expected reward of the policy's lists minus that of the baseline."""
-        both = [self.by_query(lists, users, attractiveness).sum() for lists in (self.target, self.baseline)]
-        return float(both[0] - both[1])
 
 
 @dataclass(frozen=True)
@@ -98,18 +48,19 @@ class UserGain:
         return low + self.worst_case - self.gain, high + self.best_case - self.gain
 
 
-def user_gain(users: FittedUsers, compared: ComparedLists, queries: Ints) -> UserGain:
+def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists, units: Units) -> UserGain:
     """Run fitted users forward over both policies' lists.
 
-    The gain is linear in the queries, given what all queries share: the parameters of the users. These depend on the
-    queries by their influence function, and the gain on them by its derivative. So each query's part of the gain has
-    a term for its part in the parameters, and the interval over queries is that of a bootstrap which fits the users
-    again each time, without its noise (the nonparametric delta method).
+    The interval is over groups of units. A group's part of the gain is what the gain loses without the group; that has
+    a term for the group's part in the parameters that all queries share, by their influence function and the derivative
+    of the gain. So the interval is that of a bootstrap which fits the users again each time, without its noise (the
+    nonparametric delta method).
 
     Args:
         users: The users.
+        influence: Of the groups on their shared parameters.
         compared: The lists.
-        queries: The queries that users were fitted to, which may be more than those of the lists.
+        units: The units of the log.
     """
     response = users.response()
     baseline = compared.by_query(compared.baseline, response)
@@ -117,16 +68,17 @@ def user_gain(users: FittedUsers, compared: ComparedLists, queries: Ints) -> Use
     total = max(float(compared.reward.sum()), 1e-300)
     gain = float(changes.sum()) / total
     cases = list(_cases(compared, response))
-    group, groups = _groups(queries, len(compared.reward))
-    effects = users.influence(group, groups).effects(_derivative(users, compared))
-    change_of_group, reward_of_group = (
-        np.bincount(group[queries], weights=values[queries], minlength=groups) for values in (changes, compared.reward)
-    )
+    sample = compared.sample(MAX_LISTS_OF_DERIVATIVE)
+    if units.of_sessions:
+        change_of_group = _lost_without(users, sample, float(changes.sum()))
+    else:
+        change_of_group = units.by_group(changes)
+    effects = _effects(users, influence, sample)
     logged = baseline if compared.logged is compared.baseline else compared.by_query(compared.logged, response)
     return UserGain(
         users=users.name,
         gain=gain,
-        interval=heavy_tailed_interval(change_of_group + effects, reward_of_group.astype(np.float64))[1],
+        interval=heavy_tailed_interval(change_of_group + effects, units.by_group(compared.reward))[1],
         worst_case=min(gain, *(case / total for case in cases)),
         best_case=max(gain, *(case / total for case in cases)),
         calibration=float(logged.sum()) / total,
@@ -158,28 +110,35 @@ def _contains(lists: CountedLists, pairs: int) -> Bools:
     return found
 
 
-def _groups(queries: Ints, n_queries: int) -> tuple[Ints, int]:
-    """[n_queries] the group of each of these queries; each has its own, unless there are very many."""
-    groups = min(len(queries), MAX_GROUPS)
-    group = np.zeros(n_queries, np.int64)
-    group[np.random.default_rng(FIXED_SEED).permutation(queries)] = np.arange(len(queries)) % groups
-    return group, groups
+def _lost_without(users: FittedUsers, compared: ComparedLists, change: float) -> Doubles:
+    """[G] the change of reward minus that without each group of sessions: without its part in the attractiveness.
+
+    Args:
+        users: The users.
+        compared: A sample of the lists.
+        change: The change of reward of all lists.
+    """
+    at_estimate = compared.total_change(users.response())
+    share = compared.sessions / compared.sessions.sum()
+    without = [compared.total_change(users.response(weights=weights)) for weights in 1 - np.eye(len(share))]
+    lost: Doubles = share * change + (1 - share) * (at_estimate - np.array(without))
+    return lost
 
 
-def _derivative(users: FittedUsers, compared: ComparedLists) -> Doubles:
-    """[p] the derivative of the total change of reward in the shared parameters, from a sample of the lists."""
-    rng = np.random.default_rng(FIXED_SEED)
+def _effects(users: FittedUsers, influence: Influence, compared: ComparedLists) -> Doubles:
+    """[G] how much each group changes the reward through the shared parameters, from a sample of the lists.
 
-    def sampled(lists: CountedLists) -> CountedLists:
-        number = len(lists.query)
-        if number <= MAX_LISTS_OF_DERIVATIVE:
-            return lists
-        rows = np.sort(rng.permutation(number)[:MAX_LISTS_OF_DERIVATIVE])
-        kept = lists.select(rows)
-        return replace(kept, count=kept.count * (lists.count.sum() / kept.count.sum()))
-
-    sample = replace(compared, target=sampled(compared.target), baseline=sampled(compared.baseline))
-
-    at_estimate = sample.total_change(users.response(np.zeros(users.size)))
-    steps = np.eye(users.size) * STEP
-    return np.array([(sample.total_change(users.response(step)) - at_estimate) / STEP for step in steps])
+    By the derivative in each parameter or, if there are fewer groups than parameters, in the direction of each group.
+    """
+    shifts = influence.shifts
+    directions = np.eye(users.size) if users.size <= len(shifts) else shifts
+    steps = STEP / np.maximum(np.abs(directions).max(axis=1, initial=0), 1e-300)
+    at_estimate = compared.total_change(users.response(np.zeros(users.size)))
+    derivative = np.array(
+        [
+            (compared.total_change(users.response(step * direction)) - at_estimate) / step
+            for step, direction in zip(steps, directions, strict=True)
+        ]
+    )
+    effects: Doubles = shifts @ derivative if users.size <= len(shifts) else derivative
+    return effects

@@ -1,3 +1,4 @@
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities
-from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.counterfactual.ipw import IPW
 from cuolr.learners.rankers.lambdamart import QueryGroups
 from cuolr.learners.rankers.targets import Targets
@@ -29,7 +29,9 @@ from tests.learners.lists import no_scaling
 from tests.small_log import small_log
 from tests.training.tasks import fit_log, task_of
 
-DEBIASED = [name for name in LEARNERS.names() if issubclass(LEARNERS.get(name), DebiasedLearner)]
+DEBIASED = [
+    name for name in LEARNERS.names() if "ranker" in {field.name for field in fields(LEARNERS.get(name).Config)}
+]
 LOG = small_log(rows=300, queries=12)
 
 

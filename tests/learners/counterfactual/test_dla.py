@@ -5,11 +5,18 @@ from typing import Any
 import pytest
 import torch
 
-from cuolr.clicks.pbm import EYE_TRACKING
+from cuolr.clicks.pbm import EYE_TRACKING, PositionBasedModel
+from cuolr.clicks.simulate import Simulation
 from cuolr.learners.counterfactual.dla import DLA, inverse_ratio
 from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.log_folder import concatenate
+from cuolr.policies.random_policy import UniformLogger
 from cuolr.training.batches import SessionBatch
-from tests.learners.lists import K, build, random_batch
+from cuolr.training.presets.configure import configure
+from tests.data.small_data import dataset_of
+from tests.learners.lists import K, build, new, random_batch
+from tests.training.tasks import task_of
 
 
 def built(**settings: Any) -> DLA:
@@ -104,3 +111,18 @@ def test_held_out_clicks_are_explained_best_by_the_true_examination() -> None:
 def test_shorter_lists_than_the_longest_are_no_problem() -> None:
     batch = random_batch(lengths=(2, 1), k=2)
     assert built().update(batch).keys() == {"loss", "ranking_loss", "examination_loss"}
+
+
+def test_another_ranker_is_trained_on_the_examination_that_the_joint_model_learned() -> None:
+    """Lists in random order with the expected clicks of a position-based model, by features that explain them."""
+    dataset, model = dataset_of(*[4] * 20, max_grade=2), PositionBasedModel()
+    log = concatenate(Simulation(dataset, UniformLogger(), model, 40_000, k=4).blocks(), 40_000)
+    learner = new("dla", hidden=[16], learning_rate=0.01, examination_learning_rate=0.02, ranker="lambdamart")
+    assert isinstance(learner, DLA)
+    found = learner.learned_examination(task_of(aggregate(log), batch_size=256))
+    assert found.tolist() == pytest.approx([value / EYE_TRACKING[0] for value in EYE_TRACKING[:4]], rel=0.12)
+
+
+def test_the_steps_of_the_joint_model_are_recorded_only_where_they_have_an_effect() -> None:
+    assert "examination_steps" not in configure("dla").as_dict()["learner"]
+    assert configure("dla", settings={"learner.ranker": "ensemble"}).as_dict()["learner"]["examination_steps"] == 500

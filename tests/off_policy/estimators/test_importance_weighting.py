@@ -124,5 +124,5 @@ def test_a_maximum_below_1_is_refused() -> None:
 
 def test_item_position_ips_needs_the_probabilities_of_positions() -> None:
     lists = two_sessions()
-    with pytest.raises(InputError, match="pass logging_policy, or use another estimator"):
+    with pytest.raises(InputError, match="found only that given the documents above; use another estimator"):
         ItemPositionIPS().contributions(replace(lists, logging=replace(lists.logging, marginal=None)))

@@ -10,11 +10,14 @@ from cuolr.clicks.simulate import simulate
 from cuolr.data.synthetic import generate
 from cuolr.logs.click_patterns import ClickPatterns, PatternCells
 from cuolr.logs.clicklog import ClickLog
+from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.target_lists import target_lists
-from cuolr.off_policy.user_gain import ComparedLists, CountedLists, user_gain
+from cuolr.off_policy.units import Units
+from cuolr.off_policy.user_gain import UserGain, user_gain
 from cuolr.off_policy.users.examination_users import ExaminationCells, ExaminationUsers
 from cuolr.off_policy.users.fitted_users import FittedUsers, unbiased_rates
 from cuolr.off_policy.users.latent_users import LatentUsers
+from cuolr.off_policy.users.user_counts import UserCounts
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Doubles, Ints
@@ -31,7 +34,7 @@ def log_of(model: str, sessions: int = 24_000, seed: int = 1) -> ClickLog:
 
 
 def patterns_of(log: ClickLog) -> ClickPatterns:
-    return ClickPatterns.of(log).with_every_document().by_query()
+    return ClickPatterns.of(log).with_every_document()
 
 
 def users_of(model: str, patterns: ClickPatterns) -> FittedUsers:
@@ -41,6 +44,11 @@ def users_of(model: str, patterns: ClickPatterns) -> FittedUsers:
     return LatentUsers.fit(model, patterns)
 
 
+def gain_of(users: FittedUsers, compared: ComparedLists, log: ClickLog) -> UserGain:
+    units = Units.of(log)
+    return user_gain(users, users.influence(units.group, units.groups), compared, units)
+
+
 def comparison_of(log: ClickLog, patterns: ClickPatterns) -> ComparedLists:
     logged = CountedLists(patterns.query, patterns.documents, patterns.count)
     reward = np.bincount(log.query, weights=log.clicks.sum(axis=1), minlength=log.candidates.n_queries)
@@ -48,7 +56,9 @@ def comparison_of(log: ClickLog, patterns: ClickPatterns) -> ComparedLists:
         target=target_lists(BETTER, log.candidates, logged),
         baseline=logged,
         logged=logged,
+        n_queries=log.candidates.n_queries,
         reward=reward.astype(np.float64),
+        sessions=np.bincount(log.query, minlength=log.candidates.n_queries).astype(np.float64),
         worth=np.ones(log.candidates.n_documents),
         clicks=np.bincount(log.documents[log.clicks > 0], minlength=log.candidates.n_documents).astype(np.float64),
     )
@@ -65,7 +75,7 @@ def test_users_of_a_model_tell_the_true_gain_of_another_ranker(model: str) -> No
     log = log_of(model)
     patterns = patterns_of(log)
     compared = comparison_of(log, patterns)
-    found = user_gain(users_of(model, patterns), compared, np.unique(patterns.query))
+    found = gain_of(users_of(model, patterns), compared, log)
     value = true_clicks(model, compared.target.documents) @ compared.target.count
     production = true_clicks(model, patterns.documents) @ patterns.count
     truth = value / production - 1
@@ -84,7 +94,7 @@ def test_the_interval_is_that_of_a_bootstrap_which_fits_the_users_again(model: s
     log = log_of(model, sessions=12_000)
     patterns, n_queries = patterns_of(log), log.candidates.n_queries
     compared = comparison_of(log, patterns)
-    found = user_gain(users_of(model, patterns), compared, np.unique(patterns.query))
+    found = gain_of(users_of(model, patterns), compared, log)
     rng, gains = np.random.default_rng(0), []
     for _ in range(40):
         weights = rng.multinomial(n_queries, np.full(n_queries, 1 / n_queries)).astype(np.float64)
@@ -147,7 +157,7 @@ def test_what_the_log_says_nothing_about_is_worst_on_one_side_and_best_on_the_ot
     lists = np.full((2, 1, K), -1)
     lists[0, 0, 0], lists[1, 0, 0] = first, second
     one, other = (CountedLists(log.candidates.query_of_document[[first]], row, np.array([100.0])) for row in lists)
-    found = user_gain(users, replace(plain, target=one, baseline=other), np.unique(patterns.query))
+    found = gain_of(users, replace(plain, target=one, baseline=other), log)
     assert found.gain == pytest.approx(0)
     assert found.best_case == pytest.approx(-found.worst_case)
     assert found.best_case > 0.001
@@ -197,3 +207,57 @@ def test_levels_of_context_have_their_own_examination() -> None:
     assert curves is not None
     ratio = 0.48 / 0.68
     np.testing.assert_allclose(curves.tables[:, 2, 0], [ratio, ratio**3], rtol=0.1)
+
+
+@pytest.mark.parametrize("model", ["pbm", "dcm"])
+def test_the_interval_of_few_queries_is_that_of_a_jackknife_which_fits_the_users_again(model: str) -> None:
+    """The plain version: the log without each group of sessions, evaluated anew."""
+    few = DATA.select(np.arange(4))
+    log = simulate(few, LOGGER, click_model(model), 6_000, k=K, seed=4)
+    units, counts = Units.of(log), UserCounts.of(log, np.arange(4))
+    assert counts.patterns is not None
+    assert units.of_sessions
+
+    def gain(part: ClickLog) -> UserGain:
+        found = UserCounts.of(part, np.arange(4))
+        assert found.patterns is not None
+        users = users_of(model, found.patterns)
+        rewards = found.units.sums(part.clicks.sum(axis=1).astype(np.float64))
+        sessions = found.units.sums(np.ones(len(part)))
+        clicks = found.clicks_by_pair()
+        target, ones = target_lists(BETTER, few.candidates, counts.lists), np.ones(few.candidates.n_documents)
+        compared = ComparedLists(target, counts.lists, counts.lists, 4, rewards, sessions, ones, clicks)
+        return gain_of(users, compared, part)
+
+    total = log.clicks.sum()
+    without = []
+    for group in range(units.groups):
+        part = log.select(np.flatnonzero(units.of_row != group))
+        without.append(gain(part).gain * part.clicks.sum() / total)  # the same traffic
+    error = np.sqrt((units.groups - 1) / units.groups * np.sum((np.array(without) - np.mean(without)) ** 2))
+    low, high = gain(log).interval
+    assert (high - low) / 2 == pytest.approx(2.1 * error, rel=0.4)
+
+
+def test_position_based_users_are_ips_and_doubly_robust_with_any_model_of_the_clicks() -> None:
+    """Click by click: ρ_d · (C − χ_k · m_d) plus the model m on the policy's lists, ρ_d the ratio of the exposures."""
+    log = log_of("pbm", sessions=3_000)
+    patterns = patterns_of(log)
+    users, compared = users_of("pbm", patterns), comparison_of(log, patterns)
+    assert isinstance(users, ExaminationUsers)
+    chi = np.exp(users.log_examination)
+    logged, target = np.zeros(log.candidates.n_documents), np.zeros(log.candidates.n_documents)
+    np.add.at(logged, log.documents, np.broadcast_to(chi, log.documents.shape))
+    for documents, count in zip(compared.target.documents, compared.target.count, strict=True):
+        target[documents] += chi * count
+    shown = logged > 0
+    target[~shown] = 0.0
+    weight = np.where(shown, target / np.where(shown, logged, 1), 0.0)
+    ips = (weight[log.documents] * log.clicks).sum()
+    model = np.random.default_rng(3).uniform(0, 1, len(target))  # any
+    robust = target @ model + (weight[log.documents] * (log.clicks - chi * model[log.documents])).sum()
+    by_users = compared.by_query(
+        compared.target, users.response(), np.where(users.response().known, users.response().attractiveness, 0.0)
+    )
+    assert by_users.sum() == pytest.approx(ips)
+    assert robust == pytest.approx(ips)

@@ -7,29 +7,41 @@ import torch
 from torch import Tensor, nn
 
 from cuolr.config import Range
+from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
+from cuolr.learners.counterfactual.fit_ranker import check_ranker, fit_ranker
 from cuolr.learners.counterfactual.joint import JointLearner
+from cuolr.learners.counterfactual.pooled_clicks import PooledClicks
 from cuolr.learners.rankers.losses import softmax_loss
-from cuolr.learners.rankers.network import NetworkConfig
+from cuolr.logs.page_positions import at_page_positions
 from cuolr.networks.layers import DocumentNetwork
 from cuolr.networks.masked import log_softmax
-from cuolr.training.base_learner import LEARNERS, SearchSpace
+from cuolr.policies.policy import RankingPolicy
+from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 from cuolr.training.batches import SessionBatch
+from cuolr.types import Doubles
 
 
 @dataclass(frozen=True)
-class DlaConfig(NetworkConfig):
-    """Settings of DLA, in addition to those of `NetworkConfig`.
+class DlaConfig(DebiasedConfig):
+    """Settings of DLA, in addition to those of `DebiasedConfig`.
 
     Attributes:
         examination_model: Model of examination: one logit per position (`free`), or a network on the one-hot position
             with the ranker's hidden layers (`network`).
         examination_learning_rate: Learning rate of the examination model.
         max_weight: Upper limit on the weight of a click, in both losses.
+        examination_steps: Number of steps of the joint model before another ranker than a network is trained.
     """
 
     examination_model: Literal["free", "network"] = "free"
     examination_learning_rate: Annotated[float, Range(0, 1)] = 1e-2
     max_weight: Annotated[float, Range(1)] = 100.0
+    examination_steps: Annotated[int, Range(1)] = 500
+
+    @property
+    def without_effect(self) -> frozenset[str]:
+        """See `DebiasedConfig`."""
+        return super().without_effect | ({"examination_steps"} if self.ranker == "network" else set())
 
 
 @LEARNERS.register("dla")
@@ -41,6 +53,9 @@ class DLA(JointLearner):
     If the log has rewards, they are c: their mean is examination times a rate of the document, as that of clicks is.
 
     Ai et al. 2018, "Unbiased learning to rank with unbiased propensity estimation".
+
+    Another ranker than the network is trained on clicks / Σ exp(e_k − e_1), with the examination that the joint model
+    learned. Deviation: the paper's ranker and examination learn from each other to the end.
     """
 
     Config = DlaConfig
@@ -50,6 +65,30 @@ class DLA(JointLearner):
         "learner.examination_learning_rate": (1e-3, 1e-2, 3e-2),
         "training.batch_size": (64, 256),
     }
+
+    def fit(self, task: FitTask) -> RankingPolicy:
+        """Learn both jointly; for another ranker, learn examination first."""
+        if self.config.ranker == "network":
+            return super().fit(task)
+        check_ranker(task, self.config)
+        examination = self.learned_examination(task)
+        log = at_page_positions(task.log)
+        pooled = PooledClicks.of_log(log, examination, self.config.max_weight, task.held_out)
+        return fit_ranker(task, self.config, pooled.weighted_lists(), pooled)
+
+    def learned_examination(self, task: FitTask) -> Doubles:
+        """[K] exp(e_k − e_1) after `examination_steps` steps of the joint model."""
+        lists = self.weighted_lists(task)
+        n_features = lists.candidates.n_features + task.normaliser.n_indicators
+        self.build(n_features, lists.ranking.shape[1], task.config.seed, task.normaliser)
+        batches, _ = task.batches(lists)
+        progress = task.stages("learning examination", self.config.examination_steps)
+        for step in range(self.config.examination_steps):
+            self.update(batches.at(step))
+            progress(1)
+        logits = self.examination().detach().double()
+        examination: Doubles = (logits - logits[0]).exp().numpy()
+        return examination
 
     def build_networks(self, k: int) -> dict[str, tuple[nn.Module, float]]:
         """The examination model."""

@@ -1,6 +1,6 @@
 """`ipw`: inverse propensity weighting, with the examination probability of each position."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -57,13 +57,11 @@ class IPW(DebiasedLearner):
 
     def pooled_clicks(self, task: FitTask, lists: WeightedLists) -> PooledClicks:
         """Policy-aware, clicks by the sum of examination: a document is in no list that does not show it."""
-        pooled = super().pooled_clicks(task, lists)
         if not self.config.policy_aware:
-            return pooled
+            return super().pooled_clicks(task, lists)
         log = at_page_positions(task.log)
-        sessions = log.count[:, None].astype(np.float64)
-        examined = np.maximum(relative_examination(log, task.propensities), 1 / self.config.max_weight)
-        return replace(pooled, clicks=log.rewards * sessions, exposure=examined * sessions)
+        examination = relative_examination(log, task.propensities)
+        return PooledClicks.of_log(log, examination, self.config.max_weight, task.held_out)
 
 
 def relative_examination(log: ClickLog, propensities: Propensities | None) -> Doubles:

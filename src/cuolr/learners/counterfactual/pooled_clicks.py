@@ -1,6 +1,6 @@
 """Corrected clicks by document of a query, pooled over all lists that show it: a whole log in a row per query."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -37,6 +37,39 @@ class PooledClicks:
         sessions = lists.count[:, None].astype(np.float64)
         return cls(lists, lists.targets * sessions, np.broadcast_to(sessions, lists.ranking.shape), max_rate)
 
+    @classmethod
+    def of_log(cls, log: ClickLog, examination: Doubles, max_weight: float, held_out: Ints) -> Self:
+        """The clicks or rewards of an aggregated log, by the examination of their positions.
+
+        Args:
+            log: Aggregated, or raw.
+            examination: [K] or [M, K] relative to the first position.
+            max_weight: Upper limit on the weight of a click; examination is at least 1 / max_weight.
+            held_out: Queries whose rewards must not affect the largest rate.
+        """
+        sessions = log.count[:, None].astype(np.float64)
+        exposure = np.maximum(examination, 1 / max_weight) * sessions
+        return cls(WeightedLists.of(log), log.rewards * sessions, exposure, largest_reward(log, held_out))
+
+    def weighted_lists(self) -> WeightedLists:
+        """The lists, with the corrected click rate of each document as its target."""
+        lists = self.lists
+        documents = lists.candidates.offsets[lists.query, None] + np.maximum(lists.ranking, 0)
+        where = lists.ranking >= 0
+        clicks, exposure = (
+            np.bincount(documents[where], weights=values[where], minlength=lists.candidates.n_documents).astype(
+                np.float64
+            )
+            for values in (self.clicks, self.exposure)
+        )
+        return replace(lists, targets=np.where(where, self._rate(clicks, exposure)[documents], 0.0))
+
+    def _rate(self, clicks: Doubles, exposure: Doubles) -> Doubles:
+        """Clicks / exposure, from 0 to `max_rate`; 0 without exposure."""
+        rate = np.divide(clicks, exposure, out=np.zeros(clicks.shape), where=exposure > 0)
+        limited: Doubles = np.clip(rate, 0.0, self.max_rate)
+        return limited
+
     def rates(self, rows: IntegerArray, normaliser: Normaliser) -> ClickRates:
         """Σ corrected clicks / Σ exposure of each document of a query, from 0 to `max_rate`.
 
@@ -58,8 +91,7 @@ class PooledClicks:
             return sums[used].astype(np.float64)
 
         clicks, exposure = total(self.clicks), total(self.exposure)
-        rate = np.divide(clicks, exposure, out=np.zeros_like(clicks), where=exposure > 0)
-        rate = np.clip(rate, 0.0, self.max_rate)
+        rate = self._rate(clicks, exposure)
         sessions = np.bincount(query, weights=lists.count[rows], minlength=candidates.n_queries).astype(np.float64)
         features = scaled_features(candidates, normaliser, used)
         by_document = np.stack([rate * exposure, exposure, rate])

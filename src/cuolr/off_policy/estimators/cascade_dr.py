@@ -33,6 +33,7 @@ class CascadeDoublyRobust(OffPolicyEstimator):
     """
 
     level: ClassVar[Level] = "above"
+    has_reward_model: ClassVar[bool] = True
 
     folds: Annotated[int, Range(2)] = 3
     ridge: Annotated[float, Range(above=0)] = 10.0

@@ -52,6 +52,8 @@ class OffPolicyEstimator(ABC):
 
     # The part of the list by which a reward is weighted.
     level: ClassVar[Level] = "list"
+    # Whether it fits one to the features of the lists.
+    has_reward_model: ClassVar[bool] = False
 
     max_weight: MaxWeight = None
 

@@ -145,7 +145,7 @@ class ExaminationUsers(FittedUsers):
             log_examination = users.log_examination
             expected = np.exp(log_examination) * (users._per_entry() + prior_clicks / coarse)
             score = clicks - expected
-            step = np.clip(-np.linalg.pinv(users._jacobian(expected), rcond=1e-10) @ score, -1, 1)
+            step = np.clip(-np.linalg.pinv(users._jacobian(expected), rcond=1e-10, hermitian=True) @ score, -1, 1)
             users = cls(by_last_click, data, place, log_examination + step, prior_clicks)
             if np.abs(step - step.mean()).max() < TOLERANCE:
                 break
@@ -163,13 +163,13 @@ class ExaminationUsers(FittedUsers):
         """The entries of χ."""
         return len(self.log_examination)
 
-    def response(self, shift: Doubles | None = None) -> ExaminationResponse:
+    def response(self, shift: Doubles | None = None, weights: Doubles | None = None) -> ExaminationResponse:
         """With log χ moved."""
         data = self.data
         log_examination = self.log_examination if shift is None else self.log_examination + shift
         sessions = np.bincount(data.level, weights=data.cells.impressions, minlength=data.levels)
         tables, share = self._tables(np.exp(log_examination)), sessions / sessions.sum()
-        return ExaminationResponse(tables, share, *self._rates(log_examination))
+        return ExaminationResponse(tables, share, *self._rates(log_examination, weights))
 
     def influence(self, group: Ints, groups: int) -> Influence:
         """Score of entry c: C_c − χ_c · Σ_d n_dc α_d; its derivative in log χ is −(diag(C) − Πᵀ diag(C_d) Π).
@@ -208,8 +208,9 @@ class ExaminationUsers(FittedUsers):
     def _alpha(self) -> Doubles:
         return self._rates(self.log_examination)[0]
 
-    def _rates(self, log_examination: Doubles) -> tuple[Doubles, Bools]:
-        cells, pairs = self.data.cells, self.data.pairs
+    def _rates(self, log_examination: Doubles, weights: Doubles | None = None) -> tuple[Doubles, Bools]:
+        cells = self.data.cells if weights is None else self.data.cells.weighted(weights)
+        pairs = self.data.pairs
         exposure = cells.impressions * np.exp(log_examination)[self.place]
         return unbiased_rates(sums(cells.pair, cells.clicks, pairs), sums(cells.pair, exposure, pairs))
 

@@ -2,14 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from cuolr.types import Bools, Doubles, Ints
 
-# Groups of queries, at most, whose influence on the parameters is computed one by one.
-MAX_GROUPS = 200
 # Fewer expected examinations of a pair say nothing about it.
 MIN_EXAMINATIONS = 1e-3
 
@@ -49,12 +48,13 @@ class Influence:
     scores: Doubles
     jacobian: Doubles
 
-    def effects(self, derivative: Doubles) -> Doubles:
-        """[G] how much each group moves a number with this derivative [p] in the parameters; the sum is 0."""
-        if not derivative.size:
-            return np.zeros(len(self.scores))
-        effects: Doubles = -self.scores @ np.linalg.pinv(self.jacobian.T, rcond=1e-8) @ derivative
-        centred: Doubles = effects - effects.mean()
+    @cached_property
+    def shifts(self) -> Doubles:
+        """[G, p] how much each group moves the parameters; the sum over groups is 0."""
+        if not self.jacobian.size:
+            return self.scores
+        shifts: Doubles = -self.scores @ np.linalg.pinv(self.jacobian.T, rcond=1e-8)
+        centred: Doubles = shifts - shifts.mean(axis=0)
         return centred
 
 
@@ -72,8 +72,13 @@ class FittedUsers(ABC):
         """p, the number of parameters that all queries share."""
 
     @abstractmethod
-    def response(self, shift: Doubles | None = None) -> UserResponse:
-        """The users with the shared parameters moved by `shift` [p], on the scale of `Influence`; None = as fitted."""
+    def response(self, shift: Doubles | None = None, weights: Doubles | None = None) -> UserResponse:
+        """The users with other parameters.
+
+        Args:
+            shift: [p] how much the shared parameters are moved, on the scale of `Influence`; None = as fitted.
+            weights: [units] the weight of each unit in the attractiveness of the pairs; None = all alike.
+        """
 
     @abstractmethod
     def influence(self, group: Ints, groups: int) -> Influence:

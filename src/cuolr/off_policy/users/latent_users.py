@@ -75,10 +75,10 @@ class LatentUsers(FittedUsers):
         """The entries of the global parameters that the log says something about."""
         return len(self._entries)
 
-    def response(self, shift: Doubles | None = None) -> LatentResponse:
+    def response(self, shift: Doubles | None = None, weights: Doubles | None = None) -> LatentResponse:
         """With the logits of the global parameters moved, and the parameters of the pairs following them."""
         values = self._moved(shift)
-        return LatentResponse(self.fitted, values, *self._rates(values))
+        return LatentResponse(self.fitted, values, *self._rates(values, weights))
 
     def influence(self, group: Ints, groups: int) -> Influence:
         """Scores by Fisher's identity, successes − trials · value; their derivative by finite differences."""
@@ -132,11 +132,11 @@ class LatentUsers(FittedUsers):
         moved: Doubles = expit(logit(value) + step)
         return moved
 
-    def _rates(self, values: Values) -> tuple[Doubles, Bools]:
+    def _rates(self, values: Values, weights: Doubles | None) -> tuple[Doubles, Bools]:
         """[P] α̂ = Σ (clicks − a) / Σ b."""
-        documents, where = self.patterns.documents, self.patterns.where
-        offset, slope = self.fitted.model.affine(values, documents, self.patterns.clicks)
-        count = self.patterns.count[:, None]
-        pairs, of_pairs = len(self.patterns.pairs), documents[where]
-        clicks = sums(of_pairs, (count * (self.patterns.clicks - offset))[where], pairs)
+        patterns = self.patterns if weights is None else self.patterns.weighted(weights)
+        documents, where, count = patterns.documents, patterns.where, patterns.count[:, None]
+        offset, slope = self.fitted.model.affine(values, documents, patterns.clicks)
+        pairs, of_pairs = len(patterns.pairs), documents[where]
+        clicks = sums(of_pairs, (count * (patterns.clicks - offset))[where], pairs)
         return unbiased_rates(clicks, sums(of_pairs, (count * slope)[where], pairs))

@@ -1,6 +1,6 @@
 """The counts of a log that users are fitted to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -10,7 +10,8 @@ from cuolr.logs.click_patterns import ClickPatterns, PatternCells
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.counts import ClickCounts
-from cuolr.off_policy.user_gain import CountedLists
+from cuolr.off_policy.compared_lists import CountedLists
+from cuolr.off_policy.units import Units
 from cuolr.off_policy.users.examination_users import ExaminationCells
 from cuolr.progress import Stages, unseen_stages
 from cuolr.random import FIXED_SEED
@@ -20,6 +21,8 @@ from cuolr.types import Doubles, Ints
 MAX_ROWS = 300_000
 # Folds of the sessions that click models are compared on.
 HELD_OUT_FOLDS = 2
+# Column of the units of sessions, while patterns are counted.
+UNIT = "unit"
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,14 @@ class UserCounts:
         cells: Counts of (level of context, document, position, last click above).
         patterns: Counts of (list, click pattern); None for an aggregated log, which does not have them.
         levels: The names of the levels of context.
+        units: What the interval is over.
     """
 
     lists: CountedLists
     cells: ExaminationCells
     patterns: ClickPatterns | None
     levels: tuple[str, ...]
+    units: Units
 
     @classmethod
     def of(cls, log: ClickLog, keep: Ints, stages: Stages = unseen_stages) -> Self:
@@ -53,21 +58,20 @@ class UserCounts:
             counts = ClickCounts.of(log).pooled()
             cells = _cells_of_lists(counts)
             lists = _of_lists(counts)
-            return cls(lists, ExaminationCells.of_levels([cells], pairs, counts.lists.k), None, ("",))
-        patterns = ClickPatterns.of(log).with_every_document().by_query()
-        chosen = _sample_of_queries(patterns.query, log.candidates.n_queries, keep)
-        if len(chosen) < log.candidates.n_queries:
-            patterns = patterns.select(np.isin(patterns.query, chosen))
-            log = log.select(np.flatnonzero(np.isin(log.query, chosen)))
+            return cls(lists, ExaminationCells.of_levels([cells], pairs, counts.lists.k), None, ("",), Units.of(log))
+        units = Units.of(log)
         levels, level = context_levels(log)
+        patterns = _patterns(log, units.of_row)
+        chosen = _sample_of_queries(patterns.query, log.candidates.n_queries, keep)
+        kept = np.isin(log.query, chosen)
+        if not kept.all():
+            patterns = patterns.select(np.isin(patterns.query, chosen))
         by_level = [patterns.cells]
         if len(levels) > 1:
-            rows = (np.flatnonzero(level == number) for number in range(len(levels)))
-            by_level = [
-                ClickPatterns.of(log.select(of_level)).with_every_document().by_query().cells for of_level in rows
-            ]
-        lists = CountedLists(patterns.query, patterns.documents, patterns.count)
-        return cls(lists, ExaminationCells.of_levels(by_level, pairs, patterns.k), patterns, levels)
+            rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
+            by_level = [_patterns(log.select(of_level), units.of_row[of_level]).cells for of_level in rows]
+        lists = CountedLists(patterns.query, patterns.documents, patterns.count).distinct()
+        return cls(lists, ExaminationCells.of_levels(by_level, pairs, patterns.k), patterns, levels, units)
 
     @property
     def queries(self) -> Ints:
@@ -106,8 +110,15 @@ def _sample_of_queries(query: Ints, n_queries: int, keep: Ints) -> Ints:
     shuffled = np.random.default_rng(FIXED_SEED).permutation(n_queries)
     order = np.concatenate([shuffled[np.isin(shuffled, keep)], shuffled[~np.isin(shuffled, keep)]])
     rows = np.bincount(query, minlength=n_queries)
-    chosen = order[np.cumsum(rows[order]) <= MAX_ROWS]
-    return chosen if len(chosen) else order[:1]
+    chosen: Ints = order[np.cumsum(rows[order]) - rows[order] < MAX_ROWS]
+    return chosen
+
+
+def _patterns(log: ClickLog, unit: Ints) -> ClickPatterns:
+    """The click patterns of a log, by unit [M]."""
+    of_units = replace(log, context={UNIT: unit})
+    patterns = ClickPatterns.of(of_units, by=("context",)).with_every_document()
+    return patterns.in_units(patterns.context[UNIT].astype(np.int64))
 
 
 def _of_lists(counts: ClickCounts) -> CountedLists:

@@ -1,0 +1,63 @@
+"""The gain by importance sampling, by every estimator: for logs with propensities."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from cuolr.logs.clicklog import ClickLog
+from cuolr.off_policy.estimate_gain import Estimand, logged_lists
+from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, OffPolicyEstimator, off_policy_estimator
+from cuolr.off_policy.gain_estimate import GainEstimate
+from cuolr.off_policy.logged_lists import check_probabilities
+from cuolr.off_policy.paired_gain import paired_gain
+from cuolr.off_policy.recommendation import GainByEstimator, Say
+from cuolr.policies.policy import RankingPolicy
+
+# A model is shipped only if it gains by this estimator: users read from the top, and what is below changes no click.
+DECIDING = "reward-interaction-ips"
+# What is said of estimators that weight a reward by its position alone.
+POSITION_BASED = "right for position-based users only"
+# Estimators with a reward model are left out if lists · features² is more: it would take longer than all the others.
+MAX_SIZE_OF_REWARD_MODEL = 5e9
+
+
+def importance_gains(policy: RankingPolicy, log: ClickLog, estimand: Estimand) -> Iterator[GainByEstimator]:
+    """The gain over the logged lists by each estimator, the one that decides first."""
+    lists = logged_lists(policy, log, estimand, marginals=True)
+    size = len(lists.unit) * float(log.candidates.features.shape[1]) ** 2
+    for name in sorted(ESTIMATORS.names(), key=lambda name: (name != DECIDING, name)):
+        estimator = off_policy_estimator(name)
+        if not estimator.has_reward_model or size <= MAX_SIZE_OF_REWARD_MODEL:
+            found = _relative(paired_gain(lists, estimator), _say(estimator))
+            yield found if found.say != "none" else replace(found, doubts=(POSITION_BASED, *found.doubts))
+
+
+def check_propensities(log: ClickLog) -> None:
+    """Raise if a propensity of a log that has any is no probability, or 0."""
+    if log.logging_propensity is not None:
+        row = "row" if log.aggregated else "session"
+        check_probabilities("logging_propensity", log.logging_propensity, log.where, row=row)
+
+
+def _say(estimator: OffPolicyEstimator) -> Say:
+    if ESTIMATORS.name_of(type(estimator)) == DECIDING:
+        return "must gain"
+    # Weights of positions alone are right for position-based users only.
+    return "none" if estimator.level == "position" else "must not lose"
+
+
+def _relative(found: GainEstimate, say: Say) -> GainByEstimator:
+    """Relative to the logged reward."""
+    production = max(found.production, np.finfo(np.float64).tiny)
+    low, high = found.relative_interval
+    worst, best = found.worst_case - found.gain, found.best_case - found.gain
+    return GainByEstimator(
+        found.estimator,
+        found.relative_gain,
+        found.relative_interval,
+        (low + worst / production, high + best / production),
+        effective_sample_size=found.effective_sample_size,
+        say=say,
+        doubts=tuple(found.doubts),
+    )
