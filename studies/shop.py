@@ -1,4 +1,4 @@
-"""A shop's log of tail queries: many queries, few sessions of each, and a production ranker that knows part of the features.
+"""A shop's log of tail queries: many queries with few sessions each, and a ranker that knows part of the features.
 
 Attractiveness is a logistic function of eight features with a product of two of them; production is linear in three.
 The default learner learns from the log, without labels, and is measured on fresh queries by nDCG@10 with the true

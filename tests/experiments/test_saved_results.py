@@ -16,8 +16,8 @@ from cuolr.experiments.spec_file import BUILT_IN, read_experiment
 
 SAVED = Path(__file__).parents[2] / "docs" / "results"
 FOLDERS = sorted(file.parent.name for file in SAVED.glob(f"*/{PACKED}"))
-# Made by an earlier version, with other settings: the first run of `wins`, and cells of `factored` with a minimum weight of
-# the logging policy.
+# Made by an earlier version, with other settings: the first run of `wins`, and cells of `factored` with a minimum
+# weight of the logging policy.
 OUTDATED = {
     "wins-seed-11-mq2008",
     "wins-mq2008",

@@ -156,14 +156,14 @@ class _Run:
             since_best = sum(step > self.best.step for step in self.validations)
             if since_best >= config.patience:
                 return "patience"
-            if self.loop.validate is None and config.keep == "best" and self._on_plateau():
+            if self.loop.validate is None and config.keep == "best" and self.steps.stops_on_plateau and self._plateau():
                 return "plateau"
         return "interrupted" if distributed.in_any(interrupted.is_set()) else None
 
-    def _on_plateau(self) -> bool:
-        """Whether the last scheduled validations brought next to nothing; false if the score has fallen since the first.
+    def _plateau(self) -> bool:
+        """Whether the last scheduled validations brought next to nothing; false if the score fell since the first.
 
-        A likelihood of clicks rises long after the ranking has stopped to change, so that patience alone waits for long.
+        A likelihood of clicks rises long after the ranking has stopped changing, so that patience alone waits long.
         """
         every = self.loop.config.validate_every
         scores = [score for step, score in self.validations.items() if step and step % every == 0]

@@ -69,7 +69,9 @@ class FirstClicks:
         top = without_click_above(counts.top(MAX_POSITIONS))
         row, position, _ = top.coordinates()
         keys, place = np.unique(shown.documents[row, position] * top.lists.k + position, return_inverse=True)
-        impressions, rewards = (np.bincount(place, weights=each) for each in (top.impressions, top.rewards))
+        impressions, rewards = (
+            np.bincount(place, weights=values).astype(np.float64) for values in (top.impressions, top.rewards)
+        )
         return cls(*np.divmod(keys, top.lists.k), impressions, rewards)
 
     def weights(self, scores: Doubles, rates: ClickRates, seed: int) -> Weights:
@@ -160,7 +162,7 @@ class _Model:
 
         def total(of_pair: Doubles) -> Doubles:
             """[n] the sum over the group of each pair."""
-            return np.bincount(self.group, weights=of_pair, minlength=n_groups)[self.group]
+            return np.bincount(self.group, weights=of_pair, minlength=n_groups).astype(np.float64)[self.group]
 
         logits = self.offset + self.covariates @ values
         logits -= logits.max(initial=0.0)

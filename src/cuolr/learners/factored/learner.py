@@ -158,6 +158,8 @@ class FactoredSteps(Steps):
         ensemble: The rankers.
     """
 
+    stops_on_plateau = True
+
     def __init__(
         self,
         config: FactoredConfig,
