@@ -27,6 +27,7 @@ from cuolr.training.base_learner import FitTask
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import held_out_queries, split_by_query
 from cuolr.training.presets.configure import configure
+from tests.data.small_data import candidates_of, log_of
 from tests.learners.lists import no_scaling, random_batch
 from tests.small_log import small_log
 from tests.training.tasks import fit_log, task_of
@@ -67,6 +68,45 @@ def test_each_session_is_a_query_and_its_clicks_are_the_grades() -> None:
     assert documents.position.tolist() == [0, 1, 2, 0, 1] * 2
     np.testing.assert_array_equal(documents.features, torch.cat([batch.features[batch.where]] * 2))
     np.testing.assert_array_equal(documents.rewards, torch.cat([batch.rewards[batch.where]] * 2))
+
+
+def test_all_sessions_of_a_list_are_one_query_with_their_number_as_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three sessions of one list and one of another, in either order; the sessions of both are learned from."""
+    taken: list[ShownDocuments] = []
+
+    def ranker(learner: LightGBM, documents: ShownDocuments, task: FitTask) -> LambdaMartRanker:
+        taken.append(documents)
+        return original(learner, documents, task)
+
+    original = LightGBM.ranker
+    monkeypatch.setattr(LightGBM, "ranker", ranker)
+    log = log_of(candidates_of(3), [0] * 4, [[0, 1], [2, 0], [0, 1], [0, 1]], [[1, 0], [0, 1], [1, 1], [0, 0]])
+    settings = {"training.steps": 1, "learner.threads": 1, "training.batch_size": 1}
+    fit_log(log, configure("lightgbm", settings=settings), score=lambda _: 0.0)
+    (documents,) = taken
+    assert sorted(documents.weight.tolist()) == [1 / 2, 3 / 2]
+    first = int(documents.weight.argmax())
+    np.testing.assert_allclose(documents.rewards.reshape(2, 2)[first], [2 / 3, 1 / 3])
+    np.testing.assert_allclose(documents.rewards.reshape(2, 2)[1 - first], [0.0, 1.0])
+
+
+def test_the_weight_of_a_list_has_the_effect_of_its_sessions() -> None:
+    """Twice the sessions of each list change nothing; more of one list alone do."""
+    log = small_log(60)
+    twice = log.select(np.tile(np.arange(60), 2))
+    more = log.select(np.concatenate([np.arange(60), np.tile(np.flatnonzero(log.query == 0), 20)]))
+
+    def model(rows: ClickLog) -> str:
+        return model_of(grown(3, aggregate(rows)))
+
+    assert model(twice) == model(log)
+    assert model(more) != model(log)
+
+
+def test_where_sessions_are_sampled_the_record_is_that_of_earlier_results() -> None:
+    sampled = configure("lightgbm", settings={"learner.aggregate": False}).as_dict()["learner"]
+    assert "aggregate" not in sampled
+    assert configure("lightgbm").as_dict()["learner"]["aggregate"] is True
 
 
 def rows_of(parts: list[torch.Tensor]) -> set[tuple[float, ...]]:
@@ -151,10 +191,16 @@ def test_without_labels_the_sessions_of_held_out_queries_are_not_learned_from(mo
 
     original = LightGBM.ranker
     monkeypatch.setattr(LightGBM, "ranker", ranker)
-    config = configure("lightgbm", settings={"training.steps": 1, "training.held_out": 0.5, "learner.threads": 1})
-    fit_log(log, config)
-    to_learn_from, held_out = split_by_query(log, held_out_queries(log, 0.5, config.training.seed))
-    assert taken == [len(to_learn_from)]
+    for aggregated in (False, True):
+        settings = {
+            "training.steps": 1,
+            "training.held_out": 0.5,
+            "learner.threads": 1,
+            "learner.aggregate": aggregated,
+        }
+        fit_log(log, configure("lightgbm", settings=settings))
+    to_learn_from, held_out = split_by_query(log, held_out_queries(log, 0.5, seed=1))
+    assert taken == [len(to_learn_from), len(aggregate(log.select(to_learn_from)))]
     assert len(held_out) > 50
 
 
@@ -176,6 +222,7 @@ def test_correcting_for_positions_helps_where_positions_are_biased() -> None:
     measured = {}
     for position_bias in (False, True):
         settings = {"learner.position_bias": position_bias, "training.steps": 40, "training.validate_every": 10}
+        settings["learner.aggregate"] = False
         result = fit_log(log, configure("lightgbm", settings=settings), score_on(validation))
         assert result.best is not None
         measured[position_bias] = score_on(test)(result.best.policy)

@@ -24,7 +24,7 @@ class LightGbmConfig(TreeConfig):
 
 @LEARNERS.register("lightgbm")
 class LightGBM(TreeLearner):
-    """LambdaMART with each session as a query and its clicks as grades (Burges 2010), or rewards as gains.
+    """LambdaMART with each list as a query and its mean clicks as gains (Burges 2010), or mean rewards.
 
     With `position_bias`, LightGBM learns a bias for each position, which it adds to the scores during training.
     """
@@ -39,7 +39,7 @@ class LightGBM(TreeLearner):
     }
 
     def ranker(self, documents: ShownDocuments, task: FitTask) -> LambdaMartRanker:
-        """A LambdaMART ranker with clicks as grades, or rewards as gains."""
+        """A LambdaMART ranker with clicks or rewards as gains, and each list weighted by its sessions."""
         config = self.config
         parameters = {
             "num_leaves": config.leaves,
@@ -51,7 +51,8 @@ class LightGBM(TreeLearner):
         }
         position = documents.position if config.position_bias else None
         grades, gain = graded(documents.rewards)
-        lists = QueryGroups(documents.features, grades, documents.sizes, position=position, gain=gain)
+        weight = documents.weight.repeat(documents.sizes)
+        lists = QueryGroups(documents.features, grades, documents.sizes, weight, position, gain)
         ranker = LambdaMartRanker(lists, parameters, task.normaliser)
         if task.start is not None:
             ranker.continue_from(task.start.policy)

@@ -31,7 +31,7 @@ class XGBoostConfig(TreeConfig):
 
 @LEARNERS.register("xgboost")
 class XGBoost(TreeLearner):
-    """LambdaMART with each session as a query and its clicks as grades, or rewards as gains.
+    """LambdaMART with each list as a query and its mean clicks as gains, or mean rewards.
 
     With `position_bias`, the weight of a pair is divided by the biases of both positions, which are learned along with
     the trees (`lambdarank_unbiased`; Hu et al. 2019, "Unbiased LambdaMART").
@@ -88,7 +88,7 @@ class XGBoostRanker(BaseRanker):
         self._normaliser = normaliser
         features = normaliser.natively(documents.features)
         self._documents = self._xgboost.DMatrix(
-            features, documents.rewards, group=documents.sizes, nthread=self._threads
+            features, documents.rewards, weight=documents.weight, group=documents.sizes, nthread=self._threads
         )
         self._booster = self._xgboost.Booster(dict(parameters), [self._documents])
 
