@@ -39,6 +39,7 @@ OTHER_RANKERS = (
     "cm-ipw+ensemble",
     "ubm-ipw+lambdamart",
     "dla+lambdamart",
+    "doubly-robust+lambdamart",
 )
 every_learner = pytest.mark.parametrize("name", [*LEARNERS.names(), *OTHER_RANKERS])
 LOG = small_log(rows=240, queries=12)
@@ -53,6 +54,7 @@ SMALL: Mapping[str, Any] = {
     "min_documents_per_leaf": 5,
     "encoder": "position+previous",
     "em_rounds": 10,
+    "regression_steps": 10,
     "examination_steps": 10,
 }
 

@@ -175,6 +175,18 @@ def test_with_propensities_every_estimator_is_in_the_table_and_one_decides() -> 
     assert all(e.effective_sample_size is None for e in without.estimates)
 
 
+def test_clicks_that_no_click_model_explains_are_a_doubt() -> None:
+    """A rate of its own for each document at each position."""
+    log = simulate(TRAIN, UniformLogger(), click_model("pbm"), 60_000, k=3, seed=1)
+    rng = np.random.default_rng(2)
+    rates = rng.random((log.candidates.n_documents, 3))
+    documents = log.candidates.offsets[log.query][:, None] + log.ranking
+    clicks = rng.random(log.ranking.shape) < rates[documents, np.arange(3)]
+    found = assess(BETTER, replace(log, clicks=clicks.astype(log.clicks.dtype), examination=None))
+    assert found.better_click_rates == ("ctr-document-position",)
+    assert assess(BETTER, log).better_click_rates == ()
+
+
 @pytest.mark.parametrize("wrong", [0.0, 1.5, np.nan])
 def test_a_propensity_that_is_none_is_one_line(wrong: float) -> None:
     log = log_of(LOGGER, sessions=100)

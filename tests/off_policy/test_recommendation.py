@@ -75,6 +75,11 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
         ({"estimates": (PBM, replace(IPS, effective_sample_size=99.0))}, "ship", "under all users"),
         ({"estimates": (replace(PBM, calibration=1.08), UBM)}, "test", "users of pbm expect 108% of the logged clicks"),
         ({"estimates": (replace(PBM, difference=None),)}, "test", "an aggregated log cannot tell click models apart"),
+        (
+            {"better_click_rates": ("ctr-document",)},
+            "test",
+            "but click rates (ctr-document) explain held-out sessions better than every click model: test it",
+        ),
         ({"queries": 29}, "keep", "from only 29 queries; at least 30 are needed"),
         ({"trained_on_these_queries": True}, "test", "but the model was trained on these clicks: test it"),
         (
@@ -88,6 +93,11 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
             {"identifiable": False, "sessions_for_test": 12_345},
             "test",
             "test it on part of the traffic (an A/B test of 12,345 sessions in each arm finds this gain)",
+        ),
+        (
+            {"identifiable": False, "sessions_for_test": 12_345, "sessions_for_interleaving": 678},
+            "test",
+            "(an A/B test of 12,345 sessions in each arm, or team-draft interleaving of 678 finds this gain)",
         ),
     ],
 )

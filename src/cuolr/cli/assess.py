@@ -167,6 +167,8 @@ def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
         ]
     if found.sessions_for_test is not None and found.can_estimate:
         rows.append(["sessions in each arm of an A/B test, for 80 % power", f"{found.sessions_for_test:,}"])
+    if found.sessions_for_interleaving is not None and found.can_estimate:
+        rows.append(["sessions of an interleaving test, for 80 % power", f"{found.sessions_for_interleaving:,}"])
     return [
         *rows,
         [

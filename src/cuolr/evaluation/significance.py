@@ -67,6 +67,22 @@ def compare(first: Doubles, second: Doubles, seed: int = DEFAULT_SEED, resamples
     )
 
 
+def t_interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of a mean by Student's t: mean ± t · s / √n.
+
+    >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]  # 2 ± 4.303 / √3
+    [-0.484, 4.484]
+
+    Args:
+        values: At least two.
+    """
+    if len(values) < 2:
+        raise InputError(f"expected at least 2 values for an interval, found {len(values)}")
+    mean, error = float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    half = float(scipy.stats.t.ppf(0.975, len(values) - 1)) * error
+    return mean - half, mean + half
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's correction for a family of comparisons: p values that can be compared with 0.05 each.
 

@@ -13,7 +13,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.networks.layers import DocumentNetwork, seeded
-from cuolr.types import Doubles, Ints
+from cuolr.types import Doubles, Floats, Ints
 
 # Documents in a step of the regression.
 DOCUMENTS_PER_STEP = 1 << 13
@@ -104,7 +104,7 @@ def fit_examination(log: ClickLog, shown: ScaledDocuments, rows: Ints, em: EmSet
         em: Settings.
     """
     cells = ShownCells.of(log, shown, rows)
-    regression = RelevanceRegression(shown, em)
+    regression = RelevanceRegression(shown.features, em)
     examination = np.full(log.k, START)
     skips = cells.impressions - cells.clicks
     of_position = np.bincount(cells.position, weights=cells.impressions, minlength=log.k)
@@ -127,9 +127,14 @@ def fit_examination(log: ClickLog, shown: ScaledDocuments, rows: Ints, em: EmSet
 class RelevanceRegression:
     """A network that predicts the probability of relevance from a document's features."""
 
-    def __init__(self, shown: ScaledDocuments, em: EmSettings) -> None:
-        """A network whose predictions are about `START`."""
-        self._features = torch.from_numpy(shown.features)
+    def __init__(self, features: Floats, em: EmSettings) -> None:
+        """A network whose predictions are about `START`.
+
+        Args:
+            features: [n, F] the scaled features of all documents.
+            em: Settings; a call of `fit` takes the steps of one round.
+        """
+        self._features = torch.from_numpy(features)
         with seeded(em.seed):
             self._network = DocumentNetwork(self._features.shape[1], HIDDEN)
         self._optimiser = torch.optim.Adam(self._network.parameters(), lr=em.learning_rate, foreach=True)

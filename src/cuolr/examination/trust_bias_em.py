@@ -64,7 +64,7 @@ def fit_trust_bias(log: ClickLog, shown: ScaledDocuments, rows: Ints, em: EmSett
         em: Settings.
     """
     cells = ShownCells.of(log, shown, rows)
-    regression = RelevanceRegression(shown, em)
+    regression = RelevanceRegression(shown.features, em)
     u, v = np.full(log.k, CLICK_RELEVANT), np.full(log.k, CLICK_IRRELEVANT)
     skips = cells.impressions - cells.clicks
     documents, place = np.unique(cells.document, return_inverse=True)

@@ -133,6 +133,7 @@ class Layout:
         paper: The tables of the paper whose numbers are printed beside ours; the first that has a number is used.
         paper_names: The paper's names of methods and columns, if they differ from ours.
         baselines: The other methods are tested against the best of these; None = all whose learner is a baseline.
+        differences: Methods by name, each with another whose difference to it is shown with an interval.
     """
 
     columns: Literal["click_model", "logging", "sessions_per_query"] = "click_model"
@@ -140,6 +141,7 @@ class Layout:
     paper: tuple[PaperTable, ...] = ()
     paper_names: dict[str, str] = field(default_factory=dict)
     baselines: tuple[str, ...] | None = None
+    differences: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,10 @@ def _check_baselines(experiment: Experiment) -> None:
     for name in experiment.report.baselines or ():
         if name not in known:
             raise unknown_name("method in report.baselines", name, known)
+    for pair in experiment.report.differences.items():
+        for name in pair:
+            if name not in experiment.methods:
+                raise unknown_name("method in report.differences", name, experiment.methods)
 
 
 def _without_sweeps(experiment: Experiment) -> Experiment:

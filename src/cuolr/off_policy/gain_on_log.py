@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import as_lists, curves_as_dict
@@ -13,9 +12,11 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.estimate_gain import Estimand
 from cuolr.off_policy.importance_gains import importance_gains
+from cuolr.off_policy.interleaving import interleaving_preference
 from cuolr.off_policy.plausible_users import PlausibleUsers
 from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
+from cuolr.off_policy.sample_size import sessions_needed
 from cuolr.off_policy.target_lists import target_lists
 from cuolr.off_policy.user_gain import UserGain, user_gain
 from cuolr.off_policy.users_of_log import UsersOfLog
@@ -25,8 +26,6 @@ from cuolr.types import Doubles, Ints
 
 # Queries of the largest change that are reported.
 CHANGED_QUERIES = 10
-# Significance and power of an A/B test.
-SIGNIFICANCE, POWER = 0.05, 0.8
 UNKNOWN = (-np.inf, np.inf)
 
 
@@ -77,6 +76,8 @@ def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
         "estimates": tuple(estimates),
         "identifiable": users.identifiable,
         "sessions_for_test": _sessions_for_test(asked, best),
+        "sessions_for_interleaving": sessions_needed(*interleaving_preference(compared, users.response_of(best.users))),
+        "better_click_rates": users.plausible.better_click_rates,
         "changed": tuple(_changed(asked, best)),
         "examination": tuple(tuple(row) for row in as_lists(curves.table)),
         "examination_by_context": {} if curves.by_context is None else curves_as_dict(curves.by_context),
@@ -154,17 +155,13 @@ def _hull(intervals: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _sessions_for_test(asked: GainOnLog, found: UserGain) -> int | None:
-    """N = 2 · (z_{1 − α/2} + z_{power})² · σ² / Δ² in each arm, with σ² the variance of a session's reward."""
+    """In each arm of an A/B test, both of which have the variance of a logged session's reward."""
     evaluated = np.flatnonzero(np.isin(asked.log.query, asked.queries))
     log, reward = asked.log.select(evaluated), _session_rewards(asked)[evaluated]
     sessions = float(log.count.sum())
     mean = float(reward @ log.count) / sessions
     variance = float(((reward - mean) ** 2) @ log.count) / sessions
-    gain = found.gain * mean
-    if not gain > 0:
-        return None
-    quantiles = float(norm.ppf(1 - SIGNIFICANCE / 2) + norm.ppf(POWER))
-    return int(np.ceil(2 * quantiles**2 * variance / gain**2))
+    return sessions_needed(found.gain * mean, 2 * variance)
 
 
 def _changed(asked: GainOnLog, found: UserGain) -> Iterator[ChangedQuery]:

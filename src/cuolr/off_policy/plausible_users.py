@@ -28,10 +28,12 @@ class PlausibleUsers:
     Attributes:
         names: Their names, the best first.
         comparison: The comparison; None if the log has no sessions to hold out, so that only PBM can be fitted.
+        better_click_rates: The click rates, such as by document, that explain them better than every click model.
     """
 
     names: tuple[str, ...]
     comparison: FitComparison | None = None
+    better_click_rates: tuple[str, ...] = ()
 
     def fit(self, name: str, counts: UserCounts, start: Doubles | None) -> FittedUsers:
         """The users of one of these models, fitted to all sessions.
@@ -48,7 +50,7 @@ class PlausibleUsers:
 
 
 def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None = None) -> PlausibleUsers:
-    """Compare all registered click models.
+    """Compare all registered click models and click rates.
 
     A difference counts as noise if its 95 % interval contains 0, or if it is negligible: on a long log even a model
     that is right up to its prior is significantly worse than one with more parameters.
@@ -60,16 +62,17 @@ def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None =
     if counts.patterns is None:
         return PlausibleUsers(("pbm",))
     models = user_models()
-    compared = compare_fits(counts.patterns, [*models, CLICK_RATE], HELD_OUT_FOLDS, progress=progress)
+    compared = compare_fits(counts.patterns, None, HELD_OUT_FOLDS, progress=progress)
     best = compared.scores[compared.best].log_likelihood
     negligible = NEGLIGIBLE_SHARE * max(best - compared.scores[CLICK_RATE].log_likelihood, 0.0)
     differences = compared.differences
     names = [
         name
         for name in compared.in_order
-        if name in models and (differences[name].interval[1] >= 0 or differences[name].mean >= -negligible)
+        if name in models and (not differences[name].is_more_than_noise or differences[name].mean >= -negligible)
     ]
-    return PlausibleUsers(tuple(names) if np.isfinite(best) else (compared.best,), compared)
+    better = [name for name in compared.better_baselines if differences[name].mean > negligible]
+    return PlausibleUsers(tuple(names) if np.isfinite(best) else (compared.best,), compared, tuple(better))
 
 
 def user_models() -> list[str]:

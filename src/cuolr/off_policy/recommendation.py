@@ -123,6 +123,9 @@ class OffPolicyEvaluation:
             from; its gain is then overestimated.
         sessions_for_test: Number of sessions in each arm of an A/B test that finds the estimated gain with a power of
             80 %; None = there is no gain to find.
+        sessions_for_interleaving: Number of sessions of a team-draft interleaving test that does.
+        better_click_rates: Click rates, such as by document, that explain held-out sessions better than every click
+            model: no fitted users are those of the log.
         changed: The queries on which the two differ most, by traffic times change.
         examination: [K][K + 1] examination by position and last click above, relative to position 1, as fitted without
             regard to context; None where not observed in the log.
@@ -147,6 +150,8 @@ class OffPolicyEvaluation:
     session_groups: int = 0
     sessions_during_training: int = 0
     sessions_for_test: int | None = None
+    sessions_for_interleaving: int | None = None
+    better_click_rates: tuple[str, ...] = ()
     changed: tuple[ChangedQuery, ...] = ()
     examination: tuple[tuple[float | None, ...], ...] = ()
     examination_by_context: Mapping[str, Any] = field(default_factory=dict)
@@ -199,8 +204,12 @@ class OffPolicyEvaluation:
 
     @property
     def _test_size(self) -> str:
-        size = self.sessions_for_test
-        return "" if size is None else f" (an A/B test of {size:,} sessions in each arm finds this gain)"
+        tests = []
+        if self.sessions_for_test is not None:
+            tests.append(f"an A/B test of {self.sessions_for_test:,} sessions in each arm")
+        if self.sessions_for_interleaving is not None:
+            tests.append(f"team-draft interleaving of {self.sessions_for_interleaving:,}")
+        return f" ({', or '.join(tests)} finds this gain)" if tests else ""
 
     @property
     def _units(self) -> int:
@@ -228,6 +237,9 @@ class OffPolicyEvaluation:
             doubts.append(f"this log cannot say what users of {' and '.join(unknown)} would do")
         if any(e.difference is None and e.calibration is not None for e in counting):
             doubts.append("an aggregated log cannot tell click models apart: position-based users are assumed")
+        if self.better_click_rates:
+            rates = " and ".join(self.better_click_rates)
+            doubts.append(f"click rates ({rates}) explain held-out sessions better than every click model")
         against = [e.estimator for e in self.estimates if e.finds_no_gain]
         if against:
             doubts.append(f"there is no gain by {' and '.join(against)}")

@@ -6,12 +6,13 @@ from typing import Self
 
 import numpy as np
 
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users, user_models
+from cuolr.off_policy.plausible_users import PlausibleUsers, plausible_users
 from cuolr.off_policy.users.examination_users import ExaminationUsers
-from cuolr.off_policy.users.fitted_users import FittedUsers, Influence
+from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
 from cuolr.off_policy.users.user_counts import UserCounts
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Doubles, Ints
@@ -63,7 +64,7 @@ class UsersOfLog:
         if not counts.can_hold_out:
             return cls(log, counts, identifiable, PlausibleUsers(()), (), (), None)
         start = None if identifiable else (examination or ExaminationModel.fit(log, stages=stages)).table
-        plausible = plausible_users(counts, stages("comparing click models", len(user_models()) + 1))
+        plausible = plausible_users(counts, stages("comparing click models", len(CLICK_FITS.names())))
         progress = stages("fitting users", len(plausible.names))
         fitted, influences = [], []
         for name in plausible.names:
@@ -72,6 +73,10 @@ class UsersOfLog:
             influences.append(users.influence(counts.units.group, counts.units.groups))
             progress(1)
         return cls(log, counts, identifiable, plausible, tuple(fitted), tuple(influences), start)
+
+    def response_of(self, name: str) -> UserResponse:
+        """The users of one of the click models."""
+        return next(users for users in self.fitted if users.name == name).response()
 
     @cached_property
     def examination(self) -> ExaminationModel:

@@ -6,6 +6,7 @@ from typing import Any
 
 from cuolr.config import to_dict, to_toml
 from cuolr.errors import InputError
+from cuolr.experiments.report.differences import difference_files
 from cuolr.experiments.report.drawing import save
 from cuolr.experiments.report.page import efforts, render
 from cuolr.experiments.report.plots import all_plots
@@ -59,6 +60,7 @@ def write_report(summary: Summary, out: Path, stages: Stages = unseen_stages) ->
             "tables.md": markdown(summary),
             "tables.csv": as_csv(summary),
             "experiment.toml": to_toml(summary.results.experiment),
+            **difference_files(summary),
             **{f"table-{number}.tex": latex(summary, table) for number, table in enumerate(summary.tables, start=1)},
         }
         files = [NUMBERS, *texts, *sorted(file.name for file in folder.iterdir())]

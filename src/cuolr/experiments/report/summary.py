@@ -184,7 +184,7 @@ def _column(
             paper_gaps=gaps,
         )
         is_tested = method in learners and method not in experiment.baselines
-        if is_tested and baseline and (comparison := _compare(entry, entries[baseline], measure)):
+        if is_tested and baseline and (comparison := compare_entries(entry, entries[baseline], measure)):
             score = replace(score, against=baseline, comparison=comparison)
         if method in learners and logging and oracle:
             score = replace(score, gap=_gap(entry, logging, oracle, measure))
@@ -201,7 +201,7 @@ def _best(methods: Sequence[str], entries: Mapping[str, Entry], measure: str) ->
     return [m for m, mean in means.items() if mean == highest]
 
 
-def _compare(first: Entry, second: Entry, measure: str) -> Comparison | None:
+def compare_entries(first: Entry, second: Entry, measure: str) -> Comparison | None:
     """Over the queries of the runs that both have; None for fewer than two queries."""
     runs = sorted(first.results.keys() & second.results.keys())
     if not runs:

@@ -64,23 +64,25 @@ class IPW(DebiasedLearner):
         return PooledClicks.of_log(log, examination, self.config.max_weight, task.held_out)
 
 
-def relative_examination(log: ClickLog, propensities: Propensities | None) -> Doubles:
+def relative_examination(log: ClickLog, propensities: Propensities | None, learner: str = "ipw") -> Doubles:
     """[K] θ, the examination of each position relative to the first; or [M, K], by level of context.
 
     Args:
         log: The log; it needs the column `examination` if no propensities are given.
         propensities: Examination by position.
+        learner: The name of the learner, for error messages.
     """
     if propensities is not None:
         if propensities.examination is None:
-            raise InputError("propensities: ipw needs 'examination', found none")
+            raise InputError(f"propensities: {learner} needs 'examination', found none")
         values = known_values(propensities.examination, log.k, "propensities: examination")
     elif log.examination is not None:
         return _mean_by_context(log, log.examination)
     else:
         raise InputError(
-            "ipw needs the examination probability of each position: give propensities. `cuolr propensity` estimates "
-            "them from a log in random order; `cuolr simulate --randomised-lists` saves them with a simulated log"
+            f"{learner} needs the examination probability of each position: give propensities. `cuolr propensity` "
+            "estimates them from a log in random order; `cuolr simulate --randomised-lists` saves them with a "
+            "simulated log"
         )
     return _relative(values)
 
