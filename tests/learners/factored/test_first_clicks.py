@@ -39,7 +39,7 @@ def test_impressions_without_a_click_above_are_counted_by_document_and_position(
     log = small_log(400, queries=12)
     counts = ClickCounts.of(log)
     shown = ScaledDocuments.of(counts.lists, Normaliser.fit("log-min-max", log.candidates))
-    found = FirstClicks.of(counts, shown)
+    found = FirstClicks.of(counts, shown, np.arange(len(counts.lists)))
     expected: dict[tuple[int, int], list[int]] = {}
     for row in range(len(log)):
         for k in range(log.k):

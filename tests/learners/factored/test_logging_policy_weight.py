@@ -57,6 +57,14 @@ def test_the_logging_policy_alone_is_kept(weights: tuple[float, float]) -> None:
     assert with_pessimism(stacked, rates, first_clicks, 1.0, seed=0).weights.tolist() == [0.0, 1.0]
 
 
+def test_a_logging_policy_that_is_wrong_loses_its_weight_where_position_bias_is_identifiable() -> None:
+    stacked, rates, first_clicks = stacked_on(200, 20, (1.0, -1.5))
+    known = replace(first_clicks, identifiable=True)
+    of_fitted, of_logging = with_pessimism(stacked, rates, known, 1.0, seed=0).weights
+    assert of_fitted > 0
+    assert of_logging == 0
+
+
 def test_the_logging_policy_alone_is_kept_without_clicks() -> None:
     stacked, rates, first_clicks = stacked_on(50, 5, (1.0, 0.0))
     without = replace(first_clicks, rewards=np.zeros_like(first_clicks.rewards))

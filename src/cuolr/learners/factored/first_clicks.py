@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from cuolr.examination.effects import without_click_above
-from cuolr.examination.identifiability import MAX_POSITIONS
+from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
@@ -51,20 +51,23 @@ class FirstClicks:
         position: [n] from 0.
         impressions: [n] number of sessions.
         rewards: [n] number of clicks, or the sum of their rewards.
+        identifiable: Whether documents shown at several positions separate position bias from relevance.
     """
 
     document: Ints
     position: Ints
     impressions: Doubles
     rewards: Doubles
+    identifiable: bool = False
 
     @classmethod
-    def of(cls, counts: ClickCounts, shown: ScaledDocuments) -> Self:
+    def of(cls, counts: ClickCounts, shown: ScaledDocuments, lists: Ints) -> Self:
         """Those of a log, at its first `MAX_POSITIONS` positions.
 
         Args:
             counts: The counts of the log.
             shown: The documents shown in the log.
+            lists: The lists that say whether position bias is identifiable.
         """
         top = without_click_above(counts.top(MAX_POSITIONS))
         row, position, _ = top.coordinates()
@@ -72,7 +75,7 @@ class FirstClicks:
         impressions, rewards = (
             np.bincount(place, weights=values).astype(np.float64) for values in (top.impressions, top.rewards)
         )
-        return cls(*np.divmod(keys, top.lists.k), impressions, rewards)
+        return cls(*np.divmod(keys, top.lists.k), impressions, rewards, Identifiability.of(counts, lists).identifiable)
 
     def weights(self, scores: Doubles, rates: ClickRates, seed: int) -> Weights:
         """The maximum a posteriori weights of scores.

@@ -119,7 +119,7 @@ class Factored(Learner):
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
         rates = self._click_rates(counts, shown, examination, scores, lists, seed)
-        first_clicks = FirstClicks.of(counts, shown)
+        first_clicks = FirstClicks.of(counts, shown, lists)
         return task.loop.run(FactoredSteps(config, task, rates, first_clicks, logging_policy, examination))
 
     def _examination(

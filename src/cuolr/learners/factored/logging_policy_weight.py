@@ -14,6 +14,7 @@ from cuolr.config import Range, check_ranges
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.factored.first_clicks import FirstClicks
 from cuolr.learners.factored.stacking import Stack
+from cuolr.types import Doubles
 
 # One-sided 95 % quantile of the normal distribution.
 QUANTILE = 1.645
@@ -40,9 +41,9 @@ def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks,
     """Weigh the click-fitted rankers together against the last kind, the logging policy.
 
     The logging policy alone remains if the lower end of the rankers' weight is not above 0: the clicks show no gain. It
-    also remains if its own weight, without the rankers, is significantly negative: a logging policy whose documents
-    are clicked less at the same position knows more about these queries than its model, so that position and relevance
-    are confounded.
+    also remains if position bias is not identifiable and its own weight, without the rankers, is significantly
+    negative: a logging policy whose documents are clicked less at the same position knows more about these queries than
+    its model, so that position and relevance are confounded.
 
     Args:
         stacked: The stack, with the logging policy as its last kind.
@@ -54,12 +55,18 @@ def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks,
     weights, scores = stacked.weights, stacked.out_of_fold
     from_clicks = np.tensordot(weights[:-1], scores[:-1], axes=1)
     spread = float(from_clicks[rates.where].std())
-    alone = first_clicks.weights(scores[-1:], rates, seed)
     keep = replace(stacked, weights=np.append(np.zeros(len(weights) - 1), 1.0))
-    if spread == 0 or alone.value[0] + QUANTILE * alone.error[0] < 0:
+    if spread == 0 or _confounded(first_clicks, scores[-1:], rates, seed):
         return keep
     both = first_clicks.weights(np.stack([from_clicks / spread, scores[-1]]), rates, seed)
     lower, upper = both.value + pessimism * both.error * np.array([-1, 1])
     if lower <= 0:
         return keep
     return replace(stacked, weights=np.append(weights[:-1] * lower / spread, max(upper, 0.0)))
+
+
+def _confounded(first_clicks: FirstClicks, logging_policy: Doubles, rates: ClickRates, seed: int) -> bool:
+    if first_clicks.identifiable:
+        return False
+    alone = first_clicks.weights(logging_policy, rates, seed)
+    return bool(alone.value[0] + QUANTILE * alone.error[0] < 0)
