@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from cuolr.logs.time_window import split_by_time as split_by_time
     from cuolr.off_policy.assess import assess as assess
     from cuolr.off_policy.judgments import judgments as judgments
-    from cuolr.policies.store import load_policy as load_policy
-    from cuolr.policies.store import save_policy as save_policy
+    from cuolr.policies.model_folder import load_policy as load_policy
+    from cuolr.policies.model_folder import save_policy as save_policy
     from cuolr.supervised.ranksvm import fit_ranksvm as fit_ranksvm
     from cuolr.types import Candidates as Candidates
     from cuolr.types import RankingDataset as RankingDataset
@@ -69,12 +69,12 @@ _HOMES = {
     "import_log_with_report": "cuolr.logs.importing.import_log",
     "judgments": "cuolr.off_policy.judgments",
     "load_click_log": "cuolr.logs.log_folder",
-    "load_policy": "cuolr.policies.store",
+    "load_policy": "cuolr.policies.model_folder",
     "merge_logs": "cuolr.logs.merge",
     "read_candidates": "cuolr.data.candidate_reader",
     "read_letor": "cuolr.data.letor.reader",
     "save_click_log": "cuolr.logs.log_folder",
-    "save_policy": "cuolr.policies.store",
+    "save_policy": "cuolr.policies.model_folder",
     "simulate": "cuolr.clicks.simulate",
     "split_by_time": "cuolr.logs.time_window",
 }

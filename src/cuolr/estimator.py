@@ -13,8 +13,8 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import OF_LOGS, assess
 from cuolr.off_policy.position_discount import Discount
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
+from cuolr.policies.model_folder import load_policy, provenance_of, save_policy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.store import load_policy, provenance_of, save_policy
 from cuolr.training.fit import FitRequest, Validation, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Best, Progress, TrainingResult

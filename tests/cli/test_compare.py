@@ -6,8 +6,8 @@ import pytest
 from cuolr.data.letor.reader import read_letor
 from cuolr.evaluation.evaluate import evaluate
 from cuolr.evaluation.significance import compare
+from cuolr.policies.model_folder import save_policy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from tests.cli.conftest import Run
 

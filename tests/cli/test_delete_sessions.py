@@ -201,4 +201,4 @@ def test_an_import_counts_what_is_outside_the_window(run: Run, tmp_path: Path) -
     assert found["report"]["kept"]["sessions"] == found["sessions"] == 31
     assert read_meta(tmp_path / "LOG")["source"]["import"]["dropped"][0]["sessions"] == 30
     result = run(*command, "--hash-ids", tmp_path / "none", "--out", tmp_path / "X")
-    assert result.err.startswith(f"error: {tmp_path / 'none'}: key not found; make one with: head -c 32 /dev/urandom")
+    assert result.err.startswith(f"error: {tmp_path / 'none'}: key not found; make one with: python -c ")

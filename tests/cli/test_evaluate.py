@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from cuolr.data.letor.catalog import find_source, load_source
-from cuolr.policies.store import save_policy
+from cuolr.policies.model_folder import save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from tests.cli.conftest import Run
 from tests.evaluation.one_measure import measure_ranking

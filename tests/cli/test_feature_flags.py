@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from cuolr.logs.log_folder import load_click_log
-from cuolr.policies.store import load_policy
+from cuolr.policies.model_folder import load_policy
 from tests.cli.conftest import Run
 
 CITIES = [f"city {i}" for i in range(30)]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cuolr.cli.main import COMMANDS
+from cuolr.policies.model_folder import save_policy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import save_policy
 from tests.cli.conftest import Run
 
 FEATURES = "0 qid:q 1:5 2:1 # a\n0 qid:q 1:6 2:3 # b\n"

@@ -9,8 +9,8 @@ import pytest
 
 import cuolr
 from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.model_folder import provenance_of
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import provenance_of
 from tests.cli.conftest import Run
 
 SMALL = ("--learner", "naive", "--steps", 20, "--set", "learner.hidden=[8]")

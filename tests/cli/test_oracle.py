@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cuolr.policies.store import load_policy
+from cuolr.policies.model_folder import load_policy
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.supervised import oracle_best
 from cuolr.supervised.oracle import LambdaMartSettings

@@ -10,7 +10,7 @@ from cuolr.examination.propensities import Estimate, read_propensities
 from cuolr.logs.contexts import ContextCurves
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.training.base_learner import LEARNERS
 from tests.cli.conftest import Result, Run
 

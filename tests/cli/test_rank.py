@@ -7,7 +7,7 @@ import pytest
 from cuolr.data.letor.reader import write_letor
 from cuolr.data.normalise import Normaliser
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.policies.store import save_policy
+from cuolr.policies.model_folder import save_policy
 from cuolr.types import Candidates, RankingDataset
 from tests.cli.conftest import Run
 from tests.learners.lists import N_FEATURES, build

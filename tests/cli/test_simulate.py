@@ -6,7 +6,7 @@ import pytest
 
 from cuolr.data.synthetic import generate
 from cuolr.logs.log_folder import load_click_log, read_meta
-from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from tests.cli.conftest import Run
 

@@ -10,7 +10,7 @@ import pytest
 
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.log_folder import load_click_log, save_click_log
-from cuolr.policies.store import load_policy
+from cuolr.policies.model_folder import load_policy
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.run_folder import RunFolder
 from tests.cli.conftest import Result, Run

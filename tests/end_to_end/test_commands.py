@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cuolr.policies.store import load_policy
+from cuolr.policies.model_folder import load_policy
 
 pytestmark = pytest.mark.thorough
 

@@ -14,7 +14,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.networks.encoder import ENCODERS
-from cuolr.policies.store import load_policy, save_policy
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.batches import SessionBatch
 from cuolr.training.checkpoints import load_checkpoint, save_checkpoint

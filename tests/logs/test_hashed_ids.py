@@ -45,7 +45,7 @@ def test_a_log_keeps_all_but_the_ids() -> None:
 
 def test_keys_are_read_from_files(tmp_path: Path) -> None:
     file = tmp_path / "key"
-    with pytest.raises(InputError, match=r"key: key not found; make one with: head -c 32 /dev/urandom > "):
+    with pytest.raises(InputError, match=r"key: key not found; make one with: python -c "):
         IdKey.read(file)
     file.write_bytes(b"short")
     with pytest.raises(InputError, match=r"key: expected a key of at least 16 bytes, found 5; make one"):

@@ -12,12 +12,13 @@ from cuolr.errors import InputError
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import DocumentNetwork, PairNetwork, seeded
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.network_policy import NetworkPolicy
+from cuolr.policies.planned_policy import BrowsingUsers, PlannedPolicy
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.ranking_trees import grow_ranking_trees
 from cuolr.policies.sequential_policy import SequentialPolicy
-from cuolr.policies.store import load_policy, save_policy
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates
 from tests.small_log import small_candidates, with_missing_values
@@ -53,12 +54,18 @@ def ensemble() -> RankingPolicy:
     return POLICIES.get("ensemble")([linear(), network()], [0.5, 2.0])  # type: ignore[call-arg]
 
 
+def planned() -> PlannedPolicy:
+    after_click = np.array([[1.0, 1.0, 1.0, 1.0], [0.9, 0.5, 1.0, 1.0], [0.8, 0.4, 1.0, 1.0]])
+    return PlannedPolicy(linear(), BrowsingUsers(after_click, 0.5), -0.5, 0.7, 0.0)
+
+
 EXAMPLES: dict[str, Callable[[], RankingPolicy]] = {
     "ranksvm": linear,
     "network": network,
     "trees": trees,
     "sequential": sequential,
     "ensemble": ensemble,
+    "planned": planned,
     "random": lambda: RandomPolicy(3),
 }
 every_policy = pytest.mark.parametrize("name", POLICIES.names())

@@ -8,9 +8,9 @@ from cuolr.logs.contexts import ContextCurves
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import load_policy, save_policy
 from tests.small_log import small_candidates
 
 CANDIDATES = small_candidates()

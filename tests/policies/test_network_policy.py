@@ -9,8 +9,8 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies import network_policy
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.network_policy import NetworkPolicy
-from cuolr.policies.store import load_policy, save_policy
 from cuolr.types import Candidates
 from tests.data.small_data import candidates_of
 

@@ -13,8 +13,8 @@ import torch
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.model_folder import load_policy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.store import load_policy
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.checkpoints import load_checkpoint
 from cuolr.training.loop import Loop, TrainingResult, Validate

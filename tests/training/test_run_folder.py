@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from cuolr.errors import InputError
+from cuolr.policies.model_folder import load_policy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import load_policy
 from cuolr.training.run_folder import RunFolder, check_place
 
 LEFTOVER = ".checkpoint.safetensors.0123456789ab.unfinished"

@@ -10,9 +10,9 @@ import cuolr
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import load_policy, save_policy
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.presets.configure import configure
 from cuolr.training.warm_start import WarmStart
@@ -29,7 +29,7 @@ def timed(log: ClickLog, start: str) -> ClickLog:
 
 
 def test_all_but_the_learners_that_say_why_not_can_start_from_a_model() -> None:
-    assert set(LEARNERS.names()) - set(WARM) == {"factored", "xgboost"}
+    assert set(LEARNERS.names()) - set(WARM) == {"factored", "planned", "xgboost"}
 
 
 @every_warm_learner

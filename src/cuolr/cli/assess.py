@@ -116,7 +116,7 @@ def _evaluations(
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.off_policy.assess import assess as assess_policy
     from cuolr.off_policy.users_of_log import UsersOfLog
-    from cuolr.policies.store import load_policy, provenance_of
+    from cuolr.policies.model_folder import load_policy, provenance_of
 
     policies = [load_policy(model) for model in models]
     other = None if compared.against is None else load_policy(compared.against)

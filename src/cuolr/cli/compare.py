@@ -13,7 +13,7 @@ from cuolr.evaluation.evaluate import Evaluation, evaluate
 from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.significance import Comparison, holm, stars
 from cuolr.evaluation.significance import compare as compare_values
-from cuolr.policies.store import load_policy
+from cuolr.policies.model_folder import load_policy
 from cuolr.random import DEFAULT_SEED
 
 

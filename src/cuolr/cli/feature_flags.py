@@ -14,7 +14,7 @@ from cuolr.data.candidate_store import load_recipe
 from cuolr.data.feature_options import FeatureOptions
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.errors import InputError
-from cuolr.policies.store import SETTINGS_FILE, load_policy
+from cuolr.policies.model_folder import SETTINGS_FILE, load_policy
 from cuolr.types import FeatureRecipe
 
 Columns = Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN"), tyro.conf.UseAppendAction]

@@ -8,8 +8,8 @@ from cuolr.cli.terminal import progress_bar, say, show_json
 from cuolr.config import Range, check_arguments
 from cuolr.evaluation.evaluate import score_on
 from cuolr.files import refuse_existing
+from cuolr.policies.model_folder import SETTINGS_FILE, save_policy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.store import SETTINGS_FILE, save_policy
 from cuolr.random import DEFAULT_SEED
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.types import RankingDataset

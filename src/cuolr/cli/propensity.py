@@ -22,7 +22,7 @@ from cuolr.files import check_files, check_suffix
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import META_FILE, read_click_log, read_meta
 from cuolr.logs.log_info import describe_folder
-from cuolr.policies.store import SETTINGS_FILE
+from cuolr.policies.model_folder import SETTINGS_FILE
 
 # Maximum distance to the last click above that a model's table shows.
 MAX_DISTANCE = 3
@@ -81,7 +81,7 @@ def _show_model(model: Path, out: Path | None, plot: Path | None, json: bool) ->
     """The examination that a model estimated from its log, in UBM's parametrisation."""
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.examination.from_clicks import as_lists, curves_as_dict
-    from cuolr.policies.store import load_policy
+    from cuolr.policies.model_folder import load_policy
 
     policy = load_policy(model)
     table, curves = getattr(policy, "examination", None), getattr(policy, "by_context", None)

@@ -12,8 +12,8 @@ from cuolr.data.candidate_reader import read_candidates
 from cuolr.errors import problems_in
 from cuolr.evaluation.trec import SUFFIXES, write_rankings
 from cuolr.files import check_files, check_suffix
+from cuolr.policies.model_folder import load_policy
 from cuolr.policies.ranking_in_parts import RankingInParts
-from cuolr.policies.store import load_policy
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from cuolr.errors import InputError
 from cuolr.examination.propensities import PROPENSITY_FILE, Propensities, save_propensities
 from cuolr.files import refuse_existing
 from cuolr.logs.log_folder import SESSIONS_FILE, load_click_log, write_click_log
+from cuolr.policies.model_folder import SETTINGS_FILE, load_policy, save_policy
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import SETTINGS_FILE, load_policy, save_policy
 from cuolr.random import DEFAULT_SEED
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import RankingDataset

@@ -16,12 +16,11 @@ from cuolr.examination.effects import (
 )
 from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
 from cuolr.logs.counts import ClickCounts
+from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Doubles, Ints
 
 CONFIDENCE = 0.95
-# From this number on, errors are over queries; with fewer, clicks are taken as independent.
-MANY_QUERIES = 10
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def examination_curves(
     Args:
         counts: The counts of the log.
         logging_scores: [L, K] the scores of the logging policy, or zeros.
-        stages: Told of the progress.
+        stages: Receives the progress.
     """
     top = counts.top(MAX_POSITIONS).pooled()
     k, everything = top.lists.k, np.arange(len(top.lists))

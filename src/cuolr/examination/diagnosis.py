@@ -143,7 +143,7 @@ def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: 
     Args:
         log: Raw or aggregated, or the folder of a log.
         window: The sessions of a folder to use.
-        stages: Told of the progress.
+        stages: Receives the progress.
     """
     if isinstance(log, Path | str):
         folder = Path(log)

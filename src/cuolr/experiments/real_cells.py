@@ -12,11 +12,12 @@ from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.experiments.real_data import RealData, by_position
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.logs.counts import ClickCounts
+from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.off_policy.assess import assess
 from cuolr.off_policy.random_lists import matched_values, order_by_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.fit import FitRequest, fit
-from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, queries_shown
+from cuolr.training.hold_out import held_out_queries, queries_shown
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.training_config import TrainingConfig
 from cuolr.types import Doubles, Ints

@@ -20,6 +20,7 @@ from cuolr.logs.count_patterns import count_patterns
 from cuolr.logs.counts import last_click_above
 from cuolr.logs.last_clicks import LastClicks, summed
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
+from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.logs.time_window import ALL_TIME, TimeWindow, as_times
 from cuolr.progress import Stages, unseen_stages
 from cuolr.random import DEFAULT_SEED, U64, mixed
@@ -27,8 +28,6 @@ from cuolr.types import Bools, Candidates, Doubles, Ints
 
 # Random folds of the sessions: to hold some out, and to resample where there are few queries.
 FOLDS = 10
-# From this number on, queries are resampled; with fewer, the folds of each query are.
-MANY_QUERIES = 10
 
 
 @dataclass(frozen=True)

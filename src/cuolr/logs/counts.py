@@ -67,7 +67,7 @@ class ClickCounts:
 
         Args:
             log: Raw or aggregated.
-            stages: Told of the rows that were counted so far.
+            stages: Receives the rows that were counted so far.
         """
         stages(COUNTING, None)
         levels, level = context_levels(log)

@@ -22,6 +22,8 @@ Kind = Literal["query_id", "session_id", "user_id"]
 MIN_KEY_BYTES = 16
 # 128 bits: among 10¹² ids, two have the same hash with a probability of 10⁻¹⁵.
 HASH_BYTES = 16
+# Makes a key, on every system.
+MAKE_KEY = 'python -c "import secrets; print(secrets.token_hex(32))"'
 # Where the source of a log names the key of its ids.
 HASHED_WITH = "ids_hashed_with"
 
@@ -51,13 +53,13 @@ class IdKey:
         try:
             secret = file.read_bytes()
         except FileNotFoundError:
-            raise InputError(f"{file}: key not found; make one with: head -c 32 /dev/urandom > {file}") from None
+            raise InputError(f"{file}: key not found; make one with: {MAKE_KEY} > {file}") from None
         except OSError as error:
             raise unreadable(file, error) from None
         try:
             return cls(secret)
         except InputError as error:
-            raise InputError(f"{file}: {error}; make one with: head -c 32 /dev/urandom > {file}") from None
+            raise InputError(f"{file}: {error}; make one with: {MAKE_KEY} > {file}") from None
 
     @property
     def name(self) -> str:

@@ -58,7 +58,7 @@ def describe_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages 
     Args:
         folder: Folder of the log.
         window: The sessions to read.
-        stages: Told of the rows that were read so far.
+        stages: Receives the rows that were read so far.
     """
     return describe_log(read_click_log(folder, window=window, ids=False, stages=stages))
 

@@ -7,6 +7,9 @@ import numpy as np
 from cuolr.logs.clicklog import ClickLog
 from cuolr.types import Ints
 
+# From this number on, queries are held out, resampled, and what intervals are over; with fewer, their sessions are.
+MANY_QUERIES = 10
+
 
 def in_groups(log: ClickLog, group: Ints, groups: int) -> ClickLog:
     """The same sessions, each under its group's copy of the query, with copies of the documents.

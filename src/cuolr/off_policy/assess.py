@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.time_window import sessions_between
+from cuolr.off_policy.evaluated_policy import FittedRanker
 from cuolr.off_policy.gain_on_log import GainOnLog, gain_on_log
 from cuolr.off_policy.importance_gains import check_propensities
 from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
@@ -53,14 +54,6 @@ class EvaluatedQueries:
 ALL_QUERIES = EvaluatedQueries()
 
 
-class FittedRanker(Protocol):
-    """A fitted `Ranker`."""
-
-    @property
-    def policy_(self) -> RankingPolicy:
-        """What it learned."""
-
-
 def assess(
     policy: RankingPolicy | FittedRanker,
     log: ClickLog,
@@ -87,7 +80,7 @@ def assess(
         k: Length of the lists; None = as in the log.
         provenance: Provenance of the model; None = as it was trained or loaded with. If it names no log, `log` is new
             to the model.
-        stages: Told of the progress.
+        stages: Receives the progress.
         against: Another model, whose top k is compared with instead of the logged lists.
         users: The users of this log, if they are fitted already, to evaluate several models; None = fit them.
         discount: What a click or a reward at each position counts: `dcg` = 1 / log2(1 + position), or k weights; None

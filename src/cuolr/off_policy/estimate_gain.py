@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,32 +13,19 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog, Outcome
+from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.off_policy.estimators.off_policy_estimator import OffPolicyEstimator, off_policy_estimator
+from cuolr.off_policy.evaluated_policy import FittedRanker, Policy
 from cuolr.off_policy.gain_estimate import GainEstimate
 from cuolr.off_policy.list_distributions import ListDistribution, distribution_of
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists, check_probabilities
 from cuolr.off_policy.paired_gain import paired_gain
 from cuolr.off_policy.support import ShownLists, Support, support_of
 from cuolr.off_policy.units import session_groups
-from cuolr.policies.plackett_luce import StochasticLogger
-from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.random_policy import UniformLogger
-from cuolr.training.hold_out import MANY_QUERIES
 from cuolr.types import Doubles, Floats, IntegerArray
 
 # Name of the column that keeps the groups apart when sessions are aggregated.
 UNIT = "unit"
-
-
-class Fitted(Protocol):
-    """A fitted `Ranker`."""
-
-    @property
-    def policy_(self) -> RankingPolicy:
-        """What it learned."""
-
-
-Policy = RankingPolicy | StochasticLogger | UniformLogger
 
 
 @dataclass(frozen=True)
@@ -64,7 +51,7 @@ REWARD_OF_LOG = Estimand()
 
 
 def estimate_gain(
-    policy: Policy | Fitted,
+    policy: Policy | FittedRanker,
     log: ClickLog,
     estimator: OffPolicyEstimator | str = "reward-interaction-ips",
     estimand: Estimand = REWARD_OF_LOG,

@@ -13,6 +13,7 @@ from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.estimate_gain import Estimand
 from cuolr.off_policy.importance_gains import importance_gains
 from cuolr.off_policy.interleaving import interleaving_preference
+from cuolr.off_policy.intervals import UNKNOWN
 from cuolr.off_policy.plausible_users import PlausibleUsers
 from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
@@ -26,7 +27,6 @@ from cuolr.types import Doubles, Ints
 
 # Queries of the largest change that are reported.
 CHANGED_QUERIES = 10
-UNKNOWN = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)

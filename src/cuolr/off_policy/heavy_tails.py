@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from cuolr.off_policy.intervals import CONFIDENCE
+from cuolr.off_policy.intervals import CONFIDENCE, UNKNOWN
 from cuolr.types import Doubles
 
 # Fewest degrees of freedom of Student's t, whose quantile is then some 150.
@@ -30,7 +30,7 @@ def heavy_tailed_interval(
     """
     total = float(denominator.sum())
     if total <= 0:
-        return 0.0, (-np.inf, np.inf)
+        return 0.0, UNKNOWN
     ratio = float(numerator.sum()) / total
     residual = numerator - ratio * denominator
     if leverage is not None:
@@ -38,7 +38,7 @@ def heavy_tailed_interval(
     number = len(residual)
     freedom = total**2 / float((denominator**2).sum()) - 1
     if number < 2 or freedom <= 0:
-        return ratio, (-np.inf, np.inf)
+        return ratio, UNKNOWN
     largest = float(np.abs(residual).max())
     if largest == 0:
         return ratio, (ratio, ratio)

@@ -18,17 +18,17 @@ from cuolr.policies.policy import RankingPolicy
 DECIDING = "reward-interaction-ips"
 # What is said of estimators that weight a reward by its position alone.
 POSITION_BASED = "right for position-based users only"
-# Estimators with a reward model are left out if lists · features² is more: it would take longer than all the others.
-MAX_SIZE_OF_REWARD_MODEL = 5e9
+# Estimators with a reward model are left out if the lists have more values of features: they would not fit in memory.
+MAX_VALUES_OF_REWARD_MODEL = 1 << 25
 
 
 def importance_gains(policy: RankingPolicy, log: ClickLog, estimand: Estimand) -> Iterator[GainByEstimator]:
     """The gain over the logged lists by each estimator, the one that decides first."""
     lists = logged_lists(policy, log, estimand, marginals=True)
-    size = len(lists.unit) * float(log.candidates.features.shape[1]) ** 2
+    values = len(lists.unit) * log.candidates.features.shape[1]
     for name in sorted(ESTIMATORS.names(), key=lambda name: (name != DECIDING, name)):
         estimator = off_policy_estimator(name)
-        if not estimator.has_reward_model or size <= MAX_SIZE_OF_REWARD_MODEL:
+        if not estimator.has_reward_model or values <= MAX_VALUES_OF_REWARD_MODEL:
             found = _relative(paired_gain(lists, estimator), _say(estimator))
             yield found if found.say != "none" else replace(found, doubts=(POSITION_BASED, *found.doubts))
 

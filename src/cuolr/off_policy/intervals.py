@@ -6,6 +6,8 @@ from scipy import stats
 from cuolr.types import Doubles
 
 CONFIDENCE = 0.95
+# What cannot be estimated.
+UNKNOWN = (-np.inf, np.inf)
 
 
 def ratio_interval(numerator: Doubles, denominator: Doubles) -> tuple[float, tuple[float, float]]:
@@ -20,11 +22,11 @@ def ratio_interval(numerator: Doubles, denominator: Doubles) -> tuple[float, tup
     """
     total = float(denominator.sum())
     if total <= 0:
-        return 0.0, (-np.inf, np.inf)
+        return 0.0, UNKNOWN
     ratio = float(numerator.sum()) / total
     freedom = total**2 / float((denominator**2).sum()) - 1
     if freedom <= 0:
-        return ratio, (-np.inf, np.inf)
+        return ratio, UNKNOWN
     number = len(numerator)
     error = float(np.sqrt(number / (number - 1) * ((numerator - ratio * denominator) ** 2).sum())) / total
     error *= float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))

@@ -88,7 +88,7 @@ def judge(
         min_examinations: Documents with fewer expected examinations are left out.
         scale: Of the ratings.
         examination: As known from elsewhere; None = estimated from the log.
-        stages: Told of the progress.
+        stages: Receives the progress.
     """
     check_arguments(min_examinations=(min_examinations, Range(0)))
     if scale != "0-1" and scale not in HIGHEST_GRADE:

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.errors import InputError
+from cuolr.off_policy.evaluated_policy import Policy
 from cuolr.off_policy.logged_lists import ListProbabilities
 from cuolr.policies.plackett_luce import StochasticLogger, plackett_luce_probability, sample_plackett_luce
 from cuolr.policies.plackett_luce_marginals import plackett_luce_marginals
-from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
 from cuolr.random import FIXED_SEED
 from cuolr.types import Candidates, Doubles, Floats, IntegerArray, Ints
@@ -150,9 +150,7 @@ class PlackettLuceLists(ListDistribution):
         return (slice(start, start + step) for start in range(0, len(query), step))
 
 
-def distribution_of(
-    policy: RankingPolicy | StochasticLogger | UniformLogger, candidates: Candidates, queries: IntegerArray, k: int
-) -> ListDistribution:
+def distribution_of(policy: Policy, candidates: Candidates, queries: IntegerArray, k: int) -> ListDistribution:
     """The lists of a policy for some queries.
 
     Args:

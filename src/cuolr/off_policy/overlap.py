@@ -21,7 +21,7 @@ def overlap_with_log(
         lists: The log, raw or aggregated.
         queries: The queries to rank, each with sessions in the log.
         k: Length of the rankings.
-        stages: Told of the queries that were ranked so far.
+        stages: Receives the queries that were ranked so far.
 
     Returns:
         never_shown: Share of the ranked documents that the log never shows for their query.

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cuolr.logs.clicklog import Outcome
+from cuolr.off_policy.gain_estimate import MIN_EFFECTIVE_SESSIONS
 
 Recommendation = Literal["ship", "test", "keep"]
 # What an estimator must find for a model to be shipped: a gain, no loss, or nothing.
@@ -19,8 +20,6 @@ MIN_UNITS = 30
 MIN_GAIN = 0.001
 # A wider interval says nothing: from half of the clicks to twice as many and more.
 MAX_WIDTH = 2.0
-# Effective sessions from which importance sampling has a say.
-MIN_EFFECTIVE_SESSIONS = 100
 # Largest relative difference between the reward of the logged lists by fitted users, and the logged one.
 MAX_MISFIT = 0.05
 

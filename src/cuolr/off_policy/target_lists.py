@@ -3,16 +3,12 @@
 import numpy as np
 
 from cuolr.off_policy.compared_lists import CountedLists
+from cuolr.off_policy.evaluated_policy import Policy
 from cuolr.off_policy.list_distributions import distribution_of
-from cuolr.policies.plackett_luce import StochasticLogger
-from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.random_policy import UniformLogger
 from cuolr.types import Bools, Candidates, Doubles, Ints
 
 # Lists of a stochastic policy that are drawn for each query.
 DRAWN_LISTS = 16
-
-Policy = RankingPolicy | StochasticLogger | UniformLogger
 
 
 def target_lists(policy: Policy, candidates: Candidates, logged: CountedLists) -> CountedLists:

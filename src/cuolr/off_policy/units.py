@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.random import FIXED_SEED
-from cuolr.training.hold_out import MANY_QUERIES
 from cuolr.types import Doubles, Ints
 
 # Number of groups of sessions, if there are few queries.

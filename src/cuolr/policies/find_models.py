@@ -8,7 +8,7 @@ from typing import Any
 
 from cuolr.errors import InputError
 from cuolr.logs.identity import IDENTITY, identities
-from cuolr.policies.store import (
+from cuolr.policies.model_folder import (
     SETTINGS_FILE,
     digest_of_arrays,
     load_policy,

@@ -8,8 +8,8 @@ from cuolr.types import Candidates, Ints, RankingDataset
 def only_shown(dataset: RankingDataset, ranking: Ints) -> RankingDataset:
     """The queries with only their shown documents, for SKYLINE, which is `fit_best` on their labels.
 
-    SKYLINE is no upper bound for learning from clicks: labels are coarser than the click rates of many users. ORACLE is
-    trained on all documents.
+    SKYLINE is no upper bound for learning from clicks. Simulated clicks depend on the grades alone, but other rankers,
+    with other losses, are fitted to them. ORACLE is trained on all documents.
 
     Args:
         dataset: Labelled queries.

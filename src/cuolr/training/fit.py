@@ -16,11 +16,12 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks, fingerprint
 from cuolr.logs.importing.seen_documents import require_features
 from cuolr.logs.reward_scale import on_click_scale
+from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training import distributed
 from cuolr.training.base_learner import LEARNERS, FitTask
-from cuolr.training.hold_out import MANY_QUERIES, held_out_queries, queries_shown, with_held_out_sessions
+from cuolr.training.hold_out import held_out_queries, queries_shown, with_held_out_sessions
 from cuolr.training.log_form import Aggregation, TrainingLog
 from cuolr.training.loop import Best, Loop, Progress, TrainingResult, Validate
 from cuolr.training.presets.configure import RunConfig

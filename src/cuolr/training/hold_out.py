@@ -9,14 +9,12 @@ from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import require_sessions
-from cuolr.logs.session_groups import in_groups
+from cuolr.logs.session_groups import MANY_QUERIES, in_groups
 from cuolr.training.batches import WeightedLists
 from cuolr.types import Ints
 
 # Number of rows read at a time, so that memory does not grow with the log.
 ROWS_AT_A_TIME = 1 << 18
-# From this number on, queries are held out; with fewer, sessions are: a tenth of the queries would be less than one.
-MANY_QUERIES = 10
 # The other sessions are in this many groups, for learners that fit and stack rankers on different queries.
 TRAINING_GROUPS = 9
 

@@ -1,6 +1,6 @@
 """The folder of a training run: the model, from the first validation on, and everything needed to resume.
 
-model.json, model-….safetensors   the best policy so far, see `policies.store`
+model.json, model-….safetensors   the best policy so far, see `policies.model_folder`
 checkpoint.safetensors            the state of the run, see `checkpoints`
 metrics.jsonl                     the logged values, one line per step
 assessment.json                   the off-policy evaluation of the final model, see `off_policy`
@@ -14,8 +14,8 @@ from typing import Any
 
 from cuolr.errors import InputError
 from cuolr.files import UNFINISHED, atomic_file
+from cuolr.policies.model_folder import ARRAYS_PATTERN, SETTINGS_FILE, put_policy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.store import ARRAYS_PATTERN, SETTINGS_FILE, put_policy
 from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
 
 CHECKPOINT_FILE, METRICS_FILE = "checkpoint.safetensors", "metrics.jsonl"

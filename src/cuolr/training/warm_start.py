@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.policies.model_folder import digest_of_arrays, load_policy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.store import digest_of_arrays, load_policy
 from cuolr.training.checkpoints import load_checkpoint
 from cuolr.training.run_folder import CHECKPOINT_FILE
 

@@ -19,8 +19,8 @@ from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import load_policy, save_policy
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.training.base_learner import FitTask

@@ -19,8 +19,8 @@ from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.store import load_policy, save_policy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.training.base_learner import FitTask
 from cuolr.training.fit import FitRequest, ModelFolder, fit

@@ -209,6 +209,20 @@ def test_levels_of_context_have_their_own_examination() -> None:
     np.testing.assert_allclose(curves.tables[:, 2, 0], [ratio, ratio**3], rtol=0.1)
 
 
+def test_a_last_click_that_one_level_does_not_have_is_that_of_the_others() -> None:
+    log = log_of("ubm")
+    unclicked = log.select(np.flatnonzero(log.clicks[:, 0] == 0))
+    levels = [patterns_of(part).cells for part in (log, unclicked)]
+    cells = ExaminationCells.of_levels(levels, DATA.candidates.n_documents, K)
+    found = ExaminationUsers.fit(cells, by_last_click=True).curves(("desktop", "mobile"))
+    assert found.by_context is not None
+    assert np.isnan(found.by_context.tables[1, 1:, 1]).all()
+    below = np.tri(K, K, dtype=bool)  # the last click above position k is at 0 to k − 1
+    assert np.isfinite(found.table[:, :K][below]).all()
+    desktop = found.by_context.tables[0, 1:, 1] * found.by_context.scale[0]
+    np.testing.assert_allclose(found.table[1:, 1], desktop)
+
+
 @pytest.mark.parametrize("model", ["pbm", "dcm"])
 def test_the_interval_of_few_queries_is_that_of_a_jackknife_which_fits_the_users_again(model: str) -> None:
     """The plain version: the log without each group of sessions, evaluated anew."""

@@ -3,8 +3,8 @@
 from cuolr.clicks.click_model import ClickModel
 from cuolr.clicks.fitting.cell_fit import ExaminationFit
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, Values, of_pairs
-from cuolr.clicks.fitting.forward_clicks import forward_clicks
 from cuolr.clicks.ubm import UserBrowsingModel
+from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.types import Doubles, Ints
 
 

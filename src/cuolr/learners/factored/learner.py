@@ -108,6 +108,14 @@ class Factored(Learner):
 
     def fit(self, task: FitTask) -> RankingPolicy:
         """Estimate examination and click rates up front, then train the rankers step by step."""
+        return task.loop.run(self.steps(task, self.estimates(task)))
+
+    def steps(self, task: FitTask, found: "ClickEstimates") -> "FactoredSteps":
+        """Stages 3 to 5."""
+        return FactoredSteps(self.config, task, found)
+
+    def estimates(self, task: FitTask) -> "ClickEstimates":
+        """Stages 1 and 2, and the model of the logging policy."""
         config, seed = self.config, task.config.seed
         counts = replace(ClickCounts.of(task.log, task.stages), information=information(task.log, task.held_out))
         shown = ScaledDocuments.of(counts.lists, task.normaliser)
@@ -120,7 +128,7 @@ class Factored(Learner):
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
         rates = self._click_rates(counts, shown, examination, scores, lists, seed)
         first_clicks = FirstClicks.of(counts, shown, lists)
-        return task.loop.run(FactoredSteps(config, task, rates, first_clicks, logging_policy, examination))
+        return ClickEstimates(shown, logging_policy, examination, rates, first_clicks)
 
     def _examination(
         self, counts: ClickCounts, logging_scores: Doubles, lists: Ints, stages: Stages
@@ -149,6 +157,25 @@ class Factored(Learner):
         return ClickRates.of(counts, shown, exposure, prior, config.prior_strength)
 
 
+@dataclass(frozen=True)
+class ClickEstimates:
+    """What is estimated before the first step.
+
+    Attributes:
+        shown: The documents shown in the log.
+        logging_policy: The model of the logging policy.
+        examination: Stage 1.
+        rates: Stage 2, of all queries.
+        first_clicks: What stage 5 weighs the logging policy by.
+    """
+
+    shown: ScaledDocuments
+    logging_policy: LoggingPolicyModel
+    examination: ExaminationModel
+    rates: ClickRates
+    first_clicks: FirstClicks
+
+
 class FactoredSteps(Steps):
     """Stages 3 to 5: each step trains the rankers; stacking and pessimism are computed when a policy is needed.
 
@@ -160,22 +187,15 @@ class FactoredSteps(Steps):
 
     stops_on_plateau = True
 
-    def __init__(
-        self,
-        config: FactoredConfig,
-        task: FitTask,
-        rates: ClickRates,
-        first_clicks: FirstClicks,
-        logging_policy: LoggingPolicyModel,
-        examination: ExaminationModel,
-    ) -> None:
+    def __init__(self, config: FactoredConfig, task: FitTask, found: ClickEstimates) -> None:
+        rates = found.rates
         held_out = np.isin(rates.query, task.held_out)
         self._config = config
         self._seed = task.config.seed
         self._batch_size = task.config.batch_size
-        self._first_clicks = first_clicks
-        self._logging_policy = logging_policy
-        self._examination = examination
+        self._first_clicks = found.first_clicks
+        self._logging_policy = found.logging_policy
+        self._examination = found.examination
         validation = sample_rows(np.flatnonzero(held_out), task.config.max_held_out, self._seed)
         self._held_out = rates.select(validation)
         self.rates = rates.select(np.flatnonzero(~held_out)).sample(config.max_documents, self._seed)

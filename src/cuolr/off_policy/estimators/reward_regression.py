@@ -3,7 +3,11 @@
 import numpy as np
 
 from cuolr.off_policy.logged_lists import ListFeatures, LoggedLists
+from cuolr.random import FIXED_SEED
 from cuolr.types import Doubles, Floats, Ints
+
+# Lists that the regressions are fitted to, at most; a random sample of more.
+MAX_FITTED_LISTS = 10_000
 
 
 def cross_fitted_rewards(
@@ -26,6 +30,8 @@ def cross_fitted_rewards(
         expected: [M, K] its mean over the target policy's document at k, given the shown documents above.
     """
     folds = int(fold.max()) + 1
+    fitted = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(fold))[:MAX_FITTED_LISTS])
+    left_out_rows = [fold[fitted] == number for number in range(folds)]
     shown, expected = np.zeros(lists.where.shape), np.zeros(lists.where.shape)
     below = np.zeros((folds, len(fold)))  # the value of the next position, by the model that leaves out each fold
     for position in reversed(range(lists.where.shape[1])):
@@ -33,11 +39,12 @@ def cross_fitted_rewards(
         where = lists.where[:, position]
         inputs, of_target_inputs = _inputs(document, above), _inputs(of_target, above)
         sessions = lists.count * where.astype(np.float64)
-        squares = [_squares(inputs[rows], sessions[rows]) for rows in (fold == n for n in range(folds))]
+        to_fit, weights = inputs[fitted], sessions[fitted]
+        squares = [_squares(to_fit[rows], weights[rows]) for rows in left_out_rows]
         for left_out in range(folds):
             inside = fold == left_out
             target = lists.reward[:, position] + below[left_out]
-            products = inputs.T @ (sessions * target * ~inside)
+            products = to_fit.T @ (weights * target[fitted] * ~left_out_rows[left_out])
             coefficients = _ridge(sum(squares) - squares[left_out], products, ridge)
             below[left_out] = np.where(where, of_target_inputs @ coefficients, 0.0)
             shown[inside, position] = (inputs[inside] @ coefficients) * where[inside]

@@ -8,11 +8,11 @@ import numpy as np
 import scipy
 
 from cuolr.clicks.fitting.click_model_fit import sums
-from cuolr.clicks.fitting.forward_clicks import forward_clicks
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.click_patterns import PatternCells
 from cuolr.logs.contexts import ContextCurves
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, unbiased_rates
+from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.types import Bools, Doubles, Ints
 
 # Relative change of examination at which the fit has converged, and the maximum number of steps.
@@ -197,7 +197,11 @@ class ExaminationUsers(FittedUsers):
     def curves(self, levels: Sequence[str]) -> ExaminationModel:
         """χ relative to position 1, of all levels of context together and of each."""
         response = self.response()
-        pooled = np.average(response.tables, axis=0, weights=response.share)
+        share = np.where(np.isnan(response.tables), 0.0, response.share[:, None, None])
+        total = share.sum(axis=0)
+        # A last click that occurs in some levels only has their mean.
+        mean = (share * np.nan_to_num(response.tables)).sum(axis=0) / np.where(total > 0, total, 1.0)
+        pooled = np.where(total > 0, mean, np.nan)
         by_context = None
         if len(levels) > 1:
             first = response.tables[:, :1, :1]

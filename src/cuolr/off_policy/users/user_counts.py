@@ -50,7 +50,7 @@ class UserCounts:
         Args:
             log: Raw, or aggregated: users who depend on other clicks cannot be fitted then.
             keep: Queries to keep if a log of very many different lists is sampled.
-            stages: Told of the progress.
+            stages: Receives the progress.
         """
         stages("counting clicks", None)
         pairs = log.candidates.n_documents

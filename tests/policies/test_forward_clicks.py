@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from cuolr.clicks.cascade import CascadeModel
 from cuolr.clicks.click_model import ClickModel
-from cuolr.clicks.fitting.forward_clicks import forward_clicks
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.ubm import UserBrowsingModel
+from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.types import Doubles
 
 K = 5

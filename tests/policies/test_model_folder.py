@@ -10,9 +10,9 @@ import cuolr
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.model_folder import load_policy, put_policy, save_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.store import load_policy, put_policy, save_policy
 from cuolr.types import Candidates
 from tests.learners.lists import build
 

@@ -1,4 +1,4 @@
-"""Saved policies: a folder with arrays (safetensors) and settings (JSON). Loading a policy executes no code from it.
+"""The folder of a model: arrays (safetensors) and settings (JSON). Loading a policy executes no code from it.
 
 model.json                     settings, provenance, and a hash over these and the arrays
 model-<hash>.safetensors       the arrays with this hash; other files of this form are left over from a crash
