@@ -131,7 +131,7 @@ def test_settings_are_checked_at_once() -> None:
     with pytest.raises(InputError, match="unknown setting"):
         cuolr.Ranker(settings={"learner.wieght": 1})
     with pytest.raises(
-        InputError, match="batch_size=64: factored does not use it; remove it, or choose another learner: bc"
+        InputError, match="batch_size=64: factored does not use it; remove it, or choose another learner: affine, bc"
     ):
         cuolr.Ranker(batch_size=64)
 
