@@ -16,8 +16,22 @@ from cuolr.experiments.spec_file import BUILT_IN, read_experiment
 
 SAVED = Path(__file__).parents[2] / "docs" / "results"
 FOLDERS = sorted(file.parent.name for file in SAVED.glob(f"*/{PACKED}"))
-# Made by an earlier version, with other settings.
-OUTDATED = {"wins-seed-11-mq2008"}
+# Made by an earlier version, with other settings: the first run of `wins`, and cells of `factored` with a minimum
+# weight of the logging policy.
+OUTDATED = {
+    "wins-seed-11-mq2008",
+    "wins-mq2008",
+    "wins-web10k-like",
+    "wins-yahoo-like",
+    "wins-whole-grid-mq2008",
+    "wins-whole-grid-web10k-like",
+    "prior-10-mq2008",
+    "prior-10-web10k-like",
+    "prior-10-yahoo-like",
+    "fold-by-fold-mq2008",
+    "ablation-web10k-like",
+    "without-labels-mq2008",
+}
 
 
 def experiment_of(results: Results) -> Experiment:

@@ -36,6 +36,13 @@ def test_a_member_of_weight_0_is_not_evaluated(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(scores, linear.score(CANDIDATES))
 
 
+@pytest.mark.parametrize(
+    ("weights", "expected"), [((0.0, 2.0), True), ((0.1, 2.0), False), ((0.1, 0.0), False), ((0.0, 0.0), False)]
+)
+def test_it_is_the_logging_policy_if_no_other_member_has_a_weight(weights: tuple[float, float], expected: bool) -> None:
+    assert EnsemblePolicy(members(), weights, logging_policy_members=[1]).is_logging_policy == expected
+
+
 def test_it_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:
     policy = EnsemblePolicy([*members(), members()[0]], [0.3, 2, 0.1], logging_policy_members=[2])
     save_policy(policy, tmp_path / "model")

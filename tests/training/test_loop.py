@@ -198,6 +198,52 @@ def test_training_stops_when_patience_runs_out() -> None:
     assert result.best.step == 30
 
 
+class InTurn(ToyLearner):
+    """Held-out scores as given, by step."""
+
+    stops_on_plateau = True
+    scores: tuple[float, ...] = ()
+
+    def held_out_score(self) -> float:
+        """The next of the scores."""
+        first, *rest = self.scores
+        self.scores = tuple(rest)
+        return first
+
+
+def held_out(*scores: float, **settings: Any) -> TrainingResult:
+    """A run without labels with these held-out scores."""
+    learner = InTurn(ToyConfig())
+    learner.scores = scores
+    return train(built(learner), None, TrainingConfig(**{"steps": 80, "validate_every": 10, "patience": 7, **settings}))
+
+
+def test_training_without_labels_stops_when_three_validations_gain_less_than_a_tenth() -> None:
+    """From 0 to 1.0 in three validations, then by .09 in three more."""
+    result = held_out(0.0, 0.5, 1.0, 1.03, 1.06, 1.09, 1.2, 1.3)
+    assert (result.outcome, result.steps) == ("plateau", 60)
+    assert result.best is not None
+    assert result.best.score == 1.09
+
+
+def test_training_stops_where_nothing_is_ever_gained() -> None:
+    assert held_out(*[0.5] * 8).steps == 50
+
+
+@pytest.mark.parametrize(
+    ("scores", "settings"),
+    [
+        ((0.0, 0.5, 1.0, 1.04, 1.08, 1.12, 1.3, 1.6), {}),
+        ((1.0, 0.9, 0.8, 0.8, 0.8, 0.8, 0.8, 1.1), {}),
+        ((0.5,) * 8, {"keep": "last"}),
+        ((0.5,) * 8, {"patience": 0}),
+    ],
+    ids=["still gaining", "below the first, which patience is for", "the last is kept", "never stop early"],
+)
+def test_training_goes_on(scores: tuple[float, ...], settings: dict[str, Any]) -> None:
+    assert held_out(*scores, **settings).outcome == "finished"
+
+
 def finish(path: Path, steps: int = 47, resume: bool = False, **arguments: Any) -> TrainingResult:
     folder = run_folder(path)
     learner = arguments.pop("learner", built(ToyLearner(ToyConfig()), 99 if resume else 3, unshown=2))

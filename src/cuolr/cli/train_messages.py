@@ -12,16 +12,23 @@ from cuolr.cli.terminal import say, stage_bars, training_bar
 from cuolr.files import atomic_file
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
+from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training import distributed
 from cuolr.training.fit import FitRequest, ModelFolder, check_warm_start, fit
+from cuolr.training.loop import PLATEAU_SHARE, PLATEAU_VALIDATIONS, TrainingResult
 from cuolr.training.loop import Progress as StepProgress
-from cuolr.training.loop import TrainingResult
 from cuolr.training.presets.configure import has_setting
 from cuolr.training.run_folder import ASSESSMENT_FILE, CHECKPOINT_FILE
 
 # Number of lists that the paper estimates propensities from, appendix A.
 PAPER_LISTS = 10_000_000
+
+# Why training ended before its last step.
+EARLY = {
+    "patience": ", stopped early",
+    "plateau": f", stopped early: {PLATEAU_VALIDATIONS} validations gained less than {PLATEAU_SHARE:.0%} of all before",
+}
 
 
 def speak(message: str) -> None:
@@ -117,8 +124,9 @@ def _tell_result(result: TrainingResult, request: FitRequest, measure: str | Non
         sys.exit(130)
     assert best is not None
     score = "" if best.score is None else f": {measure or 'held-out score'} {best.score:.4f}"
-    early = ", stopped early" if result.outcome == "patience" else ""
-    speak(f"wrote {out}{score} at step {best.step} of {result.steps}{early}")
+    speak(f"wrote {out}{score} at step {best.step} of {result.steps}{EARLY.get(result.outcome, '')}")
+    if isinstance(best.policy, EnsemblePolicy) and best.policy.is_logging_policy:
+        speak("keep: clicks do not show a gain over the logging policy; the model only reproduces it")
     config = request.config
     if measure is None and config.training.keep == "best" and has_setting(config.learner_class, "encoder"):
         speak(

@@ -51,6 +51,12 @@ class EnsemblePolicy(ScaledScoringPolicy):
         """The number of features of the members."""
         return self.members[0].n_features
 
+    @property
+    def is_logging_policy(self) -> bool:
+        """Whether only members that model the logging policy have a weight."""
+        weighted = {i for i, weight in enumerate(self.weights) if weight}
+        return bool(weighted) and weighted <= set(self.logging_policy_members)
+
     def score_scaled(self, features: Floats) -> Floats:
         """[n] the weighted sum of scores; members with weight 0 are not evaluated."""
         scores = np.zeros(len(features), np.float32)

@@ -18,8 +18,9 @@ from cuolr.types import Doubles, Floats, IntegerArray, Ints
 # Number of documents scored at a time.
 DOCUMENTS_AT_A_TIME = 1 << 16
 PAIRS_PER_QUERY = 200
-# Weight of the mean loss over pairs against |w|²; high, because a deterministic logging policy has no noise.
-C = 100.0
+# Weight of the mean loss over pairs against |w|²; high, because a deterministic logging policy has no noise: 100 gives
+# another top 10 for 7 % of the documents on 300 queries of `web10k-like`, where this gives 3 %.
+C = 10_000.0
 # The grade of a document that is always shown first.
 HIGHEST_GRADE = 100
 # Agreement with the log above which a linear model is kept; reached if the logging policy is a ranking SVM.

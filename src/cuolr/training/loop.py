@@ -20,7 +20,10 @@ from cuolr.training.training_config import TrainingConfig
 Validate: TypeAlias = Callable[[RankingPolicy], float]
 # Called after each step with its number, from 1, and the logged values.
 Progress: TypeAlias = Callable[[int, Mapping[str, float]], None]
-Outcome = Literal["finished", "patience", "interrupted"]
+Outcome = Literal["finished", "patience", "plateau", "interrupted"]
+
+# Without labels, training stops if this many validations brought less than this share of the gain since the first one.
+PLATEAU_VALIDATIONS, PLATEAU_SHARE = 3, 0.1
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,21 @@ class _Run:
             since_best = sum(step > self.best.step for step in self.validations)
             if since_best >= config.patience:
                 return "patience"
+            if self.loop.validate is None and config.keep == "best" and self.steps.stops_on_plateau and self._plateau():
+                return "plateau"
         return "interrupted" if distributed.in_any(interrupted.is_set()) else None
+
+    def _plateau(self) -> bool:
+        """Whether the last scheduled validations brought next to nothing; false if the score fell since the first.
+
+        A likelihood of clicks rises long after the ranking has stopped changing, so that patience alone waits long.
+        """
+        every = self.loop.config.validate_every
+        scores = [score for step, score in self.validations.items() if step and step % every == 0]
+        if len(scores) < PLATEAU_VALIDATIONS + 2 or scores[-1] < scores[0]:
+            return False
+        recent = max(scores) - max(scores[:-PLATEAU_VALIDATIONS])
+        return recent <= PLATEAU_SHARE * (max(scores) - scores[0])
 
     def _step(self) -> dict[str, float]:
         start = time.perf_counter()

@@ -1,7 +1,7 @@
 """The interface of what the training loop trains step by step."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from cuolr.errors import InputError
 from cuolr.policies.policy import RankingPolicy
@@ -20,7 +20,14 @@ class NonFiniteLossError(InputError):
 
 
 class Steps(ABC):
-    """Trains step by step, on data that it holds, and returns a ranking policy at any time."""
+    """Trains step by step, on data that it holds, and returns a ranking policy at any time.
+
+    Attributes:
+        stops_on_plateau: Whether the held-out score follows the quality of the ranking, so that training without labels
+            may stop when the score hardly rises.
+    """
+
+    stops_on_plateau: ClassVar[bool] = False
 
     @abstractmethod
     def step(self) -> dict[str, float]:

@@ -18,7 +18,8 @@ class TrainingConfig:
         steps: Number of training steps.
         batch_size: Number of lists in a batch.
         validate_every: Number of steps between validations, each followed by a checkpoint.
-        patience: Number of validations without improvement after which training stops; 0 = never stop early.
+        patience: Number of validations without improvement after which training stops; 0 = never stop early. Without
+            labels, `factored` also stops if the last validations brought next to nothing, see `loop`.
         keep: Policy to keep: the best by validation, or the last; with `last`, training never stops early.
         seed: Seed of the batches and of the learner.
         normalising: How features are scaled, see `Normaliser`.

@@ -154,7 +154,8 @@ def test_there_is_no_held_out_score_where_nothing_was_held_out() -> None:
 
 def test_a_loaded_state_has_weights_of_its_own() -> None:
     """Networks only: their state can be loaded at the same step, with other weights."""
-    log, networks = small_log(300, queries=40), {"learner.rankers.kinds": ["network"]}
+    log = small_log(300, queries=40)
+    networks = {"learner.rankers.kinds": ["network"], "learner.logging_policy.include": False}
     trained_steps, other = (steps_of(log, settings={**networks, "training.seed": seed}) for seed in (1, 2))
     for steps in (trained_steps, other):
         steps.step()

@@ -20,7 +20,7 @@ class StackedEnsemble(BaseRanker):
 
     These are stages 3 and 4 of `factored`, on the rates of any debiasing. The weights are those that best explain the
     corrected clicks of queries that a ranker was not trained on. A model of the logging policy is a member like the
-    others; its weight has no floor. Weights are computed when scores are needed.
+    others; there is no pessimism. Weights are computed when scores are needed.
     """
 
     def __init__(

@@ -35,8 +35,8 @@ class UbmIpw(ExposureLearner):
     """Clicks / Σ χ(k, j) of each document, with χ in the parametrisation of the user browsing model, from the log.
 
     χ(k, j) is the examination of position k with the last click above at j (Dupret and Piwowarski 2008). It is
-    estimated as in stage 1 of `factored`, see `ExaminationModel`; there is no prior of click rates and no minimum
-    weight of the logging policy. Propensities are not needed.
+    estimated as in stage 1 of `factored`, see `ExaminationModel`; there is no prior of click rates and no
+    pessimism. Propensities are not needed.
 
     Deviation: weighting each click by 1 / χ(k, j) leaves out sessions that never examine a position, such as those with
     a click above in the cascade model; the ratio of sums does not.

@@ -11,11 +11,8 @@ from cuolr.config import Range, check_ranges
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior
 from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
-from cuolr.learners.factored.logging_policy_floor import (
-    LoggingPolicyConfig,
-    min_logging_policy_weight,
-    with_floor,
-)
+from cuolr.learners.factored.first_clicks import FirstClicks
+from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, with_pessimism
 from cuolr.learners.factored.reward_prior import fit_reward_prior
 from cuolr.learners.factored.stacking import stack
 from cuolr.learners.rankers.base_ranker import ScoringRanker
@@ -89,8 +86,8 @@ class Factored(Learner):
     3. Rankers: a cross-fitted ensemble of networks, linear rankers and LambdaMART, fitted list-wise to α̂.
     4. Stacking: non-negative weights that best explain the clicks, from out-of-fold scores. A model of the logging
        policy is also a member.
-    5. Logging-policy floor: shrinkage to the logging policy, through a lower bound on its weight that falls with steps
-       and with clicks per query.
+    5. Pessimism: the click-fitted rankers are weighed against the logging policy, each at the end of its weight's
+       interval that is nearer to the logging policy.
 
     Only the rankers and a non-linear model of the logging policy are cross-fitted. χ, its slope β on the logging
     policy's score, and the prior of the click rates are fitted on all training folds.
@@ -106,7 +103,7 @@ class Factored(Learner):
         "learner.click_rates.prior_strength": (3.0, 10.0, 30.0),
         "learner.rankers.leaves": (7, 15),
         "learner.rankers.learning_rate": (1e-4, 3e-4),
-        "learner.logging_policy.min_weight_steps": (0.0, 25.0),
+        "learner.logging_policy.pessimism": (0.0, 1.0),
     }
 
     def fit(self, task: FitTask) -> RankingPolicy:
@@ -115,7 +112,7 @@ class Factored(Learner):
 
     def steps(self, task: FitTask, found: "ClickEstimates") -> "FactoredSteps":
         """Stages 3 to 5."""
-        return FactoredSteps(self.config, task, found.rates, found.logging_policy, found.examination)
+        return FactoredSteps(self.config, task, found)
 
     def estimates(self, task: FitTask) -> "ClickEstimates":
         """Stages 1 and 2, and the model of the logging policy."""
@@ -130,7 +127,8 @@ class Factored(Learner):
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
         rates = self._click_rates(counts, shown, examination, scores, lists, seed)
-        return ClickEstimates(shown, logging_policy, examination, rates)
+        first_clicks = FirstClicks.of(counts, shown, lists)
+        return ClickEstimates(shown, logging_policy, examination, rates, first_clicks)
 
     def _examination(
         self, counts: ClickCounts, logging_scores: Doubles, lists: Ints, stages: Stages
@@ -168,16 +166,18 @@ class ClickEstimates:
         logging_policy: The model of the logging policy.
         examination: Stage 1.
         rates: Stage 2, of all queries.
+        first_clicks: What stage 5 weighs the logging policy by.
     """
 
     shown: ScaledDocuments
     logging_policy: LoggingPolicyModel
     examination: ExaminationModel
     rates: ClickRates
+    first_clicks: FirstClicks
 
 
 class FactoredSteps(Steps):
-    """Stages 3 to 5: each step trains the rankers; stacking and the floor are computed when a policy is needed.
+    """Stages 3 to 5: each step trains the rankers; stacking and pessimism are computed when a policy is needed.
 
     Attributes:
         rates: The click rates of the training queries.
@@ -185,20 +185,17 @@ class FactoredSteps(Steps):
         ensemble: The rankers.
     """
 
-    def __init__(
-        self,
-        config: FactoredConfig,
-        task: FitTask,
-        rates: ClickRates,
-        logging_policy: LoggingPolicyModel,
-        examination: ExaminationModel,
-    ) -> None:
+    stops_on_plateau = True
+
+    def __init__(self, config: FactoredConfig, task: FitTask, found: ClickEstimates) -> None:
+        rates = found.rates
         held_out = np.isin(rates.query, task.held_out)
         self._config = config
         self._seed = task.config.seed
         self._batch_size = task.config.batch_size
-        self._logging_policy = logging_policy
-        self._examination = examination
+        self._first_clicks = found.first_clicks
+        self._logging_policy = found.logging_policy
+        self._examination = found.examination
         validation = sample_rows(np.flatnonzero(held_out), task.config.max_held_out, self._seed)
         self._held_out = rates.select(validation)
         self.rates = rates.select(np.flatnonzero(~held_out)).sample(config.max_documents, self._seed)
@@ -222,8 +219,8 @@ class FactoredSteps(Steps):
             kinds: list[Sequence[ScoringRanker]] = [*self.ensemble.kinds, *([clones] if clones else [])]
             stacked = stack(kinds, self.rates, self.fold, self._seed)
             if clones:
-                min_weight = min_logging_policy_weight(self.rates, self._step, self._config.logging_policy)
-                stacked = with_floor(stacked, min_weight)
+                pessimism = self._config.logging_policy.pessimism
+                stacked = with_pessimism(stacked, self.rates, self._first_clicks, pessimism, self._seed)
             self._members = self._step, stacked.members()
         return self._members[1]
 

@@ -28,13 +28,13 @@ class Stack:
         kinds: For each kind one ranker per fold; one may serve several folds.
         weights: [kinds] the non-negative weight of each kind.
         scale: [kinds, folds] the inverse standard deviation of each ranker's scores; 0 = it does not discriminate.
-        sample_scores: [kinds, folds, n] each ranker's scores of the sampled documents.
+        out_of_fold: [kinds, R, N] the scaled scores of each query by the rankers that were not trained on it.
     """
 
     kinds: Sequence[Sequence[ScoringRanker]]
     weights: Doubles
     scale: Doubles
-    sample_scores: Doubles
+    out_of_fold: Doubles
 
     def members(self) -> list[tuple[ScoringRanker, float]]:
         """Each ranker once, with its weight in the sum of scores."""
@@ -60,19 +60,19 @@ def stack(kinds: Sequence[Sequence[ScoringRanker]], rates: ClickRates, fold: Int
     # The all-zero padding row is in the sample, so that the scores of a single document have a scale, too.
     scored = np.append(np.unique(rates.documents[rates.where]), len(rates.features) - 1)
     sample = scored[np.random.default_rng(seed).permutation(len(scored))[:SCALE_DOCUMENTS]]
-    scores, scale = _scores_and_scale(kinds, rates.features[sample])
+    scale = _scale(kinds, rates.features[sample])
     out_of_fold = _out_of_fold_scores(kinds, scale, rates, fold)
     weights = fit_weights(out_of_fold, rates.rewards, rates.expected_examinations, PRIOR)
-    return Stack(kinds, weights, scale, scores)
+    return Stack(kinds, weights, scale, out_of_fold)
 
 
-def _scores_and_scale(kinds: Sequence[Sequence[ScoringRanker]], features: Floats) -> tuple[Doubles, Doubles]:
-    """[kinds, folds, n] the scores of documents, and [kinds, folds] the inverse of their standard deviation."""
+def _scale(kinds: Sequence[Sequence[ScoringRanker]], features: Floats) -> Doubles:
+    """[kinds, folds] the inverse standard deviation of the scores of documents."""
     scores = np.array([[ranker.score(features) for ranker in kind] for kind in kinds])
     spread, size = scores.std(axis=2), np.abs(scores).max(axis=2)
     # A ranker that does not discriminate outputs only rounding noise; do not amplify it.
-    scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > ROUNDING * size)
-    return scores, scale
+    scale: Doubles = np.divide(1, spread, out=np.zeros_like(spread), where=spread > ROUNDING * size)
+    return scale
 
 
 def _out_of_fold_scores(

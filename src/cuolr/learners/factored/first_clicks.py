@@ -1,0 +1,180 @@
+"""Clicks without a click above: how well scores explain them at the same position, with standard errors.
+
+Given no click above, P(C_k = 1) = χ(k) · α(d_k) under PBM, UBM, the cascade model and DCM. The model here is
+log α = Σ_i w_i z_i with scores z, and an effect of each position in place of log χ. So the weights do not depend on
+an estimate of examination, and their errors include that position and relevance may be hard to separate: if the
+logging policy shows one list per query, its score nearly follows from the position, and its weight has a large error.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from cuolr.examination.effects import without_click_above
+from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
+from cuolr.learners.factored.click_rates import ClickRates
+from cuolr.logs.counts import ClickCounts
+from cuolr.logs.scaled_documents import ScaledDocuments
+from cuolr.types import Doubles, Ints
+
+# Queries with fewer sessions are joined to groups: in a single session, the first click is below all other impressions
+# without a click above, so that clicks would seem to fall on the last position.
+MIN_SESSIONS_OF_A_GROUP = 5
+# Maximum number of (document, position) pairs; with more, queries are sampled.
+MAX_PAIRS = 200_000
+# Precision of the normal prior on position effects and weights, whose mean is 0.
+PRECISION = 1.0
+# Newton's method ends after this many rounds, or if a step raises the log posterior by less than this.
+ROUNDS, MIN_RISE = 50, 1e-6
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weight of each score with its standard error.
+
+    Attributes:
+        value: [number of scores].
+        error: [number of scores].
+    """
+
+    value: Doubles
+    error: Doubles
+
+
+@dataclass(frozen=True)
+class FirstClicks:
+    """n pairs of a document and a position, with impressions without a click above.
+
+    Attributes:
+        document: [n] the row of the document among those of the log.
+        position: [n] from 0.
+        impressions: [n] number of sessions.
+        rewards: [n] number of clicks, or the sum of their rewards.
+        identifiable: Whether documents shown at several positions separate position bias from relevance.
+    """
+
+    document: Ints
+    position: Ints
+    impressions: Doubles
+    rewards: Doubles
+    identifiable: bool = False
+
+    @classmethod
+    def of(cls, counts: ClickCounts, shown: ScaledDocuments, lists: Ints) -> Self:
+        """Those of a log, at its first `MAX_POSITIONS` positions.
+
+        Args:
+            counts: The counts of the log.
+            shown: The documents shown in the log.
+            lists: The lists that say whether position bias is identifiable.
+        """
+        top = without_click_above(counts.top(MAX_POSITIONS))
+        row, position, _ = top.coordinates()
+        keys, place = np.unique(shown.documents[row, position] * top.lists.k + position, return_inverse=True)
+        impressions, rewards = (
+            np.bincount(place, weights=values).astype(np.float64) for values in (top.impressions, top.rewards)
+        )
+        return cls(*np.divmod(keys, top.lists.k), impressions, rewards, Identifiability.of(counts, lists).identifiable)
+
+    def weights(self, scores: Doubles, rates: ClickRates, seed: int) -> Weights:
+        """The maximum a posteriori weights of scores.
+
+        Clicks fall on the pairs of a group in proportion to impressions · exp(effect of the position + Σ_i w_i z_i), a
+        concave likelihood (`conditional_likelihood`). A group is a query, or several with few sessions; scores are
+        centred by query. Errors are the larger of the cluster-robust ones over queries and those of independent clicks.
+
+        Args:
+            scores: [number of scores, R, N] of the documents of R queries.
+            rates: The queries.
+            seed: Seed of the order in which queries are sampled and joined.
+        """
+        where = rates.where
+        centred = scores - (scores * where).sum(axis=2, keepdims=True) / np.maximum(where.sum(axis=1), 1)[:, None]
+        place_of = np.full(len(rates.features), -1)
+        place_of[rates.documents[where]] = np.flatnonzero(where)
+        rank = np.empty(len(rates), np.int64)
+        rank[np.random.default_rng(seed).permutation(len(rates))] = np.arange(len(rates))
+        place = place_of[self.document]
+        pairs = np.flatnonzero(place >= 0)
+        query = rank[place[pairs] // where.shape[1]]
+        order = np.argsort(query, kind="stable")[:MAX_PAIRS]
+        pairs, query = pairs[order], query[order]
+        sessions = np.empty(len(rates))
+        sessions[rank] = rates.sessions
+        z = centred.reshape(len(scores), -1)[:, place[pairs]]
+        model = _Model(
+            group=_groups(sessions)[query],
+            query=query,
+            covariates=np.column_stack([z.T, np.eye(int(self.position.max(initial=0)) + 1)[self.position[pairs]]]),
+            offset=np.log(self.impressions[pairs]),
+            rewards=self.rewards[pairs],
+        )
+        return model.weights(len(scores))
+
+
+def _groups(sessions: Doubles) -> Ints:
+    """[R] the group of each query: those with fewer sessions than `MIN_SESSIONS_OF_A_GROUP` are joined in order.
+
+    >>> _groups(np.array([1.0, 200.0, 4.0, 2.0]))
+    array([1, 0, 1, 2])
+    """
+    many = sessions >= MIN_SESSIONS_OF_A_GROUP
+    few = np.where(many, 0, sessions)
+    joined = many.sum() + (np.cumsum(few) - few) // MIN_SESSIONS_OF_A_GROUP
+    _, groups = np.unique(np.where(many, np.cumsum(many) - 1, joined), return_inverse=True)
+    return groups
+
+
+@dataclass(frozen=True)
+class _Model:
+    """Rewards that fall on the pairs of a group by softmax(offset + covariates · values)."""
+
+    group: Ints
+    query: Ints
+    covariates: Doubles
+    offset: Doubles
+    rewards: Doubles
+
+    def weights(self, scores: int) -> Weights:
+        """The first values, which are the weights of scores, by Newton's method."""
+        values = np.zeros(self.covariates.shape[1])
+        posterior, residual, curvature = self._expand(values)
+        for _ in range(ROUNDS):
+            step = np.linalg.solve(curvature, self.covariates.T @ residual - PRECISION * values)
+            risen = self._expand(values + step)
+            while risen[0] < posterior - MIN_RISE:
+                step = step / 2
+                risen = self._expand(values + step)
+            values, rise = values + step, risen[0] - posterior
+            posterior, residual, curvature = risen
+            if rise < MIN_RISE:
+                break
+        inverse = np.linalg.inv(curvature)
+        queries, unit = np.unique(self.query, return_inverse=True)
+        gradient = np.zeros((len(queries), len(values)))
+        np.add.at(gradient, unit, self.covariates * residual[:, None])
+        factor = len(queries) / max(len(queries) - 1, 1)
+        robust = inverse @ (factor * gradient.T @ gradient + PRECISION * np.eye(len(values))) @ inverse
+        error = np.sqrt(np.maximum(np.diag(robust), np.diag(inverse)))
+        return Weights(values[:scores], error[:scores])
+
+    def _expand(self, values: Doubles) -> tuple[float, Doubles, Doubles]:
+        """The log posterior, the residuals [n] and the negative second derivative, at these values."""
+        n_groups = int(self.group.max(initial=-1)) + 1
+
+        def total(of_pair: Doubles) -> Doubles:
+            """[n] the sum over the group of each pair."""
+            return np.bincount(self.group, weights=of_pair, minlength=n_groups).astype(np.float64)[self.group]
+
+        logits = self.offset + self.covariates @ values
+        logits -= logits.max(initial=0.0)
+        odds = np.exp(logits)
+        sums = np.maximum(total(odds), 1e-300)
+        expected = total(self.rewards) * odds / sums
+        mean = np.zeros((n_groups, len(values)))
+        np.add.at(mean, self.group, self.covariates * (odds / sums)[:, None])
+        rewards = np.bincount(self.group, weights=self.rewards, minlength=n_groups)
+        curvature = (self.covariates * expected[:, None]).T @ self.covariates - (mean * rewards[:, None]).T @ mean
+        posterior = float(self.rewards @ (logits - np.log(sums))) - PRECISION / 2 * float(values @ values)
+        return posterior, self.rewards - expected, curvature + PRECISION * np.eye(len(values))

@@ -1,0 +1,72 @@
+"""Stage 5: pessimism about leaving the logging policy.
+
+What was learned from clicks and the model of the logging policy are each weighted by how well they explain clicks of
+queries that the rankers were not trained on, at the end of the weight's interval that is nearer to the logging policy.
+The intervals are over all queries together: many queries with few clicks say as much as few queries with many.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+
+from cuolr.config import Range, check_ranges
+from cuolr.learners.factored.click_rates import ClickRates
+from cuolr.learners.factored.first_clicks import FirstClicks
+from cuolr.learners.factored.stacking import Stack
+from cuolr.types import Doubles
+
+# One-sided 95 % quantile of the normal distribution.
+QUANTILE = 1.645
+
+
+@dataclass(frozen=True)
+class LoggingPolicyConfig:
+    """Settings of the logging-policy model in the ensemble.
+
+    Attributes:
+        include: Whether a model of the logging policy is a member of the ensemble.
+        pessimism: Number of standard errors by which the weight of the click-fitted rankers is lowered, and that of
+            the logging policy raised.
+    """
+
+    include: bool = True
+    pessimism: Annotated[float, Range(0, 1e9)] = 1.0
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+
+def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks, pessimism: float, seed: int) -> Stack:
+    """Weigh the click-fitted rankers together against the last kind, the logging policy.
+
+    The logging policy alone remains if the lower end of the rankers' weight is not above 0: the clicks show no gain. It
+    also remains if position bias is not identifiable and its own weight, without the rankers, is significantly
+    negative: a logging policy whose documents are clicked less at the same position knows more about these queries than
+    its model, so that position and relevance are confounded.
+
+    Args:
+        stacked: The stack, with the logging policy as its last kind.
+        rates: The queries that it was stacked on.
+        first_clicks: The clicks of these and maybe other queries.
+        pessimism: Number of standard errors.
+        seed: Seed of the sample of queries.
+    """
+    weights, scores = stacked.weights, stacked.out_of_fold
+    from_clicks = np.tensordot(weights[:-1], scores[:-1], axes=1)
+    spread = float(from_clicks[rates.where].std())
+    keep = replace(stacked, weights=np.append(np.zeros(len(weights) - 1), 1.0))
+    if spread == 0 or _confounded(first_clicks, scores[-1:], rates, seed):
+        return keep
+    both = first_clicks.weights(np.stack([from_clicks / spread, scores[-1]]), rates, seed)
+    lower, upper = both.value + pessimism * both.error * np.array([-1, 1])
+    if lower <= 0:
+        return keep
+    return replace(stacked, weights=np.append(weights[:-1] * lower / spread, max(upper, 0.0)))
+
+
+def _confounded(first_clicks: FirstClicks, logging_policy: Doubles, rates: ClickRates, seed: int) -> bool:
+    if first_clicks.identifiable:
+        return False
+    alone = first_clicks.weights(logging_policy, rates, seed)
+    return bool(alone.value[0] + QUANTILE * alone.error[0] < 0)
