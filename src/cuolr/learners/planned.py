@@ -62,11 +62,12 @@ class Planned(Factored):
 class PlannedSteps(Steps):
     """The steps of `factored`, with planning on top."""
 
+    stops_on_plateau = FactoredSteps.stops_on_plateau
+
     def __init__(self, steps: FactoredSteps, users: BrowsingUsers, min_gain: float) -> None:
         self._steps = steps
         self._users = users
         self._min_gain = min_gain
-        self._rates = steps.rates
 
     def step(self) -> dict[str, float]:
         """One step of each ranker."""
@@ -78,10 +79,8 @@ class PlannedSteps(Steps):
 
     def policy(self) -> PlannedPolicy:
         """Plans with the current scores."""
-        scorer = self._steps.policy()
-        where = self._rates.where
-        scores = scorer.score_scaled(self._rates.features[self._rates.documents[where]]).astype(np.float64)
-        intercept, slope = calibrated(scores, self._rates)
+        scorer, rates = self._steps.policy(), self._steps.rates
+        intercept, slope = calibrated(self._steps.stacked().scores()[rates.where], rates)
         return PlannedPolicy(scorer, self._users, intercept, slope, self._min_gain)
 
     def state(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
 from cuolr.learners.factored.first_clicks import FirstClicks
 from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, with_pessimism
 from cuolr.learners.factored.reward_prior import fit_reward_prior
-from cuolr.learners.factored.stacking import stack
+from cuolr.learners.factored.stacking import Stack, stack
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
 from cuolr.learners.rankers.losses import softmax_loss
@@ -204,7 +204,7 @@ class FactoredSteps(Steps):
             self.rates.targets(), self.fold, config.rankers, self._seed, config.threads, task.normaliser
         )
         self._step = 0
-        self._members: tuple[int, list[tuple[ScoringRanker, float]]] | None = None
+        self._stacked: tuple[int, Stack] | None = None
 
     def step(self) -> dict[str, float]:
         """Stage 3: one step of each ranker."""
@@ -214,15 +214,19 @@ class FactoredSteps(Steps):
 
     def members(self) -> list[tuple[ScoringRanker, float]]:
         """Stages 4 and 5: each ranker with its weight, after the steps taken so far."""
-        if self._members is None or self._members[0] != self._step:
+        return self.stacked().members()
+
+    def stacked(self) -> Stack:
+        """Stages 4 and 5, after the steps taken so far."""
+        if self._stacked is None or self._stacked[0] != self._step:
             clones = self._logging_policy.rankers
             kinds: list[Sequence[ScoringRanker]] = [*self.ensemble.kinds, *([clones] if clones else [])]
             stacked = stack(kinds, self.rates, self.fold, self._seed)
             if clones:
                 pessimism = self._config.logging_policy.pessimism
                 stacked = with_pessimism(stacked, self.rates, self._first_clicks, pessimism, self._seed)
-            self._members = self._step, stacked.members()
-        return self._members[1]
+            self._stacked = self._step, stacked
+        return self._stacked[1]
 
     @torch.no_grad()
     def held_out_score(self) -> float:
@@ -258,7 +262,7 @@ class FactoredSteps(Steps):
         """Continue from `state`; trees are grown again."""
         self.ensemble.load_state(state["rankers"])
         self._step = state["step"]
-        self._members = None
+        self._stacked = None
 
     def _folds(self) -> Ints:
         """[R] the fold of each query: the logging-policy model's folds if it is cross-fitted, else random."""

@@ -36,6 +36,11 @@ class Stack:
     scale: Doubles
     out_of_fold: Doubles
 
+    def scores(self) -> Doubles:
+        """[R, N] the weighted sum of the scores of each query by the rankers that were not trained on it."""
+        total: Doubles = np.tensordot(self.weights, self.out_of_fold, axes=1)
+        return total
+
     def members(self) -> list[tuple[ScoringRanker, float]]:
         """Each ranker once, with its weight in the sum of scores."""
         shares = self.weights[:, None] * self.scale / self.scale.shape[1]
