@@ -65,7 +65,7 @@ def test_training_starts_from_last_weeks_model(run: Run, log: Path, tmp_path: Pa
     result = run("train", log, "--out", tmp_path / "X", "--warm-start", first)
     assert result.status == 2
     assert "factored cannot start from a model: it estimates everything from the counts of a log" in result.err
-    assert "Learners that can: bc, bcq, cm-ipw" in result.err
+    assert "Learners that can: affine, bc, bcq, cm-ipw" in result.err
     assert not (tmp_path / "X").exists()
     result = run("train", log, "--out", tmp_path / "X", *SMALL, "--warm-start", tmp_path / "nothing")
     assert result.status == 2
