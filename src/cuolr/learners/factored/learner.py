@@ -86,8 +86,8 @@ class Factored(Learner):
     3. Rankers: a cross-fitted ensemble of networks, linear rankers and LambdaMART, fitted list-wise to α̂.
     4. Stacking: non-negative weights that best explain the clicks, from out-of-fold scores. A model of the logging
        policy is also a member.
-    5. Pessimism: the click-fitted rankers are weighed against the logging policy, each at the end of its weight's
-       interval that is nearer to the logging policy.
+    5. Whether to leave the logging policy: the click-fitted rankers are weighed against its model, by clicks on other
+       queries; where these show no gain, the model alone is kept.
 
     Only the rankers and a non-linear model of the logging policy are cross-fitted. χ, its slope β on the logging
     policy's score, and the prior of the click rates are fitted on all training folds.
@@ -177,7 +177,7 @@ class ClickEstimates:
 
 
 class FactoredSteps(Steps):
-    """Stages 3 to 5: each step trains the rankers; stacking and pessimism are computed when a policy is needed.
+    """Stages 3 to 5: each step trains the rankers; weights are computed when a policy is needed.
 
     Attributes:
         rates: The click rates of the training queries.

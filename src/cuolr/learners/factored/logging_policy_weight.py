@@ -1,8 +1,8 @@
-"""Stage 5: pessimism about leaving the logging policy.
+"""Stage 5: whether to leave the logging policy, and how far.
 
 What was learned from clicks and the model of the logging policy are each weighted by how well they explain clicks of
-queries that the rankers were not trained on, at the end of the weight's interval that is nearer to the logging policy.
-The intervals are over all queries together: many queries with few clicks say as much as few queries with many.
+queries that the rankers were not trained on. Standard errors are over all queries together: many queries with few
+clicks say as much as few queries with many.
 """
 
 from dataclasses import dataclass, replace
@@ -16,6 +16,8 @@ from cuolr.learners.factored.first_clicks import FirstClicks
 from cuolr.learners.factored.stacking import Stack
 from cuolr.types import Doubles
 
+# Least weight of the click-fitted rankers, in standard errors: with less, the logging policy is kept.
+MIN_WEIGHT_IN_ERRORS = 1.0
 # One-sided 95 % quantile of the normal distribution.
 QUANTILE = 1.645
 
@@ -27,11 +29,11 @@ class LoggingPolicyConfig:
     Attributes:
         include: Whether a model of the logging policy is a member of the ensemble.
         pessimism: Number of standard errors by which the weight of the click-fitted rankers is lowered, and that of
-            the logging policy raised.
+            the logging policy raised; 0 = the weights that explain clicks best.
     """
 
     include: bool = True
-    pessimism: Annotated[float, Range(0, 1e9)] = 1.0
+    pessimism: Annotated[float, Range(0, 1e9)] = 0.0
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -40,8 +42,8 @@ class LoggingPolicyConfig:
 def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks, pessimism: float, seed: int) -> Stack:
     """Weigh the click-fitted rankers together against the last kind, the logging policy.
 
-    The logging policy alone remains if the lower end of the rankers' weight is not above 0: the clicks show no gain. It
-    also remains if position bias is not identifiable and its own weight, without the rankers, is significantly
+    The logging policy alone remains if the rankers' weight is below `MIN_WEIGHT_IN_ERRORS`, or not above 0 after
+    pessimism: the clicks show no gain. It also remains if position bias is not identifiable and its own weight, without the rankers, is significantly
     negative: a logging policy whose documents are clicked less at the same position knows more about these queries than
     its model, so that position and relevance are confounded.
 
@@ -60,7 +62,7 @@ def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks,
         return keep
     both = first_clicks.weights(np.stack([from_clicks / spread, scores[-1]]), rates, seed)
     lower, upper = both.value + pessimism * both.error * np.array([-1, 1])
-    if lower <= 0:
+    if lower <= 0 or both.value[0] <= MIN_WEIGHT_IN_ERRORS * both.error[0]:
         return keep
     return replace(stacked, weights=np.append(weights[:-1] * lower / spread, max(upper, 0.0)))
 
