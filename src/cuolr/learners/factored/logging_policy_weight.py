@@ -43,9 +43,9 @@ def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks,
     """Weigh the click-fitted rankers together against the last kind, the logging policy.
 
     The logging policy alone remains if the rankers' weight is below `MIN_WEIGHT_IN_ERRORS`, or not above 0 after
-    pessimism: the clicks show no gain. It also remains if position bias is not identifiable and its own weight, without the rankers, is significantly
-    negative: a logging policy whose documents are clicked less at the same position knows more about these queries than
-    its model, so that position and relevance are confounded.
+    pessimism: the clicks show no gain. It also remains if position bias is not identifiable and its own weight, without
+    the rankers, is significantly negative: a logging policy whose documents are clicked less at the same position knows
+    more about these queries than its model, so that position and relevance are confounded.
 
     Args:
         stacked: The stack, with the logging policy as its last kind.
