@@ -2,13 +2,15 @@
 
 What was learned from clicks and the model of the logging policy are each weighted by how well they explain clicks of
 queries that the rankers were not trained on. Standard errors are over all queries together: many queries with few
-clicks say as much as few queries with many.
+clicks say as much as few queries with many. No weight is negative: production knows something. Where the log hardly
+says how much, because each query has one list, its weight is about its standard error.
 """
 
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
+from scipy.stats import norm
 
 from cuolr.config import Range, check_ranges
 from cuolr.learners.factored.click_rates import ClickRates
@@ -29,7 +31,7 @@ class LoggingPolicyConfig:
     Attributes:
         include: Whether a model of the logging policy is a member of the ensemble.
         pessimism: Number of standard errors by which the weight of the click-fitted rankers is lowered, and that of
-            the logging policy raised; 0 = the weights that explain clicks best.
+            the logging policy raised.
     """
 
     include: bool = True
@@ -61,10 +63,23 @@ def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks,
     if spread == 0 or _confounded(first_clicks, scores[-1:], rates, seed):
         return keep
     both = first_clicks.weights(np.stack([from_clicks / spread, scores[-1]]), rates, seed)
-    lower, upper = both.value + pessimism * both.error * np.array([-1, 1])
+    lower, upper = mean_if_positive(both.value, both.error) + pessimism * both.error * np.array([-1, 1])
     if lower <= 0 or both.value[0] <= MIN_WEIGHT_IN_ERRORS * both.error[0]:
         return keep
-    return replace(stacked, weights=np.append(weights[:-1] * lower / spread, max(upper, 0.0)))
+    return replace(stacked, weights=np.append(weights[:-1] * lower / spread, upper))
+
+
+def mean_if_positive(value: Doubles, error: Doubles) -> Doubles:
+    """The posterior means of weights that cannot be negative: v + e · φ(v / e) / Φ(v / e), of a truncated normal.
+
+    Close to the estimate where the error is small; where the log says nothing, about the error.
+
+    >>> print(mean_if_positive(np.array([1.0, 0.0, -1.0]), np.array([0.1, 1.0, 1.0])).round(3))
+    [1.    0.798 0.525]
+    """
+    ratio = value / np.maximum(error, 1e-12)
+    mean: Doubles = value + error * np.exp(norm.logpdf(ratio) - norm.logcdf(ratio))
+    return mean
 
 
 def _confounded(first_clicks: FirstClicks, logging_policy: Doubles, rates: ClickRates, seed: int) -> bool:
