@@ -47,6 +47,18 @@ def test_a_weight_that_the_clicks_do_not_tell_is_about_its_error() -> None:
     np.testing.assert_allclose(found, by_integration, rtol=1e-3)
 
 
+def test_the_weight_of_the_logging_policy_is_at_least_its_error_where_position_bias_is_not_identifiable() -> None:
+    """With ten queries and no weight in truth, its estimate is negative in this sample."""
+    stacked, rates, first_clicks = stacked_on(10, 20, (2.0, -0.1))
+    [fitted, logging] = stacked.out_of_fold
+    found = first_clicks.weights(np.stack([fitted / fitted[rates.where].std(), logging]), rates, seed=0)
+    assert -found.error[1] < found.value[1] < 0.5 * found.error[1]
+    unknown = with_pessimism(stacked, rates, first_clicks, 0.0, seed=0).weights
+    known = with_pessimism(stacked, rates, replace(first_clicks, identifiable=True), 0.0, seed=0).weights
+    assert unknown[1] == pytest.approx(found.error[1])
+    assert 0 < known[1] < unknown[1]
+
+
 def test_the_evidence_is_in_all_queries_together() -> None:
     """As many sessions of as many queries as they have: the tail is believed no less than the head."""
     ratios = []

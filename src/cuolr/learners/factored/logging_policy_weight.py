@@ -2,8 +2,8 @@
 
 What was learned from clicks and the model of the logging policy are each weighted by how well they explain clicks of
 queries that the rankers were not trained on. Standard errors are over all queries together: many queries with few
-clicks say as much as few queries with many. No weight is negative: production knows something. Where the log hardly
-says how much, because each query has one list, its weight is about its standard error.
+clicks say as much as few queries with many. No weight is negative: production knows something. Where position bias is
+not identifiable, because each query has one list, its weight is at least its standard error.
 """
 
 from dataclasses import dataclass, replace
@@ -63,7 +63,9 @@ def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks,
     if spread == 0 or _confounded(first_clicks, scores[-1:], rates, seed):
         return keep
     both = first_clicks.weights(np.stack([from_clicks / spread, scores[-1]]), rates, seed)
-    lower, upper = mean_if_positive(both.value, both.error) + pessimism * both.error * np.array([-1, 1])
+    least = np.array([0.0, 0.0 if first_clicks.identifiable else both.error[1]])
+    of_both = np.maximum(mean_if_positive(both.value, both.error), least)
+    lower, upper = of_both + pessimism * both.error * np.array([-1, 1])
     if lower <= 0 or both.value[0] <= MIN_WEIGHT_IN_ERRORS * both.error[0]:
         return keep
     return replace(stacked, weights=np.append(weights[:-1] * lower / spread, upper))
