@@ -208,10 +208,13 @@ def test_examination_in_the_log_serves_ipw_where_there_is_no_estimate(run: Run, 
 def test_other_learners_do_not_take_propensities(run: Run, log: Path, tmp_path: Path) -> None:
     result = train(run, log, tmp_path / "model", "--learner", "naive", "--propensities", log / "propensity.json")
     assert result.status == 2
-    assert "naive does not use it; remove it, or choose another --learner: cm-ipw, ipw" in result.err.replace("\n", " ")
+    assert (
+        "naive does not use it; remove it, or choose another --learner: cm-ipw, doubly-robust, ipw"
+        in result.err.replace("\n", " ")
+    )
 
 
-@pytest.mark.parametrize("learner", [name for name in LEARNERS.names() if name not in ("ipw", "cm-ipw")])
+@pytest.mark.parametrize("learner", [name for name in LEARNERS.names() if not LEARNERS.get(name).takes_propensities])
 def test_no_other_learner_notices_that_the_estimates_are_garbage(
     run: Run, log: Path, tmp_path: Path, learner: str
 ) -> None:

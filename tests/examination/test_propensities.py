@@ -127,9 +127,9 @@ def test_positions_that_are_needed_must_be_known() -> None:
 
 def test_only_learners_that_take_propensities_use_them_and_none_reads_the_file() -> None:
     taking = {name for name in LEARNERS.names() if LEARNERS.get(name).takes_propensities}
-    assert taking == {"ipw", "cm-ipw"}
+    assert taking == {"ipw", "cm-ipw", "doubly-robust"}
     sources = {name: source for name, source in project_sources().items() if name.startswith("cuolr.learners.")}
     using = {module for module, source in sources.items() if "propensities" in names_in(source)}
-    assert using == {"cuolr.learners.counterfactual.ipw", "cuolr.learners.counterfactual.cm_ipw"}
+    assert using == {f"cuolr.learners.counterfactual.{name}" for name in ("ipw", "cm_ipw", "doubly_robust")}
     readers = {"read_propensities", "PROPENSITY_FILE"}
     assert [module for module, source in sources.items() if names_in(source) & readers] == []

@@ -29,7 +29,7 @@ def timed(log: ClickLog, start: str) -> ClickLog:
 
 
 def test_all_but_the_learners_that_say_why_not_can_start_from_a_model() -> None:
-    assert set(LEARNERS.names()) - set(WARM) == {"factored", "planned", "xgboost"}
+    assert set(LEARNERS.names()) - set(WARM) == {"factored", "planned", "unbiased-lambdamart", "xgboost"}
 
 
 @every_warm_learner
