@@ -4,6 +4,7 @@ Wang et al. 2018, "Position bias estimation for unbiased learning to rank in per
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -71,6 +72,20 @@ class ShownCells:
         )
         return cls(*np.divmod(cells, log.k), impressions, clicks)
 
+    @cached_property
+    def documents(self) -> Ints:
+        """[D] the documents, each once, ascending."""
+        return np.unique(self.document)
+
+    @cached_property
+    def place(self) -> Ints:
+        """[n] the place in `documents` of the document of each cell."""
+        return np.searchsorted(self.documents, self.document)
+
+    def by_document(self, values: Doubles) -> Doubles:
+        """[D] the sums of values [n] of the cells."""
+        return np.bincount(self.place, weights=values, minlength=len(self.documents)).astype(np.float64)
+
 
 def posteriors(examination: Doubles, relevance: Doubles) -> tuple[Doubles, Doubles]:
     """P(E = 1 | C = 0) and P(R = 1 | C = 0) under the position-based model, in which C = 1 needs both.
@@ -108,16 +123,14 @@ def fit_examination(log: ClickLog, shown: ScaledDocuments, rows: Ints, em: EmSet
     examination = np.full(log.k, START)
     skips = cells.impressions - cells.clicks
     of_position = np.bincount(cells.position, weights=cells.impressions, minlength=log.k)
-    documents, place = np.unique(cells.document, return_inverse=True)
-    weight = np.bincount(place, weights=cells.impressions, minlength=len(documents)).astype(np.float64)
+    weight = cells.by_document(cells.impressions)
     for _ in range(em.rounds if len(rows) else 0):
-        relevance = regression.predict(documents)[place]
+        relevance = regression.predict(cells.documents)[cells.place]
         examined, relevant = posteriors(examination[cells.position], relevance)
         total = np.bincount(cells.position, weights=cells.clicks + skips * examined, minlength=log.k)
         examination = np.where(of_position > 0, total / np.maximum(of_position, 1), examination)
         examination = np.clip(examination, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
-        label = np.bincount(place, weights=cells.clicks + skips * relevant, minlength=len(documents)) / weight
-        regression.fit(documents, label, weight)
+        regression.fit(cells.documents, cells.by_document(cells.clicks + skips * relevant) / weight, weight)
     last = int(np.max(np.flatnonzero(of_position), initial=0))
     examination[last + 1 :] = examination[last]
     relative: Doubles = examination / examination[0]

@@ -67,8 +67,7 @@ def fit_trust_bias(log: ClickLog, shown: ScaledDocuments, rows: Ints, em: EmSett
     regression = RelevanceRegression(shown.features, em)
     u, v = np.full(log.k, CLICK_RELEVANT), np.full(log.k, CLICK_IRRELEVANT)
     skips = cells.impressions - cells.clicks
-    documents, place = np.unique(cells.document, return_inverse=True)
-    weight = np.bincount(place, weights=cells.impressions, minlength=len(documents)).astype(np.float64)
+    weight = cells.by_document(cells.impressions)
 
     def by_position(values: Doubles) -> Doubles:
         return np.bincount(cells.position, weights=values, minlength=log.k).astype(np.float64)
@@ -80,7 +79,7 @@ def fit_trust_bias(log: ClickLog, shown: ScaledDocuments, rows: Ints, em: EmSett
         return limited
 
     for _ in range(em.rounds if len(rows) else 0):
-        gamma = regression.predict(documents)[place]
+        gamma = regression.predict(cells.documents)[cells.place]
         if_click, if_skip = relevance_given(u[cells.position], v[cells.position], gamma)
         clicks_relevant = cells.clicks * if_click
         relevant = clicks_relevant + skips * if_skip
@@ -88,8 +87,7 @@ def fit_trust_bias(log: ClickLog, shown: ScaledDocuments, rows: Ints, em: EmSett
             rate(by_position(clicks_relevant), by_position(relevant), u),
             rate(by_position(cells.clicks - clicks_relevant), by_position(cells.impressions - relevant), v),
         )
-        label = np.bincount(place, weights=relevant, minlength=len(documents)) / weight
-        regression.fit(documents, label, weight)
+        regression.fit(cells.documents, cells.by_document(relevant) / weight, weight)
     last = int(np.max(cells.position, initial=0))
     u[last + 1 :], v[last + 1 :] = u[last], v[last]
     return TrustBias.of(u, v)

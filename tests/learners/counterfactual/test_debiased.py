@@ -24,6 +24,7 @@ from cuolr.training.fit import FitRequest, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.presets.configure import configure
 from cuolr.training.warm_start import WarmStart
+from cuolr.types import Doubles
 from tests.data.small_data import dataset_of
 from tests.learners.lists import no_scaling
 from tests.small_log import small_log
@@ -103,29 +104,27 @@ def test_the_logging_policy_is_a_member_of_the_ensemble_if_asked_for() -> None:
         assert min(best.policy.weights) >= 0
 
 
-def test_pooled_by_policy_aware_weights_clicks_are_divided_by_the_sum_of_examination() -> None:
-    """A document that is shown in few lists is not thought better for it, as the weights of lists would have it."""
-    dataset, model = dataset_of(6, max_grade=2), PositionBasedModel()
-    log = aggregate(concatenate(Simulation(dataset, UniformLogger(), model, 200_000, k=3).blocks(), 200_000))
-    learner = IPW(IPW.Config(policy_aware=True))
-    task = task_of(log, Propensities(Estimate(model.examination)))
-    rates = learner.pooled_clicks(task, learner.weighted_lists(task)).rates(np.arange(len(log)), no_scaling())
-    attractiveness = 0.1 + 0.9 * (2.0**dataset.relevance - 1) / (2**2 - 1)
-    np.testing.assert_allclose(
-        rates.rate[0], model.examination[0] * attractiveness[rates.documents[0]], rtol=0.05, atol=0.005
-    )
-
-
-@pytest.mark.parametrize("policy_aware", [False, True])
-def test_pooled_weighted_clicks_are_in_the_ratio_of_attractiveness(policy_aware: bool) -> None:
-    dataset, model = dataset_of(4, max_grade=2), PositionBasedModel()
-    log = aggregate(concatenate(Simulation(dataset, UniformLogger(), model, 200_000, k=4).blocks(), 200_000))
+def pooled_and_true_rates(queries: int, k: int, policy_aware: bool) -> tuple[Doubles, Doubles]:
+    """The corrected rates of the first query in lists of random order, and its true ones."""
+    dataset, model = dataset_of(queries, max_grade=2), PositionBasedModel()
+    log = aggregate(concatenate(Simulation(dataset, UniformLogger(), model, 200_000, k=k).blocks(), 200_000))
     learner = IPW(IPW.Config(policy_aware=policy_aware))
     task = task_of(log, Propensities(Estimate(model.examination)))
     rates = learner.pooled_clicks(task, learner.weighted_lists(task)).rates(np.arange(len(log)), no_scaling())
     attractiveness = 0.1 + 0.9 * (2.0**dataset.relevance - 1) / (2**2 - 1)
-    expected = model.examination[0] * attractiveness[rates.documents[0]]
-    np.testing.assert_allclose(rates.rate[0], expected, rtol=0.05, atol=0.005)
+    return rates.rate[0], model.examination[0] * attractiveness[rates.documents[0]]
+
+
+def test_pooled_by_policy_aware_weights_clicks_are_divided_by_the_sum_of_examination() -> None:
+    """A document that is shown in few lists is not thought better for it, as the weights of lists would have it."""
+    found, expected = pooled_and_true_rates(6, 3, policy_aware=True)
+    np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.005)
+
+
+@pytest.mark.parametrize("policy_aware", [False, True])
+def test_pooled_weighted_clicks_are_in_the_ratio_of_attractiveness(policy_aware: bool) -> None:
+    found, expected = pooled_and_true_rates(4, 4, policy_aware)
+    np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.005)
 
 
 def test_trees_go_on_from_a_model_of_trees_and_an_ensemble_starts_anew() -> None:

@@ -1,41 +1,27 @@
 """`affine`: the affine correction of clicks for position and trust bias, both estimated from the log."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from cuolr.config import Range
-from cuolr.examination.regression_based_em import EmSettings
 from cuolr.examination.trust_bias_em import fit_trust_bias
-from cuolr.learners.counterfactual.debiased import ExposureLearner
-from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
+from cuolr.learners.counterfactual.em_learner import EmConfig, EmLearner
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks, largest_reward
-from cuolr.logs.page_positions import at_page_positions
-from cuolr.logs.scaled_documents import ScaledDocuments
-from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
+from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.training.batches import WeightedLists
 
 
 @dataclass(frozen=True)
-class AffineConfig(DebiasedConfig):
-    """Settings of the affine correction, in addition to those of `DebiasedConfig`.
-
-    Attributes:
-        em_rounds: Number of rounds of EM.
-        em_steps: Number of gradient steps of the regression in each round.
-        em_learning_rate: Learning rate of the regression.
-        max_weight: Upper limit on 1 / α_k.
-    """
+class AffineConfig(EmConfig):
+    """Settings of the affine correction: those of `EmConfig`; `max_weight` is the upper limit on 1 / α_k."""
 
     em_rounds: Annotated[int, Range(1, 100_000)] = 300
-    em_steps: Annotated[int, Range(1, 100_000)] = 5
-    em_learning_rate: Annotated[float, Range(0, 1)] = 3e-3
-    max_weight: Annotated[float, Range(1)] = 100.0
 
 
 @LEARNERS.register("affine")
-class Affine(ExposureLearner):
+class Affine(EmLearner):
     """Σ (c − β_k) / Σ α_k of each document, where P(C = 1 | k) = β_k + α_k·γ(q, d): position and trust bias.
 
     Vardasbi et al. 2020, "When inverse propensity scoring does not work: affine corrections for unbiased learning to
@@ -49,19 +35,15 @@ class Affine(ExposureLearner):
 
     Config = AffineConfig
     config: AffineConfig
-    search_space: ClassVar[SearchSpace] = {**ExposureLearner.search_space, "learner.em_learning_rate": (1e-3, 3e-3)}
 
     def exposed_clicks(self, task: FitTask) -> PooledClicks:
         """The clicks of each list without those of trust, by the slopes of their positions."""
-        config, log = self.config, at_page_positions(task.log)
-        shown = ScaledDocuments.of(log, task.normaliser)
-        rows = np.flatnonzero(~np.isin(log.query, task.held_out))
-        em = EmSettings(config.em_rounds, config.em_steps, config.em_learning_rate, task.config.seed)
+        log, shown, rows, em = self.em_input(task)
         bias = fit_trust_bias(log, shown, rows, em)
         sessions = log.count[:, None].astype(np.float64)
         return PooledClicks(
             WeightedLists.of(log),
             (log.rewards - bias.intercept) * sessions,
-            np.maximum(bias.slope, 1 / config.max_weight) * sessions,
+            np.maximum(bias.slope, 1 / self.config.max_weight) * sessions,
             largest_reward(log, task.held_out),
         )

@@ -8,10 +8,8 @@ import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.counterfactual.click_pairs import ClickPairs
-from cuolr.learners.rankers.base_ranker import BaseRanker
+from cuolr.learners.rankers.boosted_trees import BoostedTrees
 from cuolr.policies.ranking_trees import RANKING_TREES, load_lightgbm
-from cuolr.policies.regression_trees import RegressionTrees
-from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Doubles, Floats, Ints
 
 
@@ -30,7 +28,7 @@ class PairwiseLists:
     pairs: ClickPairs
 
 
-class UnbiasedTrees(BaseRanker):
+class UnbiasedTrees(BoostedTrees):
     """Minimises Σ |ΔnDCG_ij| log(1 + exp(s_j − s_i)) / (t⁺_i t⁻_j) over pairs (i clicked, j skipped), by boosting.
 
     Hu et al. 2019, "Unbiased LambdaMART: an unbiased pairwise learning-to-rank algorithm". With L_ij the loss of
@@ -53,20 +51,22 @@ class UnbiasedTrees(BaseRanker):
             regularisation: p; the larger, the closer the biases are to 1.
             normaliser: The normaliser that scaled the features, kept in the policy.
         """
-        self._lists, self._normaliser = lists, normaliser
+        super().__init__(int(parameters["num_threads"]), normaliser)
+        self._lists = lists
         self._exponent = 1 / (regularisation + 1)
-        self._threads = int(parameters["num_threads"])
         self.click_bias, self.skip_bias = np.ones((2, lists.documents.shape[1]))
         lgb, of_trees = load_lightgbm(), {**RANKING_TREES, **parameters, "objective": "none"}
         dataset = lgb.Dataset(normaliser.natively(lists.features), np.zeros(len(lists.features)), params=of_trees)
         self._booster = lgb.Booster(of_trees, dataset)
-        self._step = 0
 
-    def step(self) -> dict[str, float]:
-        """Grow one more tree, and update the biases; returns the number of trees."""
+    @property
+    def booster(self) -> Any:
+        """LightGBM's booster."""
+        return self._booster
+
+    def grow(self) -> None:
+        """Grow one more tree, and update the biases."""
         self._booster.update(fobj=lambda scores, _: self.gradients(scores))
-        self._step += 1
-        return {"trees": self._booster.num_trees()}
 
     def gradients(self, scores: Doubles) -> tuple[Doubles, Doubles]:
         """[n] the first and second derivative by each document's score; updates the biases."""
@@ -93,26 +93,6 @@ class UnbiasedTrees(BaseRanker):
         clicked = _sums(pairs.clicked, losses / self.skip_bias[pairs.skipped], k)
         skipped = _sums(pairs.skipped, losses / self.click_bias[pairs.clicked], k)
         self.click_bias, self.skip_bias = (relative_bias(sums, self._exponent) for sums in (clicked, skipped))
-
-    def score(self, features: Floats) -> Doubles:
-        """[n] the sum of the trees' outputs."""
-        scores: Doubles = self._booster.predict(self._normaliser.natively(features), num_threads=self._threads)
-        return scores
-
-    def policy(self) -> TreesPolicy:
-        """The trees grown so far."""
-        trees = RegressionTrees.from_lightgbm(self._booster.model_to_string())
-        return TreesPolicy(trees, self._threads, self._normaliser)
-
-    def state(self) -> dict[str, Any]:
-        """The number of steps taken; everything else is determined by the lists, the parameters and the seed."""
-        return {"trees": self._step}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Grow the trees again."""
-        assert self._step <= state["trees"], "trees cannot be removed: load an earlier state into a new ranker"
-        for _ in range(state["trees"] - self._step):
-            self.step()
 
 
 def relative_bias(sums: Doubles, exponent: float) -> Doubles:

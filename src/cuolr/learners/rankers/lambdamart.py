@@ -9,13 +9,12 @@ import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.learners.rankers.base_ranker import BaseRanker
+from cuolr.learners.rankers.boosted_trees import BoostedTrees
 from cuolr.learners.rankers.targets import Targets
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.ranking_trees import RANKING_TREES, load_lightgbm
-from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy
-from cuolr.types import Doubles, Floats, Ints
+from cuolr.types import Floats, Ints
 
 # Targets become integer grades from 0 to this, with linear gain.
 LEVELS = 30
@@ -85,7 +84,7 @@ def graded(rewards: Floats) -> tuple[npt.NDArray[np.integer[Any]], tuple[float, 
     return grades, tuple((sums / np.maximum(np.bincount(grades, minlength=len(sums)), 1)).tolist())
 
 
-class LambdaMartRanker(BaseRanker):
+class LambdaMartRanker(BoostedTrees):
     """LambdaMART (Burges 2010). A step grows one tree, or none where no split is left."""
 
     def __init__(self, lists: QueryGroups, parameters: Mapping[str, Any], normaliser: Normaliser) -> None:
@@ -96,8 +95,8 @@ class LambdaMartRanker(BaseRanker):
             parameters: LightGBM's parameters; `num_threads` is an upper limit.
             normaliser: The normaliser that scaled the features, kept in the policy.
         """
-        self._threads = min(int(parameters["num_threads"]), 1 + len(lists.grades) // DOCUMENTS_PER_THREAD)
-        self._normaliser = normaliser
+        threads = min(int(parameters["num_threads"]), 1 + len(lists.grades) // DOCUMENTS_PER_THREAD)
+        super().__init__(threads, normaliser)
         gain = {} if lists.gain is None else {"label_gain": list(lists.gain)}
         self._parameters = {**RANKING_TREES, **gain, **parameters, "num_threads": self._threads}
         self._lgb = load_lightgbm()
@@ -112,10 +111,10 @@ class LambdaMartRanker(BaseRanker):
         # The trees, once there are any.
         self._grown: Any = None
         self._continues = False
-        self._step = 0
 
     @property
-    def _booster(self) -> Any:
+    def booster(self) -> Any:
+        """LightGBM's booster, with the trees grown so far."""
         if self._grown is None:
             self._grown = self._lgb.Booster(self._parameters, self._dataset)
         return self._grown
@@ -126,8 +125,8 @@ class LambdaMartRanker(BaseRanker):
             raise InputError(f"expected a model of trees to start from, found {type(policy).__name__}")
         self._grown, self._continues = self._lgb.Booster(model_str=policy.trees.lightgbm_text), True
 
-    def step(self) -> dict[str, float]:
-        """Grow one more tree; returns the number of trees."""
+    def grow(self) -> None:
+        """Grow one more tree."""
         if self._continues:
             # LightGBM takes other trees to start from only here; it grows the first tree at once.
             self._grown = self._lgb.train(
@@ -135,27 +134,4 @@ class LambdaMartRanker(BaseRanker):
             )
             self._continues = False
         else:
-            self._booster.update()
-        self._step += 1
-        return {"trees": self._booster.num_trees()}
-
-    def score(self, features: Floats) -> Doubles:
-        """[n] the sum of the trees' outputs."""
-        scores: Doubles = self._booster.predict(self._normaliser.natively(features), num_threads=self._threads)
-        return scores
-
-    def policy(self) -> TreesPolicy:
-        """The trees grown so far."""
-        trees = RegressionTrees.from_lightgbm(self._booster.model_to_string())
-        return TreesPolicy(trees, self._threads, self._normaliser)
-
-    def state(self) -> dict[str, Any]:
-        """The number of steps taken; everything else is determined by the lists, the parameters and the seed."""
-        # Not the number of trees: a step without one also advances LightGBM's random state.
-        return {"trees": self._step}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Grow the trees again."""
-        assert self._step <= state["trees"], "trees cannot be removed: load an earlier state into a new ranker"
-        for _ in range(state["trees"] - self._step):
-            self.step()
+            self.booster.update()
