@@ -44,6 +44,7 @@ def catalogue() -> dict[str, dict[str, Entry]]:
     """All names by kind; the kinds are spelled as `cuolr list` takes them."""
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.experiments.spec_file import BUILT_IN
+    from cuolr.export.exporter import EXPORTERS
     from cuolr.networks.encoder import ENCODERS
     from cuolr.training.base_learner import LEARNERS
     from cuolr.training.presets.configure import PRESETS as TRAINING_PRESETS
@@ -58,6 +59,7 @@ def catalogue() -> dict[str, dict[str, Entry]]:
         "encoders": _registered(ENCODERS),
         "policies": _registered(POLICIES),
         "formats": _registered(IMPORTERS),
+        "targets": _registered(EXPORTERS),
         "measures": measures,
         "presets": {name: _first_comment(path) for name, path in sorted(TRAINING_PRESETS.items())},
         "experiments": {name: read_toml(path)["title"] for name, path in sorted(BUILT_IN.items())},

@@ -18,6 +18,7 @@ from cuolr.cli.delete_sessions import delete_sessions
 from cuolr.cli.demo import demo
 from cuolr.cli.evaluate import evaluate
 from cuolr.cli.experiment import experiment
+from cuolr.cli.export import export
 from cuolr.cli.fit_clicks import fit_clicks
 from cuolr.cli.generate import generate_folder
 from cuolr.cli.help import Command, command_help, overview
@@ -104,6 +105,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             compare,
             "compare models on labelled queries, with significance tests",
             "cuolr compare MODEL_A MODEL_B --data MSLR-WEB10K",
+        ),
+        "export": Command(
+            export,
+            "export a model to a search engine, ONNX or a tree library",
+            "cuolr export MODEL --to onnx --out model.onnx",
         ),
     },
     "Experiments": {

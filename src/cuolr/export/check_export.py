@@ -8,10 +8,10 @@ import numpy as np
 from cuolr.errors import InputError
 from cuolr.export.exporter import Scores
 from cuolr.export.pointwise_model import PointwiseModel
-from cuolr.export.probe_documents import random_documents, raw_range, threshold_documents
+from cuolr.export.probe_documents import PROBES_PER_SPLIT, FeatureRange, random_documents, threshold_documents
 from cuolr.export.raw_trees import folded
 from cuolr.policies.trees_policy import TreesPolicy
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Doubles, Floats
 
 RANDOM_DOCUMENTS = 10_000
@@ -49,7 +49,11 @@ class ExportCheck:
 
 
 def check_export(
-    model: PointwiseModel, score: Scores, seed: int = 0, number: int = RANDOM_DOCUMENTS, progress: Progress = unseen
+    model: PointwiseModel,
+    score: Scores,
+    seed: int = 0,
+    number: int = RANDOM_DOCUMENTS,
+    stages: Stages = unseen_stages,
 ) -> ExportCheck:
     """Compare the scores of an exported model with those of its policy.
 
@@ -58,13 +62,14 @@ def check_export(
         score: The exported model.
         seed: Seed of the random documents.
         number: Number of random documents.
-        progress: Called with the number of documents after each part.
+        stages: Receives the progress.
     """
+    advance = stages("comparing scores", number + PROBES_PER_SPLIT * sum(len(policy.trees.feature) for policy in _grown(model)))
     expected, found = [], []
     for documents in _probes(model, number, np.random.default_rng(seed)):
         expected.append(model.score(documents))
         found.append(score(documents))
-        progress(len(documents))
+        advance(len(documents))
     return compare_scores(np.concatenate(expected), np.concatenate(found), number)
 
 
@@ -99,12 +104,16 @@ def reorders(expected: Doubles, found: Doubles, tolerance: float) -> bool:
 
 
 def _probes(model: PointwiseModel, number: int, rng: np.random.Generator) -> Iterator[Floats]:
-    grown = [folded(member) for member in model.members if isinstance(member, TreesPolicy)]
+    grown = [folded(policy) for policy in _grown(model)]
     # Without a rule for missing values, scores other than those of trees would be NaN.
     with_missing = model.normaliser.missing is not None or model.kinds == {"trees"}
-    low, high = raw_range(model.normaliser, model.n_features, grown)
-    yield random_documents(low, high, number, rng, with_missing)
+    values = FeatureRange.of(model.normaliser, model.n_features, grown)
+    yield random_documents(values, number, rng, with_missing)
     for trees in grown:
-        base = random_documents(low, high, BASE_DOCUMENTS, rng, with_missing=False)
+        base = random_documents(values, BASE_DOCUMENTS, rng, with_missing=False)
         for documents in threshold_documents(trees, base):
             yield documents if with_missing else documents[~np.isnan(documents).any(axis=1)]
+
+
+def _grown(model: PointwiseModel) -> list[TreesPolicy]:
+    return [member for member in model.members if isinstance(member, TreesPolicy)]

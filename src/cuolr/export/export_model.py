@@ -87,7 +87,7 @@ def export_policy(
     check_suffix(out, exported.suffixes)
     files = {out: exported.content, **{out.with_suffix(suffix): text for suffix, text in exported.companions.items()}}
     check_files(files, overwrite)
-    check = check_export(model, exported.score, progress=stages("comparing scores", None))
+    check = check_export(model, exported.score, stages=stages)
     with problems_in(out):
         check.require()
     for file, content in files.items():

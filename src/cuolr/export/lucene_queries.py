@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from cuolr.export.pointwise_model import PointwiseModel
-from cuolr.export.probe_documents import raw_range
+from cuolr.export.probe_documents import FeatureRange
 from cuolr.types import FeatureColumn
 
 MILLISECONDS_PER_DAY = 86_400_000
@@ -56,7 +56,7 @@ def missing_query(column: FeatureColumn) -> dict[str, Any]:
 def feature_warnings(model: PointwiseModel) -> list[str]:
     """What the queries cannot do."""
     found = []
-    low, _ = raw_range(model.normaliser, model.n_features, ())
+    low = FeatureRange.of(model.normaliser, model.n_features).low
     negative = [name for name, value in zip(model.feature_names, low, strict=True) if value < 0]
     if len(model.normaliser.low) and negative:
         found.append(

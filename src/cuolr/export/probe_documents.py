@@ -1,6 +1,8 @@
 """Documents on which an exported model is compared with its policy: random ones, and those next to every threshold."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -12,50 +14,67 @@ from cuolr.types import Doubles, Floats
 # Share of missing values, and of values far beyond the range of the training data.
 MISSING_SHARE, FAR_SHARE = 0.05, 0.05
 SPLITS_AT_A_TIME = 4_096
+# The threshold, the numbers above and below it, and a missing value.
+PROBES_PER_SPLIT = 4
 
 
-def random_documents(
-    low: Doubles, high: Doubles, number: int, rng: np.random.Generator, with_missing: bool
-) -> Floats:
+@dataclass(frozen=True)
+class FeatureRange:
+    """The range of raw features.
+
+    Attributes:
+        low: [F] the lowest value in training, as far as it is known.
+        high: [F] the highest.
+        bounded: Whether scores stay bounded however far a value is outside.
+    """
+
+    low: Doubles
+    high: Doubles
+    bounded: bool
+
+    @classmethod
+    def of(cls, normaliser: Normaliser, n_features: int, grown: Sequence[RegressionTrees] = ()) -> Self:
+        """That of the training data if features are scaled by it; otherwise of the medians and the trees' thresholds."""
+        if len(normaliser.low):
+            low, high = normaliser.low, normaliser.high
+            if normaliser.kind == "log-min-max":
+                low, high = (np.copysign(np.expm1(np.abs(bound)), bound) for bound in (low, high))
+            return cls(low, high, bounded=True)
+        middle = np.zeros(n_features) if normaliser.missing is None else normaliser.missing.median.astype(np.float64)
+        width = np.maximum(np.abs(middle), 1)
+        low, high = middle - width, middle + width
+        for trees in grown:
+            finite = np.isfinite(trees.threshold)
+            np.minimum.at(low, trees.feature[finite], trees.threshold[finite])
+            np.maximum.at(high, trees.feature[finite], trees.threshold[finite])
+        return cls(low, high, bounded=False)
+
+
+def random_documents(values: FeatureRange, number: int, rng: np.random.Generator, with_missing: bool) -> Floats:
     """[n, F] raw documents from the range of the training data and beyond.
 
     Args:
-        low: [F] the lowest value in training.
-        high: [F] the highest.
+        values: The range.
         number: n.
         rng: Random generator.
         with_missing: Whether some values are missing.
     """
+    low, high = values.low, values.high
     shape, middle = (number, len(low)), (low + high) / 2
     width = np.maximum(high - low, np.maximum(np.abs(low), np.abs(high)) * 1e-3)
     width = np.where(width > 0, width, 1)
-    values = middle + (rng.random(shape) * 2 - 1) * width
+    found = middle + (rng.random(shape) * 2 - 1) * width
     # Raw features are often whole numbers, and often most of them are close together.
     kind = rng.random(shape)
-    values = np.where(kind < 0.2, np.round(values), values)
-    values = np.where(kind > 0.8, middle + (values - middle) * rng.exponential(size=shape) ** 4, values)
-    far = rng.random(shape) < FAR_SHARE
-    values = np.where(far, rng.choice([-1e30, -1e6, 0, 1e6, 1e30], shape), values)
-    documents = np.clip(values, -LARGEST, LARGEST).astype(np.float32)
+    found = np.where(kind < 0.2, np.round(found), found)
+    found = np.where(kind > 0.8, middle + (found - middle) * rng.random(shape) ** 4, found)
+    far = np.array([-1e30, -1e6, 0, 1e6, 1e30]) if values.bounded else np.array([-2.0, 0, 2.0])
+    beyond = rng.choice(far, shape) * (1 if values.bounded else width)
+    found = np.where(rng.random(shape) < FAR_SHARE, beyond, found)
+    documents = np.clip(found, -LARGEST, LARGEST).astype(np.float32)
     if with_missing:
         documents[rng.random(shape) < MISSING_SHARE] = np.nan
     return documents
-
-
-def raw_range(normaliser: Normaliser, n_features: int, grown: Sequence[RegressionTrees]) -> tuple[Doubles, Doubles]:
-    """[F] the lowest and the highest raw value in training; if features are not scaled, of the trees' thresholds."""
-    if len(normaliser.low):
-        low, high = normaliser.low, normaliser.high
-        if normaliser.kind == "log-min-max":
-            low, high = (np.copysign(np.expm1(np.abs(bound)), bound) for bound in (low, high))
-        return low, high
-    middle = np.zeros(n_features) if normaliser.missing is None else normaliser.missing.median.astype(np.float64)
-    low, high = middle - np.maximum(np.abs(middle), 1), middle + np.maximum(np.abs(middle), 1)
-    for trees in grown:
-        finite = np.isfinite(trees.threshold)
-        np.minimum.at(low, trees.feature[finite], trees.threshold[finite])
-        np.maximum.at(high, trees.feature[finite], trees.threshold[finite])
-    return low, high
 
 
 def threshold_documents(trees: RegressionTrees, base: Floats) -> Iterator[Floats]:
@@ -76,7 +95,7 @@ def threshold_documents(trees: RegressionTrees, base: Floats) -> Iterator[Floats
             changed = document.copy()
             changed[feature] = value
             found.append(changed)
-        if len(found) >= 4 * SPLITS_AT_A_TIME:
+        if len(found) >= PROBES_PER_SPLIT * SPLITS_AT_A_TIME:
             yield np.stack(found)
             found = []
     if found:
