@@ -43,8 +43,8 @@ class ExportCheck:
         """Raise if the exported model ranks differently."""
         if self.reordered_pairs or not np.isfinite(self.max_difference):
             raise InputError(
-                f"not written: the exported model ranks documents in another order than the model; its scores differ by "
-                f"up to {self.max_difference:.3g}; export to onnx, which computes in double precision"
+                f"not written: it ranks documents in another order than the model, its scores differ by "
+                f"up to {self.max_difference:.3g}; use --to onnx, which computes in double precision"
             )
 
 
@@ -64,7 +64,9 @@ def check_export(
         number: Number of random documents.
         stages: Receives the progress.
     """
-    advance = stages("comparing scores", number + PROBES_PER_SPLIT * sum(len(policy.trees.feature) for policy in _grown(model)))
+    advance = stages(
+        "comparing scores", number + PROBES_PER_SPLIT * sum(len(policy.trees.feature) for policy in _grown(model))
+    )
     expected, found = [], []
     for documents in _probes(model, number, np.random.default_rng(seed)):
         expected.append(model.score(documents))

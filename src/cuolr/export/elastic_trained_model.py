@@ -37,7 +37,9 @@ class ElasticTrainedModel(Exporter):
             "definition": {"trained_model": {"ensemble": _ensemble(trees, model.names)}},
         }
         content = json.dumps(request).encode()
-        return ExportedModel("trained model", content, _Reader(content).score, (".json",), warnings=(VERSIONS, *feature_warnings(model)))
+        return ExportedModel(
+            "trained model", content, _Reader(content).score, (".json",), warnings=(VERSIONS, *feature_warnings(model))
+        )
 
 
 def _ensemble(trees: RegressionTrees, names: list[str]) -> dict[str, Any]:

@@ -86,21 +86,18 @@ def read_trees(roots: Sequence[Any], read: Callable[[Any], ReadSplit | float], b
         read: Reads a node: a split, or the value of a leaf.
         below: See `ReadTrees`.
     """
-    feature, threshold, missing_left, left, right, value = ([] for _ in range(6))  # type: ignore[var-annotated]
-    waiting, first = list(roots), np.arange(len(roots))
+    waiting, rows = list(roots), []
     for number, node in enumerate(waiting):  # which grows
         found = read(node)
-        is_split = isinstance(found, ReadSplit)
-        feature.append(found.feature if is_split else 0)
-        threshold.append(found.threshold if is_split else 0.0)
-        missing_left.append(found.missing_left if is_split else True)
-        left.append(len(waiting) if is_split else number)
-        right.append(len(waiting) + 1 if is_split else number)
-        value.append(0.0 if is_split else found)
-        if is_split:
+        if isinstance(found, ReadSplit):
+            children = (len(waiting), len(waiting) + 1)
+            rows.append((found.feature, found.threshold, found.missing_left, *children, 0.0))
             waiting += [found.left, found.right]
-    columns = (np.array(feature), np.array(threshold, np.float64), np.array(missing_left, np.bool_))
-    return ReadTrees(first, *columns, np.array(left), np.array(right), np.array(value, np.float64), below)
+        else:
+            rows.append((0, 0.0, True, number, number, found))
+    kinds = (np.int64, np.float64, np.bool_, np.int64, np.int64, np.float64)
+    columns = (np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True))
+    return ReadTrees(np.arange(len(roots)), *columns, below=below)
 
 
 def sum_of_floats(leaves: Doubles) -> Floats:

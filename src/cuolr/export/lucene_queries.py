@@ -60,8 +60,8 @@ def feature_warnings(model: PointwiseModel) -> list[str]:
     negative = [name for name, value in zip(model.feature_names, low, strict=True) if value < 0]
     if len(model.normaliser.low) and negative:
         found.append(
-            f"{_listed(negative)} had negative values in training, and Elasticsearch and OpenSearch reject queries with "
-            "negative scores; define them by a query that is not negative, and train on what it returns"
+            f"{_listed(negative)} had negative values in training, and Elasticsearch and OpenSearch reject queries "
+            "with negative scores; define them by a query that is not negative, and train on what it returns"
         )
     hashed = {column.name for column, _ in model.columns if column.kind == "hashed category"}
     if hashed:

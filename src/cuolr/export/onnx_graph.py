@@ -18,8 +18,8 @@ from cuolr.types import Doubles, Floats
 class OnnxGraph(Exporter):
     """Trees, linear rankers, networks and any weighted sum of these.
 
-    Input `features` [n, F] float32, NaN = missing; output `score` [n] float32. Scaling is in double precision, as in the
-    policy. Trees compare raw features.
+    Input `features` [n, F] float32, NaN = missing; output `score` [n] float32. Scaling is in double precision, as in
+    the policy. Trees compare raw features.
     """
 
     def export(self, model: PointwiseModel, name: str) -> ExportedModel:

@@ -34,7 +34,7 @@ class FeatureRange:
 
     @classmethod
     def of(cls, normaliser: Normaliser, n_features: int, grown: Sequence[RegressionTrees] = ()) -> Self:
-        """That of the training data if features are scaled by it; otherwise of the medians and the trees' thresholds."""
+        """That of the training data if features are scaled by it; otherwise of medians and thresholds of trees."""
         if len(normaliser.low):
             low, high = normaliser.low, normaliser.high
             if normaliser.kind == "log-min-max":
@@ -87,7 +87,7 @@ def threshold_documents(trees: RegressionTrees, base: Floats) -> Iterator[Floats
     found = []
     for number, way in enumerate(_ways(trees)):
         document = base[number % len(base)].copy()
-        *above, (feature, low, high) = way
+        *above, (feature, _, high) = way
         for other, lowest, highest in above:
             document[other] = _within(document[other], lowest, highest)
         threshold = np.float32(min(high, LARGEST))
@@ -111,7 +111,7 @@ def _within(value: np.float32, low: float, high: float) -> np.float32:
 
 def _next(value: np.float32, direction: int) -> np.float32:
     """The next float32 number, which stays finite."""
-    return np.nextafter(value, np.float32(direction * LARGEST))
+    return np.float32(np.nextafter(value, np.float32(direction * LARGEST)))
 
 
 def _ways(trees: RegressionTrees) -> Iterator[list[tuple[int, float, float]]]:

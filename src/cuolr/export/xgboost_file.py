@@ -94,7 +94,9 @@ def _trees(trees: RegressionTrees) -> Iterator[dict[str, Any]]:
 def _tree(number: int, trees: RegressionTrees, splits: slice, values: slice) -> dict[str, Any]:
     """The arrays of one tree; [N] for its N nodes."""
     own, leaves = splits.stop - splits.start, values.stop - values.start
-    left, right = (np.where(side[splits] >= 0, side[splits], own - 1 - side[splits]) for side in (trees.left, trees.right))
+    left, right = (
+        np.where(side[splits] >= 0, side[splits], own - 1 - side[splits]) for side in (trees.left, trees.right)
+    )
     # XGBoost finds the right child after the left one: the two children of the i-th split are 2i + 1 and 2i + 2.
     place = np.zeros(own + leaves, np.int64)
     place[left], place[right] = 2 * np.arange(own) + 1, 2 * np.arange(own) + 2
@@ -108,7 +110,7 @@ def _tree(number: int, trees: RegressionTrees, splits: slice, values: slice) -> 
     def in_place(of_splits: npt.NDArray[Any], of_leaves: npt.NDArray[Any] | int) -> list[Any]:
         arranged = np.empty(nodes, of_splits.dtype)
         arranged[place[:own]], arranged[place[own:]] = of_splits, of_leaves
-        return arranged.tolist()
+        return list(arranged.tolist())
 
     return {
         "base_weights": [0.0] * nodes,
