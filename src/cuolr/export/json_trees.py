@@ -95,9 +95,8 @@ def read_trees(roots: Sequence[Any], read: Callable[[Any], ReadSplit | float], b
             waiting += [found.left, found.right]
         else:
             rows.append((0, 0.0, True, number, number, found))
-    kinds = (np.int64, np.float64, np.bool_, np.int64, np.int64, np.float64)
-    columns = (np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True))
-    return ReadTrees(np.arange(len(roots)), *columns, below=below)
+    feature, threshold, missing_left, left, right, value = (np.array(column) for column in zip(*rows, strict=True))
+    return ReadTrees(np.arange(len(roots)), feature, threshold, missing_left, left, right, value, below)
 
 
 def sum_of_floats(leaves: Doubles) -> Floats:
