@@ -33,6 +33,7 @@ from cuolr.cli.pack import pack
 from cuolr.cli.propensity import propensity
 from cuolr.cli.rank import rank
 from cuolr.cli.report import report
+from cuolr.cli.serve import serve
 from cuolr.cli.simulate import simulate
 from cuolr.cli.terminal import say
 from cuolr.cli.train import train
@@ -89,6 +90,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             rank,
             "rank documents with a model",
             "cuolr rank MODEL --candidates documents.parquet --out rankings.csv",
+        ),
+        "serve": Command(
+            serve,
+            "rank over HTTP, and log what is shown and clicked",
+            "cuolr serve MODEL --log SERVED",
         ),
         "assess": Command(
             assess,
