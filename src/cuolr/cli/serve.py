@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from cuolr.cli.terminal import say, stage_bars
+from cuolr.cli.terminal import say
 from cuolr.config import Range, check_arguments
-from cuolr.errors import InputError, problems_in
+from cuolr.errors import InputError
 
 if TYPE_CHECKING:
-    from cuolr.serving.service import Display
-    from cuolr.serving.served_models import ServedModels
+    pass
 
 # The packages of the extra `serve`.
 NEEDED = ("fastapi", "uvicorn", "prometheus_client", "pydantic")

@@ -60,7 +60,9 @@ def read_part(path: Path) -> pl.DataFrame:
         if path.suffix == ".parquet":
             rows = pl.read_parquet(path)
             if missing := [name for name in PART_COLUMNS if name not in rows.columns]:
-                raise InputError(f"{path}: expected a part of a log of cuolr serve; columns missing: {', '.join(missing)}")
+                raise InputError(
+                    f"{path}: expected a part of a log of cuolr serve; columns missing: {', '.join(missing)}"
+                )
             return rows.select(PART_COLUMNS)
         return read_journal(path)
 
@@ -69,9 +71,13 @@ def read_journal(path: Path) -> pl.DataFrame:
     """The rows of a journal; what follows its last line break was not written to the end."""
     content = path.read_bytes()
     content = content[: content.rfind(b"\n") + 1]
-    lines = pl.read_ndjson(io.BytesIO(content), schema=JOURNAL_SCHEMA) if content else pl.DataFrame(schema=JOURNAL_SCHEMA)
+    lines = (
+        pl.read_ndjson(io.BytesIO(content), schema=JOURNAL_SCHEMA) if content else pl.DataFrame(schema=JOURNAL_SCHEMA)
+    )
     lines = lines.with_columns(
-        pl.from_epoch((pl.col("time") * 1e6).cast(pl.Int64), time_unit="us").dt.replace_time_zone("UTC").alias("timestamp")
+        pl.from_epoch((pl.col("time") * 1e6).cast(pl.Int64), time_unit="us")
+        .dt.replace_time_zone("UTC")
+        .alias("timestamp")
     )
     return pl.concat([_shown(lines), _events(lines)], how="diagonal").select(PART_COLUMNS)
 
@@ -103,7 +109,11 @@ def event_rows(rows: pl.DataFrame) -> pl.DataFrame:
 def _shown(lines: pl.DataFrame) -> pl.DataFrame:
     lists = lines.filter(pl.col("kind") == "list")
     # Lists without teams have as many nulls as documents, so that all columns are as long.
-    team = pl.when(pl.col("team").is_null()).then(pl.col("documents").list.eval(pl.lit(None, pl.String()))).otherwise("team")
+    team = (
+        pl.when(pl.col("team").is_null())
+        .then(pl.col("documents").list.eval(pl.lit(None, pl.String())))
+        .otherwise("team")
+    )
     return (
         lists.with_columns(team.alias("team"), pl.int_ranges(1, pl.col("documents").list.len() + 1).alias("position"))
         .explode("documents", "scores", "propensity", "team", "position")

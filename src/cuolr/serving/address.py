@@ -11,6 +11,8 @@ from cuolr.serving.guard import LOOPBACK_NAMES, Access
 
 TOKEN_VARIABLE = "CUOLR_TOKEN"
 MIN_TOKEN = 16
+# Connections that wait until the service takes them.
+BACKLOG = 2_048
 
 
 def is_loopback(host: str) -> bool:
@@ -43,12 +45,21 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket at the address; port 0 = any that is free."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _cannot_listen(host, port, error) from None
+    listening = socket.socket(family, kind, protocol)
+    try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen(BACKLOG)
     except OSError as error:
-        raise InputError(f"--host {host} --port {port}: cannot listen there ({error.strerror or error})") from None
+        listening.close()
+        raise _cannot_listen(host, port, error) from None
     return listening
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> InputError:
+    return InputError(f"--host {host} --port {port}: cannot listen there ({error.strerror or error})")
 
 
 def _token(file: Path | None) -> str | None:

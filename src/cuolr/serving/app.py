@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 import cuolr
 from cuolr.serving import calls
-from cuolr.serving.guard import Access, Guard
+from cuolr.serving.guard import ONLY_THIS_MACHINE, Access, Guard
 from cuolr.serving.refusals import OF_STATUS, RefusedCallError, bad_fields
 from cuolr.serving.service import Service
 
@@ -29,7 +29,7 @@ BODIES: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
 }
 
 
-def create_app(service: Service, access: Access = Access()) -> FastAPI:
+def create_app(service: Service, access: Access = ONLY_THIS_MACHINE) -> FastAPI:
     """The application of a service.
 
     Args:

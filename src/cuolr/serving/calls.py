@@ -2,9 +2,11 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from cuolr.data.feature_options import ONE_QUERY
+from cuolr.logs.importing.import_options import OPTIONAL, REQUIRED
+from cuolr.logs.served_log import PART_COLUMNS
 
 # NumPy drops the character NUL at the end of a string, which could merge two documents.
 Id = Annotated[
@@ -18,6 +20,13 @@ FEATURES = {
         {"type": "array", "items": {"type": ["number", "null"]}},
     ],
 }
+
+
+def _free(event: str) -> str:
+    """An event becomes a column of the imported log, and must not replace another."""
+    if event in {*PART_COLUMNS, *REQUIRED, *OPTIONAL} - {"click", "reward"}:
+        raise ValueError(f"'{event}' is the name of a column of the log")
+    return event
 
 
 class Call(BaseModel):
@@ -86,7 +95,7 @@ class Event(Call):
 
     request_id: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     document: Id
-    event: Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]{0,39}$")] = "click"
+    event: Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]{0,39}$"), AfterValidator(_free)] = "click"
     value: float = Field(1.0, ge=0, le=1e30, allow_inf_nan=False)
     event_id: Id | None = None
 

@@ -51,6 +51,9 @@ class Access:
             raise RefusedCallError(401, "bad_token", "expected the header 'Authorization: Bearer TOKEN'")
 
 
+ONLY_THIS_MACHINE = Access()
+
+
 class Guard:
     """Stands around the application; `known` are the paths that are counted by name."""
 

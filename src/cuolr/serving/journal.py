@@ -44,6 +44,9 @@ class Rotation:
     max_seconds: float = 3_600.0
 
 
+HOURLY = Rotation()
+
+
 class Journal:
     """Writes the log of one service.
 
@@ -52,7 +55,7 @@ class Journal:
         ids: Of requests.
     """
 
-    def __init__(self, folder: Path, rotation: Rotation = Rotation()) -> None:
+    def __init__(self, folder: Path, rotation: Rotation = HOURLY) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self._rotation = folder, rotation
         self._lock = _locked(folder)
@@ -168,5 +171,7 @@ def _locked(folder: Path) -> IO[bytes]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise InputError(f"{folder}: another service writes to this log; give each service a folder of its own") from None
+        raise InputError(
+            f"{folder}: another service writes to this log; give each service a folder of its own"
+        ) from None
     return file

@@ -15,7 +15,9 @@ class ServiceMetrics:
             "cuolr_call_seconds", "Time to answer a call.", ["path"], buckets=SECONDS, registry=self.registry
         )
         self.documents = Counter("cuolr_documents_ranked", "Documents that were ranked.", registry=self.registry)
-        self.model = Gauge("cuolr_model", "1 = the version that is served.", ["name", "version"], registry=self.registry)
+        self.model = Gauge(
+            "cuolr_model", "1 = the version that is served.", ["name", "version"], registry=self.registry
+        )
         self.reloads = Counter("cuolr_reloads", "Changed models.", ["name", "outcome"], registry=self.registry)
         self.events = Counter("cuolr_events", "Events that were taken.", registry=self.registry)
         self.logged = Counter("cuolr_log_records", "Records that are on disk.", registry=self.registry)

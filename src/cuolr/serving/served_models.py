@@ -1,8 +1,8 @@
 """The models that are served, each replaced when its folder changes.
 
-A changed `model.json` is noticed by its time, size and inode. The new model is loaded and tried beside the old one, which
-answers until then: a request keeps the model that it began with. A folder that cannot be loaded, or that takes other
-features, changes nothing.
+A changed `model.json` is noticed by its time, size and inode. The new model is loaded and tried beside the old one,
+which answers until then: a request keeps the model that it began with. A folder that cannot be loaded, or that takes
+other features, changes nothing.
 """
 
 import json

@@ -56,8 +56,8 @@ class Service:
     """
 
     models: ServedModels
-    limits: Limits = Limits()
-    display: Display = Display()
+    limits: Limits = field(default_factory=Limits)
+    display: Display = field(default_factory=Display)
     journal: Journal | None = None
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
 
@@ -93,9 +93,7 @@ class Service:
         work = [self._prepare(call, f"requests[{n}]: " if several else "") for n, call in enumerate(calls)]
         shown = await asyncio.gather(*(self._show(model, features, call) for call, model, features in work))
         self.metrics.documents.inc(documents)
-        return [
-            self._answer(call, model, made) for (call, model, _), made in zip(work, shown, strict=True)
-        ]
+        return [self._answer(call, model, made) for (call, model, _), made in zip(work, shown, strict=True)]
 
     def take(self, events: Sequence[Event]) -> int:
         """Write down events, of requests that were given out; returns their number."""
@@ -121,7 +119,9 @@ class Service:
         ids = [document.id for document in call.documents]
         if len(set(ids)) < len(ids):
             repeated = next(name for name in ids if ids.count(name) > 1)
-            raise RefusedCallError(422, "bad_fields", f"{place}documents: expected each id once, found '{repeated}' twice")
+            raise RefusedCallError(
+                422, "bad_fields", f"{place}documents: expected each id once, found '{repeated}' twice"
+            )
         try:
             return call, model, model.features.numbers(ids, [document.features for document in call.documents])
         except InputError as error:
@@ -136,11 +136,12 @@ class Service:
             of_second = second.features.numbers(
                 [document.id for document in call.documents], [document.features for document in call.documents]
             )
-            a, b = await asyncio.gather(
-                self._ranker.rank(model, features, k), self._ranker.rank(second, of_second, k)
-            )
+            a, b = await asyncio.gather(self._ranker.rank(model, features, k), self._ranker.rank(second, of_second, k))
+            for ranked in (a, b):
+                _check_scores(ranked, call)
             return interleave(a, b, (model.name, second.name), self._random), a
         ranked = await self._ranker.rank(model, features, k)
+        _check_scores(ranked, call)
         if self.display.randomisation is None or (self.display.randomisation.needs_scores and not model.scores):
             return as_ranked(ranked), ranked
         return self.display.randomisation.draw(ranked, k, self._random), ranked
@@ -192,6 +193,13 @@ class Service:
                     log.warning("model '%s' stays at %s: %s", changed.name, changed.before, changed.problem)
                 else:
                     log.info("model '%s' is now %s, it was %s", changed.name, changed.after, changed.before)
+
+
+def _check_scores(ranked: RankedRequest, call: RankCall) -> None:
+    """Raise if a document has no score: its place would be arbitrary."""
+    if ranked.scores is not None and not (known := np.isfinite(ranked.scores)).all():
+        name = call.documents[int(known.argmin())].id
+        raise RefusedCallError(422, "no_score", f"document '{name}': the model gives no score; is a feature missing?")
 
 
 def _too_many(what: str, found: int, limit: int) -> RefusedCallError:

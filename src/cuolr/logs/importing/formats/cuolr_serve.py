@@ -30,9 +30,7 @@ class ServedLogImporter(LogImporter):
         clicks = events.filter((pl.col("event") == CLICK) & (pl.col("value") > 0)).select(SHOWN).unique()
         table = _with_events(shown, events, clicks)
         found = {"lists": table["session_id"].n_unique(), "documents shown": len(shown), "events": len(events)}
-        return SourceLog(
-            table, report=SourceCounts("log of cuolr serve", found), losses=(_lost_clicks(shown, clicks),)
-        )
+        return SourceLog(table, report=SourceCounts("log of cuolr serve", found), losses=(_lost_clicks(shown, clicks),))
 
 
 def _parts(file: Path) -> Iterator[pl.DataFrame]:
