@@ -32,7 +32,7 @@ def rank(client: TestClient, query: str, *prices: float) -> str:
 
 
 def send(client: TestClient, request_id: str, document: str, **event: Any) -> int:
-    return client.post("/events", json={"request_id": request_id, "document": document, **event}).status_code
+    return int(client.post("/events", json={"request_id": request_id, "document": document, **event}).status_code)
 
 
 def wait_for(condition: Any) -> None:

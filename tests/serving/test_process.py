@@ -22,7 +22,8 @@ from tests.cli.conftest import run as run
 from tests.serving.small_service import COLOUR, PRICE, STOCK, documents, linear_model
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "serve.md").read_text()
-CURL = re.findall(r"^(curl .*?)(?=^curl|\Z)", "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.S)), re.S | re.M)
+BLOCKS = re.findall(r"```sh\n(curl .*?)```", PAGE, re.DOTALL)
+CURL = [command for block in BLOCKS for command in re.split(r"\n(?=curl )", block)]
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def test_a_policy_that_takes_any_features_needs_none(tmp_path: Path) -> None:
 
 
 def test_a_request_that_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cuolr.serving.batches._rank", lambda batch: time.sleep(0.5))
+    monkeypatch.setattr("cuolr.serving.batch_ranker._rank", lambda batch: time.sleep(0.5))
     with serving(linear_model(tmp_path / "m", [1.0], PRICE), limits=Limits(time_limit=0.05)) as client:
         answer = client.post("/rank", json={"documents": documents(1)})
     assert (answer.status_code, answer.json()["error"]["type"]) == (503, "timeout")

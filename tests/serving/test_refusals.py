@@ -142,7 +142,7 @@ def test_a_defect_says_nothing_of_itself(tmp_path: Path, monkeypatch: pytest.Mon
     def fail(batch: Any) -> Any:
         raise RuntimeError(f"secret {tmp_path}")
 
-    monkeypatch.setattr("cuolr.serving.batches._rank", fail)
+    monkeypatch.setattr("cuolr.serving.batch_ranker._rank", fail)
     with serving(linear_model(tmp_path / "m", [1.0], PRICE)) as running:
         answer = running.post("/rank", json={"documents": documents(1)})
         assert running.get("/health").json() == {"status": "ok"}

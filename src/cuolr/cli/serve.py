@@ -88,15 +88,15 @@ def serve(
     from cuolr.serving.limits import Limits
     from cuolr.serving.run import run_service
     from cuolr.serving.served_models import ServedModels
-    from cuolr.serving.service import Display, Service
+    from cuolr.serving.service import ListSettings, Service
 
     access = access_to(address.host, address.token_file, address.allowed_host)
     within = Limits(limits.max_body, limits.max_documents, time_limit=limits.time_limit)
     served = ServedModels.load(models)
-    display = Display(k)
+    list_settings = ListSettings(k)
     listening = listen(address.host, address.port)
     journal = None if lists.log is None else Journal(lists.log)
-    service = Service(served, within, display, journal)
+    service = Service(served, within, list_settings, journal)
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     say(f"serving {', '.join(served.models)} at http://{shown}:{port}; stop with Ctrl-C")

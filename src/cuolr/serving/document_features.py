@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -64,30 +64,42 @@ class DocumentFeatures:
             return self._plain_numbers(ids, rows)
         return self._encoded(ids, rows)
 
-    def _row(self, name: str, features: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def _row(self, document: str, features: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
         """The values of one document in the order of the columns."""
         if not isinstance(features, Mapping):
             if len(features) != len(self.columns):
-                raise InputError(f"document '{name}': expected {len(self.columns)} features, found {len(features)}")
+                raise InputError(f"document '{document}': expected {len(self.columns)} features, found {len(features)}")
             return features
-        wanted = [column.name for column in self.columns]
-        if self.numbered:
-            features = dict.fromkeys(wanted, 0.0) | features
-        missing = [column for column in wanted if column not in features]
-        known = {*wanted, *self.dropped}
-        if missing:
-            guess = did_you_mean(missing[0], [other for other in features if other not in known])
-            raise InputError(
-                f"document '{name}': feature '{missing[0]}' is missing{guess}; if its value is not known, send null"
-            )
-        if len(features) > len(wanted) and (new := [other for other in features if other not in known]):
-            raise InputError(
-                f"document '{name}': feature '{new[0]}' is not one of the model{did_you_mean(new[0], wanted)}"
-            )
-        if len(wanted) < 2:
-            return [features[column] for column in wanted]
-        values: Sequence[Any] = itemgetter(*wanted)(features)
-        return values
+        given = {**self._zeros, **features}
+        if given.keys() != self._known:
+            self._check_names(document, given)
+        return [given[name] for name in self.names]
+
+    @cached_property
+    def _zeros(self) -> dict[str, float]:
+        """What features that are not given are; empty if all must be given."""
+        return dict.fromkeys(self.names, 0.0) if self.numbered else {}
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    def _check_names(self, document: str, given: Mapping[str, Any]) -> None:
+        """Raise if a feature is missing, or the model does not know it."""
+        unknown = [name for name in given if name not in self._known and name not in self.dropped]
+        for name in self.names:
+            if name not in given:
+                guess = did_you_mean(name, unknown)
+                advice = "if its value is not known, send null"
+                raise InputError(f"document '{document}': feature '{name}' is missing{guess}; {advice}")
+        if unknown:
+            guess = did_you_mean(unknown[0], self.names)
+            raise InputError(f"document '{document}': feature '{unknown[0]}' is not one of the model{guess}")
 
     def _plain_numbers(self, ids: Sequence[str], rows: Sequence[Sequence[Any]]) -> Floats:
         """[n, F] rows of numbers, without the detour over columns."""

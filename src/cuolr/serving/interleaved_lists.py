@@ -3,7 +3,7 @@
 import numpy as np
 
 from cuolr.off_policy.interleaving import team_draft
-from cuolr.serving.batches import RankedRequest
+from cuolr.serving.batch_ranker import RankedRequest
 from cuolr.serving.shown_lists import ShownList
 from cuolr.types import Doubles, Ints
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cuolr.errors import InputError
-from cuolr.serving.batches import BatchRanker, RankedRequest
+from cuolr.serving.batch_ranker import BatchRanker, RankedRequest
 from cuolr.serving.calls import Event, RankCall
 from cuolr.serving.interleaved_lists import interleave
 from cuolr.serving.journal import Journal
@@ -27,7 +27,7 @@ WATCH_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Display:
+class ListSettings:
     """How lists are made.
 
     Attributes:
@@ -50,20 +50,20 @@ class Service:
     Attributes:
         models: The models.
         limits: What a call may ask for.
-        display: How lists are made.
+        lists: How lists are made.
         journal: Where lists and events are written down; None = nowhere.
         metrics: What is counted.
     """
 
     models: ServedModels
     limits: Limits = field(default_factory=Limits)
-    display: Display = field(default_factory=Display)
+    lists: ListSettings = field(default_factory=ListSettings)
     journal: Journal | None = None
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
 
     def __post_init__(self) -> None:
         self._ranker = BatchRanker(self.limits)
-        self._random = np.random.default_rng(self.display.seed)
+        self._random = np.random.default_rng(self.lists.seed)
         self._watch: asyncio.Task[None] | None = None
         for model in self.models.models.values():
             self.metrics.serves(model.name, model.version)
@@ -129,8 +129,8 @@ class Service:
 
     async def _show(self, model: ServedModel, features: Floats, call: RankCall) -> tuple[ShownList, RankedRequest]:
         """The list of a request, and what the model itself ranks."""
-        k = min(call.k or self.display.k, len(features))
-        other = self.display.interleave_with
+        k = min(call.k or self.lists.k, len(features))
+        other = self.lists.interleave_with
         if other is not None and call.model is None:
             second = self.models.get(other)
             of_second = second.features.numbers(
@@ -142,9 +142,9 @@ class Service:
             return interleave(a, b, (model.name, second.name), self._random), a
         ranked = await self._ranker.rank(model, features, k)
         _check_scores(ranked, call)
-        if self.display.randomisation is None or (self.display.randomisation.needs_scores and not model.scores):
+        if self.lists.randomisation is None or (self.lists.randomisation.needs_scores and not model.scores):
             return as_ranked(ranked), ranked
-        return self.display.randomisation.draw(ranked, k, self._random), ranked
+        return self.lists.randomisation.draw(ranked, k, self._random), ranked
 
     def _answer(self, call: RankCall, model: ServedModel, made: tuple[ShownList, RankedRequest]) -> dict[str, Any]:
         """The answer to a request, which is also written down."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from cuolr.errors import InputError
 from cuolr.registry import Registry
-from cuolr.serving.batches import RankedRequest
+from cuolr.serving.batch_ranker import RankedRequest
 from cuolr.types import Doubles, Ints
 
 # Anything that randomises a list, by the name in `--randomise NAME:AMOUNT`.

@@ -8,7 +8,7 @@ import numpy as np
 from cuolr.config import Range
 from cuolr.errors import InputError
 from cuolr.policies.plackett_luce import sample_plackett_luce
-from cuolr.serving.batches import RankedRequest
+from cuolr.serving.batch_ranker import RankedRequest
 from cuolr.serving.shown_lists import RANDOMISATIONS, ListRandomisation, ShownList
 from cuolr.types import Bools
 

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from cuolr.errors import InputError
-from cuolr.serving.batches import RankedRequest
+from cuolr.serving.batch_ranker import RankedRequest
 from cuolr.serving.shown_lists import RANDOMISATIONS, ListRandomisation, ShownList, as_ranked
 from cuolr.types import Doubles
 
