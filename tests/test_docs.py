@@ -42,7 +42,6 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cuolr.save_click_log(log, str(tmp_path / "LOG"))
     write_letor(test, tmp_path / "documents.txt")
     monkeypatch.chdir(tmp_path)
-    LEARNERS.names()
     LEARNERS._load()  # what is imported later would go with it, too
     monkeypatch.setattr(LEARNERS, "_entries", {**LEARNERS._entries})  # what an example registers goes with it
 
