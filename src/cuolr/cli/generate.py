@@ -66,8 +66,8 @@ def generate_folder(
         described["max_grade"] = splits["train"].max_grade
         (folder / DESCRIPTION_FILE).write_text(json_format.dumps(described, indent=2) + "\n", encoding="utf-8")
         for split, dataset in splits.items():
-            queries = dataset.candidates.n_queries
-            write_letor(dataset, folder / "Fold1" / f"{split}.txt", share_of(progress, queries))
+            written = share_of(progress, dataset.candidates.n_queries)
+            write_letor(dataset, folder / "Fold1" / f"{split}.txt", written)
     if json:
         show_json({"out": str(out), **described})
     else:
