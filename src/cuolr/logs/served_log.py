@@ -6,7 +6,6 @@ journal-000002.jsonl    a line per list, and a line per event; part 2, once ther
 
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -82,15 +81,14 @@ def read_journal(path: Path) -> pl.DataFrame:
     return pl.concat([_shown(lines), _events(lines)], how="diagonal").select(PART_COLUMNS)
 
 
-def read_served_log(folder: Path) -> Iterator[tuple[Path, pl.DataFrame]]:
-    """The rows of each file of a log."""
+def files_of_log(folder: Path) -> list[Path]:
+    """The files of a log, oldest first."""
     if not folder.is_dir():
         raise InputError(f"{folder}: expected the folder of a log of cuolr serve, found none")
     files = numbered_files(folder)
     if not files:
         raise InputError(f"{folder}: expected a log of cuolr serve, found no part and no journal")
-    for path in files.values():
-        yield path, read_part(path)
+    return list(files.values())
 
 
 def shown_rows(rows: pl.DataFrame) -> pl.DataFrame:

@@ -58,8 +58,8 @@ class SwapNeighbours(ListRandomisation):
 def swap_propensity(share: float, length: int, pair: int | None) -> Doubles:
     """[length] the probability of each document given those above.
 
-    >>> swap_propensity(0.2, 3, None).tolist(), swap_propensity(0.2, 3, 0).tolist()
-    ([0.9, 0.888..., 1.0], [0.1, 1.0, 1.0])
+    >>> swap_propensity(0.5, 3, None).tolist(), swap_propensity(0.5, 3, 0).tolist()
+    ([0.75, 0.6666666666666667, 1.0], [0.25, 1.0, 1.0])
 
     Args:
         share: p, the share of lists with a swap.

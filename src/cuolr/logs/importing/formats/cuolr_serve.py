@@ -6,9 +6,10 @@ from pathlib import Path
 import polars as pl
 
 from cuolr.errors import InputError
+from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog, SourceLoss
-from cuolr.logs.importing.source_tables import in_turn
-from cuolr.logs.served_log import event_rows, read_part, read_served_log, shown_rows
+from cuolr.logs.importing.source_tables import in_turn, share_of_bytes
+from cuolr.logs.served_log import event_rows, files_of_log, read_part, shown_rows
 from cuolr.progress import Progress, unseen
 
 CLICK, REWARD = "click", "reward"
@@ -23,21 +24,30 @@ class ServedLogImporter(LogImporter):
 
     def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read parts, and journals that are not yet parts."""
-        rows = pl.concat([part for _, file in in_turn(files, progress) for part in _parts(file)])
+        found = [part for file in files for part in _parts(file)]
+        read = []
+        for _, part, advance in in_turn(found, share_of_bytes(found, progress)):
+            read.append(read_part(part))
+            advance(1)
+        rows = pl.concat(read)
         shown, events = shown_rows(rows), event_rows(rows)
         if not len(shown):
             raise InputError("expected lists that were shown, found none; wait until the service has ranked something")
         clicks = events.filter((pl.col("event") == CLICK) & (pl.col("value") > 0)).select(SHOWN).unique()
         table = _with_events(shown, events, clicks)
-        found = {"lists": table["session_id"].n_unique(), "documents shown": len(shown), "events": len(events)}
-        return SourceLog(table, report=SourceCounts("log of cuolr serve", found), losses=(_lost_clicks(shown, clicks),))
+        counts = {"lists": table["session_id"].n_unique(), "documents shown": len(shown), "events": len(events)}
+        return SourceLog(
+            table, report=SourceCounts("log of cuolr serve", counts), losses=(_lost_clicks(shown, clicks),)
+        )
 
 
-def _parts(file: Path) -> Iterator[pl.DataFrame]:
+def _parts(file: Path) -> Iterator[Path]:
+    """The files of a log, or one of them."""
     if file.is_dir():
-        yield from (rows for _, rows in read_served_log(file))
+        yield from files_of_log(file)
     else:
-        yield read_part(file)
+        require_file(file)
+        yield file
 
 
 def _with_events(shown: pl.DataFrame, events: pl.DataFrame, clicks: pl.DataFrame) -> pl.DataFrame:
