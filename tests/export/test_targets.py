@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cuolr.export.check_export import check_export
-from cuolr.export.exporter import EXPORTERS
+from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.export.pointwise_model import CannotHold, PointwiseModel
 from tests.export.example_models import examples
 

@@ -6,12 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from cuolr.export.pointwise_model import PointwiseModel
-from cuolr.registry import Registry
 from cuolr.types import Doubles, Floats
-
-EXPORTERS: Registry[type["Exporter"]] = Registry(
-    "target", package="cuolr.export", entry_points="cuolr.exporters", base="Exporter"
-)
 
 # [n, F] raw features, NaN = missing → [n] scores.
 Scores: TypeAlias = Callable[[Floats], Doubles]

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from cuolr.errors import InputError
-from cuolr.export.exporter import EXPORTERS, ExportedModel, Exporter
+from cuolr.export.exporter import ExportedModel, Exporter
+from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.export.onnx_nodes import INPUT, OUTPUT, GraphBuilder
-from cuolr.export.pointwise_model import PointwiseModel
+from cuolr.export.pointwise_model import PointwiseModel, layers_of
 from cuolr.export.raw_trees import folded
-from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Doubles, Floats
 
@@ -38,12 +38,7 @@ def onnx_bytes(model: PointwiseModel, name: str) -> bytes:
             scores = graph.trees(folded(member))
         else:
             scaled = scaled or graph.scaled(model.normaliser, model.n_features)
-            if isinstance(member, NetworkPolicy):
-                layers = [*member.network.layers, member.network.output]
-                arrays = [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in layers]
-            else:
-                arrays = [(member.weights[None, :], np.zeros(1, np.float32))]
-            scores = graph.network(scaled, arrays)
+            scores = graph.network(scaled, layers_of(member))
         if weight != 1:
             scores = graph.add("Mul", scores, graph.constant(np.float32(weight)))
         total = graph.add("Add", total, scores) if total else scores

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeGuard, Union
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from cuolr.data.normalise import Normaliser
 from cuolr.export.engine_names import engine_names
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.policy import POLICIES, RankingPolicy, ScaledScoringPolicy
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates, Doubles, FeatureColumn, Floats
 
-Member: TypeAlias = TreesPolicy | LinearPolicy | NetworkPolicy
+if TYPE_CHECKING:  # it loads torch, which trees and linear models do without
+    from cuolr.policies.network_policy import NetworkPolicy
+
+Member: TypeAlias = Union[TreesPolicy, LinearPolicy, "NetworkPolicy"]
 
 
 class CannotHold(Exception):  # noqa: N818 – a refusal, which becomes an InputError with advice
@@ -90,15 +92,27 @@ class PointwiseModel:
         return self.policy.score(candidates).astype(np.float64)
 
 
+def layers_of(member: "LinearPolicy | NetworkPolicy") -> list[tuple[Floats, Floats]]:
+    """The weights [out, in] and the bias [out] of each layer on scaled features, with ReLU between layers."""
+    if isinstance(member, LinearPolicy):
+        return [(member.weights[None, :], np.zeros(1, np.float32))]
+    layers = [*member.network.layers, member.network.output]
+    return [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in layers]
+
+
 def _flat(policy: ScaledScoringPolicy, weight: float) -> Iterator[tuple[Member, float]]:
     if isinstance(policy, EnsemblePolicy):
         for member, own in zip(policy.members, policy.weights, strict=True):
             if own:
                 yield from _flat(member, weight * float(np.float32(own)))
-    elif isinstance(policy, TreesPolicy | LinearPolicy | NetworkPolicy):
+    elif isinstance(policy, TreesPolicy | LinearPolicy) or _is_network(policy):
         yield policy, weight
     else:
         raise CannotHold(f"the form of a '{_kind(policy)}' model is not known")
+
+
+def _is_network(policy: ScaledScoringPolicy) -> TypeGuard["NetworkPolicy"]:
+    return _kind(policy) == "network"
 
 
 def _kind(policy: RankingPolicy) -> str:
