@@ -37,7 +37,7 @@ def test_only_documents_are_scored_and_the_rest_is_0() -> None:
 
 def test_gradients_of_scores_reach_each_document_once() -> None:
     features = TARGETS.features.clone().requires_grad_()
-    replace(TARGETS, features=features).scores(first_feature).sum().backward()
+    replace(TARGETS, features=features).scores(first_feature).sum().backward()  # type: ignore[no-untyped-call]
     assert features.grad is not None
     shown = torch.bincount(TARGETS.documents[TARGETS.where], minlength=len(features)).float()
     torch.testing.assert_close(features.grad[:, 0], shown)
