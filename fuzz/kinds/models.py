@@ -7,6 +7,7 @@ import lightgbm
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
 from cuolr.logs.contexts import ContextCurves
 from cuolr.networks.encoder import ENCODERS, build_encoder
 from cuolr.networks.layers import PairNetwork, seeded
@@ -110,10 +111,13 @@ def make_tree_text(folder: Path) -> None:
 def read_tree_text(folder: Path) -> str:
     """The scores of the trees."""
     file = next(folder.glob("trees.*"))
-    if file.suffix == ".json":
-        trees = RegressionTrees.from_xgboost(file.read_bytes())
-    else:
-        trees = RegressionTrees.from_lightgbm(file.read_text(errors="replace"))
+    try:
+        if file.suffix == ".json":
+            trees = RegressionTrees.from_xgboost(file.read_bytes())
+        else:
+            trees = RegressionTrees.from_lightgbm(file.read_text(errors="replace"))
+    except ValueError as error:  # no command reads such a file: it comes from the library
+        raise InputError(str(error)) from None
     if trees.n_features == 4:
         TreesPolicy(trees).score(CANDIDATES)
     return hash_of(*(part for item in sorted(trees.arrays().items()) for part in item))
