@@ -74,7 +74,9 @@ def change_array(array: npt.NDArray[Any], choices: Choices) -> npt.NDArray[Any]:
             with np.errstate(all="ignore"):
                 return array.astype(kind)
         case 7:
-            return choices.one_of((array.reshape(-1), array[..., None], array[None], array.T, array[..., :0], array[:0]))
+            return choices.one_of(
+                (array.reshape(-1), array[..., None], array[None], array.T, array[..., :0], array[:0])
+            )
         case _:
             return np.sort(array, axis=None).reshape(array.shape)
     return array

@@ -40,7 +40,7 @@ def delete(content: bytes, choices: Choices) -> bytes:
 def repeat(content: bytes, choices: Choices) -> bytes:
     """Some bytes occur twice."""
     part = choices.span(len(content), 64)
-    return content[: part.stop] + content[part]+ content[part.stop :]
+    return content[: part.stop] + content[part] + content[part.stop :]
 
 
 def insert(content: bytes, choices: Choices) -> bytes:

@@ -79,7 +79,10 @@ def hash_of_results(results: Results) -> str:
 def make_checkpoint(folder: Path) -> None:
     """The state of a run."""
     (folder / "run").mkdir()
-    state = {"settings": {"log": "a", "seed": 1}, "state": {"step": 3, "w": torch.arange(12.0).reshape(3, 4), "b": [1, (2, "x")]}}
+    state = {
+        "settings": {"log": "a", "seed": 1},
+        "state": {"step": 3, "w": torch.arange(12.0).reshape(3, 4), "b": [1, (2, "x")]},
+    }
     save_checkpoint(folder / "run" / "checkpoint.safetensors", state)
 
 

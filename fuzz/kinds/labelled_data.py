@@ -68,6 +68,10 @@ KINDS = (
         "LETOR cache",
         make_cache,
         read_cached,
-        {"cache/content/*/*.npy": (*NPY, *BYTES), "cache/*/*.json": (*JSON, *BYTES), "cache/content/*/*.json": (*JSON, *BYTES)},
+        {
+            "cache/content/*/*.npy": (*NPY, *BYTES),
+            "cache/*/*.json": (*JSON, *BYTES),
+            "cache/content/*/*.json": (*JSON, *BYTES),
+        },
     ),
 )

@@ -116,7 +116,9 @@ def make_ubi(folder: Path) -> None:
 def make_clax(folder: Path) -> None:
     """Parquet with a row per session."""
     (folder / "table").mkdir()
-    table = pl.DataFrame({"query_doc_ids": [[1, 2, 3], [3, 1], [4, 5]], "clicks": [[0, 1, 0], [1, 0], [0, 0]], "query_id": [1, 1, 2]})
+    table = pl.DataFrame(
+        {"query_doc_ids": [[1, 2, 3], [3, 1], [4, 5]], "clicks": [[0, 1, 0], [1, 0], [0, 0]], "query_id": [1, 1, 2]}
+    )
     table.write_parquet(folder / "table" / "sessions.parquet")
 
 

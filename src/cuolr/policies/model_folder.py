@@ -71,7 +71,9 @@ def load_policy(folder: Path | str) -> RankingPolicy:
     description = _read_description(file)
     digest = description.pop("sha256", None)
     if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-        raise InputError(f"{file}: damaged: expected 'sha256' to be a hash, found {in_short(digest)}; save the model again")
+        raise InputError(
+            f"{file}: damaged: expected 'sha256' to be a hash, found {in_short(digest)}; save the model again"
+        )
     arrays = _read(_arrays_file(folder, digest))
     if content_hash(description, arrays) != digest:
         raise InputError(f"{folder}: damaged: settings and arrays do not match their hash; save the model again")
