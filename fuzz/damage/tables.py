@@ -15,7 +15,8 @@ TYPES: tuple[Any, ...] = (
     pl.Categorical, pl.Binary, pl.List(pl.Int64), pl.Array(pl.Float64, 2), pl.Decimal(20, 2), pl.Null,
 )  # fmt: skip
 CELLS: tuple[Any, ...] = (
-    None, 0, 1, -1, 2, 2**31, 2**62, float("nan"), float("inf"), 1e308, "", "a", "\0", "x" * 5_000, "=1+1", True, [], [1], b"\xff",
+    None, 0, 1, -1, 2, 2**31, 2**62, float("nan"), float("inf"), 1e308, "", "a", "\0", "x" * 5_000, "=1+1",
+    True, [], [1], b"\xff",
 )  # fmt: skip
 
 

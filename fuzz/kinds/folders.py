@@ -11,10 +11,11 @@ import torch
 from cuolr.clicks.click_model import read_click_model
 from cuolr.config import to_dict
 from cuolr.examination.propensities import Estimate, Propensities, read_propensities, save_propensities
+from cuolr.experiments.built_in import BUILT_IN
 from cuolr.experiments.packed_results import read_packed, write_packed
 from cuolr.experiments.results import Results, result_to_json
 from cuolr.experiments.results_folder import read_results
-from cuolr.experiments.spec_file import BUILT_IN, read_experiment
+from cuolr.experiments.spec_file import read_experiment
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
 from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
 from fuzz.damage.arrays import NPY, SAFETENSORS
@@ -126,10 +127,35 @@ KINDS = (
             "*.parquet": (*PARQUET, *BYTES),
         },
     ),
-    Kind("results", make_results, lambda folder: hash_of_results(read_results(folder)), {"*.json": (*JSON, *JSON, *BYTES), "*/*.json": (*JSON, *JSON, *BYTES)}),
-    Kind("packed results", make_packed, lambda folder: hash_of_results(read_packed(folder / "results.parquet")), {"*": (*PARQUET, *BYTES)}),
+    Kind(
+        "results",
+        make_results,
+        lambda folder: hash_of_results(read_results(folder)),
+        {"*.json": (*JSON, *JSON, *BYTES), "*/*.json": (*JSON, *JSON, *BYTES)},
+    ),
+    Kind(
+        "packed results",
+        make_packed,
+        lambda folder: hash_of_results(read_packed(folder / "results.parquet")),
+        {"*": (*PARQUET, *BYTES)},
+    ),
     Kind("checkpoint, damaged", make_checkpoint, read_checkpoint, {"*": (*SAFETENSORS, *BYTES)}, checksum=True),
-    Kind("propensities, JSON", make_propensities, lambda folder: hash_of(str(read_propensities(folder / "propensities.json"))), {"*": (*JSON, *JSON, *BYTES)}),
-    Kind("experiment, TOML", make_experiments, lambda folder: hash_of(to_dict(read_experiment(str(folder / "experiment.toml")))), {"*": (*TOML, *TOML, *TEXT, *BYTES)}),
-    Kind("click model, TOML", make_users, lambda folder: hash_of(str(read_click_model(folder / "users.toml"))), {"*": (*TOML, *TOML, *TEXT, *BYTES)}),
-)  # fmt: skip
+    Kind(
+        "propensities, JSON",
+        make_propensities,
+        lambda folder: hash_of(str(read_propensities(folder / "propensities.json"))),
+        {"*": (*JSON, *JSON, *BYTES)},
+    ),
+    Kind(
+        "experiment, TOML",
+        make_experiments,
+        lambda folder: hash_of(to_dict(read_experiment(str(folder / "experiment.toml")))),
+        {"*": (*TOML, *TOML, *TEXT, *BYTES)},
+    ),
+    Kind(
+        "click model, TOML",
+        make_users,
+        lambda folder: hash_of(str(read_click_model(folder / "users.toml"))),
+        {"*": (*TOML, *TOML, *TEXT, *BYTES)},
+    ),
+)

@@ -77,7 +77,8 @@ def check_rankings(ranking: np.ndarray, candidates: Candidates) -> None:
     """Raise if it does not rank each document once."""
     for row, size in zip(ranking.tolist(), candidates.sizes.tolist(), strict=True):
         shown = row[: min(size, K)]
-        assert len(set(shown)) == len(shown) and all(0 <= index < size for index in shown), f"no ranking: {row}"
+        assert len(set(shown)) == len(shown), f"no ranking: {row}"
+        assert all(0 <= index < size for index in shown), f"no ranking: {row}"
 
 
 def _as_named(policy: RankingPolicy) -> Candidates:
@@ -125,8 +126,16 @@ def read_tree_text(folder: Path) -> str:
 
 DESCRIPTION = (*JSON, *JSON, *BYTES)
 KINDS = (
-    Kind("model, damaged", make_models, read_model, {"model.json": DESCRIPTION, "*.safetensors": (*SAFETENSORS, *BYTES)}, checksum=True),
+    Kind(
+        "model, damaged",
+        make_models,
+        read_model,
+        {"model.json": DESCRIPTION, "*.safetensors": (*SAFETENSORS, *BYTES)},
+        checksum=True,
+    ),
     Kind("model, hash made anew", make_models, read_model, craft=craft_model),
     Kind("trees, hash made anew", make_trees, read_model, craft=craft_trees),
-    Kind("tree text", make_tree_text, read_tree_text, {"*.txt": (*TEXT, *TEXT, *BYTES), "*.json": (*JSON, *JSON, *BYTES)}),
-)  # fmt: skip
+    Kind(
+        "tree text", make_tree_text, read_tree_text, {"*.txt": (*TEXT, *TEXT, *BYTES), "*.json": (*JSON, *JSON, *BYTES)}
+    ),
+)

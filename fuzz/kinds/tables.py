@@ -30,8 +30,14 @@ FORMATS: Mapping[str, Sequence[Damage]] = {
     "csv.gz": (*BYTES, inside_gzip((*TEXT, *BYTES))),
     "ndjson.gz": (*BYTES, inside_gzip(LINES)),
 }
-YANDEX = "\n".join(f"{s}\t{t}\tQ\t{s % 3}\t1\t" + "\t".join(str(10 + (s + i) % 9) for i in range(5)) + f"\n{s}\t{t + 1}\tC\t{10 + s % 9}" for s in range(6) for t in (0,))  # fmt: skip
-TIANGONG = "5\t30\t[101, 102, 103]\t[1, 1, 19]\t[0, 1, 0]\n5\t31\t[201, 101]\t[1, 1]\t[0, 0]\n6\t30\t[103, 101, 102]\t[1, 1, 1]\t[1, 1, 0]"
+YANDEX = "".join(
+    f"{s}\t0\tQ\t{s % 3}\t1\t" + "\t".join(str(10 + (s + i) % 9) for i in range(5)) + f"\n{s}\t1\tC\t{10 + s % 9}\n"
+    for s in range(6)
+)
+TIANGONG = """5\t30\t[101, 102, 103]\t[1, 1, 19]\t[0, 1, 0]
+5\t31\t[201, 101]\t[1, 1]\t[0, 0]
+6\t30\t[103, 101, 102]\t[1, 1, 1]\t[1, 1, 0]
+"""
 
 
 def feature_table() -> pl.DataFrame:
@@ -123,10 +129,13 @@ def make_clax(folder: Path) -> None:
 
 
 KINDS = (
-    *(Kind(f"features, {ending}", maker(feature_table, ending), read_features, {"table.*": d}) for ending, d in FORMATS.items()),
+    *(
+        Kind(f"features, {ending}", maker(feature_table, ending), read_features, {"table.*": d})
+        for ending, d in FORMATS.items()
+    ),
     *(Kind(f"clicks, {ending}", maker(click_table, ending), reader(), {"table.*": d}) for ending, d in FORMATS.items()),
     Kind("UBI", make_ubi, reader("ubi"), {"*": LINES}),
     Kind("Yandex", text_maker(YANDEX), reader("yandex"), {"*": (*TEXT, *BYTES)}),
     Kind("TianGong-ST", text_maker(TIANGONG), reader("tiangong-st"), {"*": (*TEXT, *BYTES)}),
     Kind("CLAX, parquet", make_clax, reader("clax"), {"*": (*PARQUET, *BYTES)}),
-)  # fmt: skip
+)
