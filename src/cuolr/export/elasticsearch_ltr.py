@@ -1,6 +1,7 @@
 """`elasticsearch-ltr`: a model and its feature set for the Learning to Rank plug-in of Elasticsearch."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ class ElasticsearchLtr(Exporter):
         """The request that creates the model; beside it, that of the feature set."""
         weights = linear_weights(model)
         if weights is None:
-            trees, variants = sided(model, raw_trees(model))
+            trees, variants = sided(model, raw_trees(model, "trees or a linear model"))
             names = [variant.name for variant in variants]
             definition: Any = [_xgboost_node(root, names) for root in nested(trees)]
             form, features = "model/xgboost+json", _tree_features(model, variants)
@@ -41,7 +42,11 @@ class ElasticsearchLtr(Exporter):
             form, features, definition = "model/linear", *_linear(model, weights)
         content = _as_bytes({"model": {"name": name, "model": {"type": form, "definition": json.dumps(definition)}}})
         feature_set = _as_bytes({"featureset": {"name": name, "features": features}})
-        reader = _TreeReader(content, variants).score if weights is None else _LinearReader(content, model).score
+        reader = (
+            _TreeReader(content, variants).score
+            if weights is None
+            else _LinearReader(content, feature_set, model).score
+        )
         warnings = feature_warnings(model)
         return ExportedModel(form, content, reader, (".json",), {FEATURES: feature_set}, warnings)
 
@@ -61,7 +66,7 @@ def _tree_features(model: PointwiseModel, variants: list[Variant]) -> list[dict[
     for variant in variants:
         column, number = model.columns[variant.feature]
         if variant.side == "low":
-            base, missing = model.names[variant.feature], f"{model.names[variant.feature]}{MISSING}"
+            base, missing = model.names[variant.feature], model.derived_name(variant.feature, MISSING)
             made[base] = _feature(base, query_of(column, number, default=0.0))
             made[missing] = _feature(missing, missing_query(column))
             made[variant.name] = _feature(variant.name, f"{base} + {missing} * ({variant.default!r})")
@@ -106,12 +111,12 @@ def _linear(model: PointwiseModel, weights: Doubles) -> tuple[list[dict[str, Any
     for variant, (column, number) in zip(filled_features(model), model.columns, strict=True):
         features.append(_feature(variant.name, query_of(column, number, default=variant.default)))
         expression = _expression(normaliser, variant.feature, variant.name)
-        weighted = variant.name if expression is None else f"{variant.name}{SCALED}"
+        weighted = variant.name if expression is None else model.derived_name(variant.feature, SCALED)
         if expression is not None:
             expressions.append(_feature(weighted, expression))
         definition[weighted] = float(np.float32(weights[variant.feature]))
     for feature, weight in zip(missing.indicated.tolist(), weights[model.n_features :].tolist(), strict=True):
-        own = f"{model.names[feature]}{MISSING}"
+        own = model.derived_name(feature, MISSING)
         features.append(_feature(own, missing_query(model.columns[feature][0])))
         definition[own] = float(np.float32(weight))
     return [*features, *expressions], definition
@@ -154,13 +159,35 @@ class _TreeReader:
 
 
 class _LinearReader:
-    """The scores of a linear model by the JSON of a request; features are scaled as the expressions say."""
+    """The scores of a linear model by the JSON of both requests."""
 
-    def __init__(self, content: bytes, model: PointwiseModel) -> None:
-        self._model = model
+    def __init__(self, content: bytes, feature_set: bytes, model: PointwiseModel) -> None:
         self._weights = json.loads(json.loads(content)["model"]["model"]["definition"])
+        features = json.loads(feature_set)["featureset"]["features"]
+        self._expressions = {feature["name"]: feature["template"] for feature in features}
+        self._filled = {variant.name: variant for variant in filled_features(model)}
+        self._indicated = {model.derived_name(j, MISSING): j for j in range(model.n_features)}
 
     def score(self, features: Floats) -> Doubles:
         """[n] the sum in float32."""
-        scaled = self._model.normaliser.transform(features)
-        return sum_of_floats(scaled * np.array(list(self._weights.values()), np.float32)).astype(np.float64)
+        columns = [self._values(name, features) * np.float32(weight) for name, weight in self._weights.items()]
+        return sum_of_floats(np.stack(columns, axis=1)).astype(np.float64)
+
+    def _values(self, name: str, features: Floats) -> Floats:
+        if name in self._filled:
+            return self._filled[name].values(features)
+        if name in self._indicated:
+            return np.isnan(features[:, self._indicated[name]]).astype(np.float32)
+        return self._expression(self._expressions[name], features)
+
+    def _expression(self, text: str, features: Floats) -> Floats:
+        """The expressions that `_expression` writes, in double precision."""
+        if constant := re.fullmatch(r"0 \* (\w+)", text):
+            return 0 * self._filled[constant[1]].values(features)
+        match = re.fullmatch(r"max\(-1, min\(1, \((.*) - \((\S+)\)\) / (\S+)\)\)", text)
+        assert match is not None, text
+        (name,) = {word for word in re.findall(r"[A-Za-z_]\w*", match[1]) if word != "ln"}
+        values = self._filled[name].values(features).astype(np.float64)
+        if match[1] != name:
+            values = np.where(values < 0, -np.log(1 + np.abs(values)), np.log(1 + np.abs(values)))
+        return np.clip((values - float(match[2])) / float(match[3]), -1, 1).astype(np.float32)

@@ -11,6 +11,7 @@ import numpy as np
 
 from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.export.raw_trees import LARGEST
+from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.regression_trees import MISSING_LEFT, RegressionTrees
 from cuolr.types import Doubles, Floats
 
@@ -45,7 +46,8 @@ def filled_features(model: PointwiseModel) -> list[Variant]:
     """[F] all features, with the median for missing values; 0 if the model has none."""
     missing = model.normaliser.missing
     medians = np.zeros(model.n_features) if missing is None else missing.median.astype(np.float64)
-    return [Variant(j, name, "filled", median) for j, (name, median) in enumerate(zip(model.names, medians.tolist()))]
+    named = zip(model.names, medians.tolist(), strict=True)
+    return [Variant(j, name, "filled", median) for j, (name, median) in enumerate(named)]
 
 
 def sided(model: PointwiseModel, trees: RegressionTrees) -> tuple[RegressionTrees, list[Variant]]:
@@ -61,7 +63,7 @@ def sided(model: PointwiseModel, trees: RegressionTrees) -> tuple[RegressionTree
     side = np.where(np.isin(trees.feature, indicated), np.where(left, 1, 2), 0)
     pairs, which = np.unique(np.stack([trees.feature, side]), axis=1, return_inverse=True)
     variants = [
-        filled[feature] if not number else _on_side(filled[feature], "low" if number == 1 else "high")
+        filled[feature] if not number else _on_side(model, feature, "low" if number == 1 else "high")
         for feature, number in pairs.T.tolist()
     ]
     on_variants = replace(
@@ -73,15 +75,16 @@ def sided(model: PointwiseModel, trees: RegressionTrees) -> tuple[RegressionTree
     return on_variants, variants or filled[:1]
 
 
-def _on_side(filled: Variant, side: Side) -> Variant:
+def _on_side(model: PointwiseModel, feature: int, side: Side) -> Variant:
     default = -LARGEST if side == "low" else LARGEST
-    return Variant(filled.feature, f"{filled.name}_or_{side}", side, default)
+    return Variant(feature, model.derived_name(feature, f"_or_{side}"), side, default)
 
 
 def linear_weights(model: PointwiseModel) -> Doubles | None:
     """[F + M] the weights of scaled features, if all members are linear."""
     if model.kinds != {"ranksvm"}:
         return None
-    weights = [weight * m.weights.astype(np.float64) for m, weight in zip(model.members, model.weights) if hasattr(m, "weights")]
+    members = [member for member in model.members if isinstance(member, LinearPolicy)]
+    weights = [weight * m.weights.astype(np.float64) for m, weight in zip(members, model.weights, strict=True)]
     total: Doubles = np.sum(weights, axis=0)
     return total
