@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.table import Row
 from cuolr.cli.terminal import say, show_table
@@ -36,16 +37,16 @@ def documents(missing: float) -> Candidates:
     features = rng.normal(size=(n, FEATURES)) * 10.0 ** rng.integers(-3, 4, FEATURES)
     features[:, ::4] = rng.integers(0, 20, (n, len(range(0, FEATURES, 4))))
     gone = rng.random(features.shape) < missing
-    gone[:, ::2] = False
-    features[gone] = np.nan
+    features[:, 1::2][gone[:, 1::2]] = np.nan
     return Candidates(features.astype(np.float32), DOCUMENTS * np.arange(QUERIES + 1), np.arange(QUERIES).astype(str))
 
 
-def _grades(candidates: Candidates, seed: int) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+def _grades(candidates: Candidates, seed: int) -> npt.NDArray[np.int8]:
     rng = np.random.default_rng(seed)
     known = np.nan_to_num(candidates.features)
     scores = (known / (np.abs(known).max(axis=0) + 1)) @ rng.normal(size=FEATURES) + 0.3 * rng.normal(size=len(known))
-    return np.digitize(scores, np.quantile(scores, [0.5, 0.7, 0.85, 0.95])).astype(np.int8)
+    grades: npt.NDArray[np.int8] = np.digitize(scores, np.quantile(scores, [0.5, 0.7, 0.85, 0.95])).astype(np.int8)
+    return grades
 
 
 def trees(missing: float, seed: int = 0) -> TreesPolicy:

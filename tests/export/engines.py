@@ -106,7 +106,8 @@ def elastic(model: bytes) -> Callable[[Fields], float]:
     def score(fields: Fields) -> float:
         found = {e["feature_name"]: score_of_query(e["query"], fields) for e in extractors}
         weights = ensemble["aggregate_output"]["weighted_sum"]["weights"]
-        return sum(w * elastic_leaf(m["tree"], found) for w, m in zip(weights, ensemble["trained_models"], strict=True))
+        leaves = [elastic_leaf(model["tree"], found) for model in ensemble["trained_models"]]
+        return float(np.dot(weights, leaves))
 
     return score
 

@@ -27,10 +27,8 @@ class SolrReader:
         self._sources = {model.names[j]: j for j in range(model.n_features)}
         for suffix in ("_or_low", "_or_high", "_small", "_or_low_small", "_or_high_small", "_is_missing"):
             self._sources |= {model.derived_name(j, suffix): j for j in range(model.n_features)}
-        params, names = described["params"], [feature["name"] for feature in self._inputs]
-        scorers = {"trees": _trees, "weights": _linear, "layers": _network}
-        ((kind, content_of_kind),) = params.items()
-        self._score = scorers[kind](content_of_kind, names)
+        ((kind, params),) = described["params"].items()
+        self._score = SCORERS[kind](params, [feature["name"] for feature in self._inputs])
 
     def score(self, features: Floats) -> Doubles:
         """[n] the scores of raw documents [n, F]."""
@@ -80,3 +78,11 @@ def _network(layers: list[Any], names: list[str]) -> Callable[[Floats], Floats]:
         return values[:, 0]
 
     return score
+
+
+# What the parameters of each kind of model are called.
+SCORERS: dict[str, Callable[[Any, list[str]], Callable[[Floats], Floats]]] = {
+    "trees": _trees,
+    "weights": _linear,
+    "layers": _network,
+}
