@@ -40,8 +40,9 @@ def read_array(
         raise InputError(f"{file}: expected {expected}, found a damaged .npy file ({reason})") from None
     if len(shape) != ndim or dtype.kind != kind or not dtype.isnative or size not in (None, dtype.itemsize):
         raise InputError(f"{file}: expected {expected}, found {dtype} {list(shape)}")
-    claimed, found = math.prod(shape) * dtype.itemsize, file.stat().st_size - start
-    if claimed != found or not dtype.itemsize or not all(0 <= length <= found for length in shape):
+    claimed, whole = math.prod(shape) * dtype.itemsize, file.stat().st_size
+    found = whole - start
+    if claimed != found or not dtype.itemsize or not all(0 <= length <= whole for length in shape):
         raise InputError(
             f"{file}: expected {expected}, found a damaged .npy file: {found:,} bytes for an array {list(shape)}"
         )

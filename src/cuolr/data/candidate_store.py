@@ -41,7 +41,9 @@ def save_candidates(candidates: Candidates, folder: Path) -> None:
 
 def load_candidates(folder: Path) -> Candidates:
     """Read what `save_candidates` wrote; features and document ids are memory-mapped."""
-    features = read_array(folder / FEATURES, "features [n_documents, F] in float32", ndim=2, kind="f", size=4, mapped=True)
+    features = read_array(
+        folder / FEATURES, "features [n_documents, F] in float32", ndim=2, kind="f", size=4, mapped=True
+    )
     offsets = read_array(folder / OFFSETS, "offsets [n_queries + 1] in int64", ndim=1, kind="i", size=8)
     query_ids = read_array(folder / QUERY_IDS, "texts [n_queries]", ndim=1, kind="U")
     if len(offsets) != len(query_ids) + 1:

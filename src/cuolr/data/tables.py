@@ -15,6 +15,7 @@ import polars as pl
 
 from cuolr.data.gzip_files import open_gzip
 from cuolr.data.json_columns import json_columns
+from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.progress import Stages, unseen_stages
@@ -50,6 +51,8 @@ def scan_table(
     require_file(path)
     as_text = {name: pl.String() for name in text_columns}
     if _is(path, PARQUET):
+        with read_errors(path):
+            count_parquet_rows(path)
         return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, FEATHER):
         return pl.scan_ipc(path, glob=False, row_index_name=ROW, row_index_offset=1)

@@ -21,6 +21,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from cuolr.data.candidate_store import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
+from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_folder, content_hash, versions
@@ -275,7 +276,7 @@ def _count_rows(folder: Path) -> int:
         raise InputError(f"{folder}: not a click log: it has no {', '.join(missing)}")
     file = folder / SESSIONS_FILE
     with read_errors(file):
-        rows = int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+        rows = count_parquet_rows(file)
     if not rows:
         raise InputError(f"{file}: expected at least one session, found none")
     return rows

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from cuolr.data.gzip_files import open_gzip
+from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import PARQUET, read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file, size_of
@@ -96,6 +97,7 @@ def _records(file: Path, progress: Progress) -> Iterator[Mapping[str, Any]]:
     name = file.name.lower()
     if name.endswith(PARQUET):
         with read_errors(file):
+            count_parquet_rows(file)
             table = pl.read_parquet(file, glob=False)
         done = in_shares(progress, size_of(file))
         for part in table.iter_slices(RECORDS_AT_A_TIME):
