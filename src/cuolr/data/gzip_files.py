@@ -14,7 +14,7 @@ FREE_BYTES = 64 << 20
 BUFFER_BYTES = 1 << 20
 
 
-def open_gzip(path: Path, raw: IO[bytes]) -> IO[bytes]:
+def open_gzip(path: Path, raw: IO[bytes]) -> io.BufferedReader:
     """The content of a gzip file; reading raises `InputError` once it is far larger than such text can be.
 
     Args:
