@@ -9,6 +9,7 @@ import numpy as np
 from cuolr.browsing.document_evidence import DocumentEvidence
 from cuolr.browsing.document_titles import DocumentTitles
 from cuolr.browsing.feature_contributions import FeatureExplainer
+from cuolr.browsing.move_wording import reason_for
 from cuolr.browsing.moves import Move, moves_between
 from cuolr.browsing.query_changes import QueryChanges
 from cuolr.browsing.query_view import DocumentView, NamedContributions, QueryView
@@ -174,12 +175,13 @@ class BrowsedModel:
             model=move.after,
             direction=move.direction,
             justification=move.justification,
+            reason=reason_for(move, self.log.outcome),
             passed=tuple(str(self.document_ids[other]) for other in move.passed),
             difference=move.difference,
             impressions=sum(times for _, times in positions),
             positions=tuple(positions),
             clicks=float(evidence.clicks[row]),
             reward=None if self.log.reward is None else float(evidence.rewards[row]),
-            rate=evidence.rate_of([row]),
+            rate=move.rate,
             **({} if named is None else named.of_document(number)),
         )

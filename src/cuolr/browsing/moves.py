@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from cuolr.browsing.document_evidence import CorrectedRate, DocumentEvidence
@@ -47,6 +47,8 @@ class Move:
         before: Its rank in production's list, from 1; None = not in the list.
         after: Its rank in the model's list.
         passed: The documents that change sides with it: that it overtakes, or that overtake it.
+        rate: Its own rate.
+        rate_of_passed: That of the passed documents together.
         difference: Rate of the document minus that of the passed ones together; None if one is not known.
         justification: What clicks say about the move, see `justification`.
     """
@@ -54,7 +56,9 @@ class Move:
     document: int
     before: int | None
     after: int | None
-    passed: tuple[int, ...] = ()
+    passed: tuple[int, ...]
+    rate: CorrectedRate
+    rate_of_passed: CorrectedRate
     difference: RateDifference | None = None
     justification: Justification = "none"
 
@@ -77,19 +81,7 @@ def moves_between(before: Sequence[int], after: Sequence[int], evidence: Documen
         evidence: What the log says about them.
     """
     old, new = ({row: rank for rank, row in enumerate(rows, start=1)} for rows in (before, after))
-    found = []
-    for row in (*after, *(row for row in before if row not in new)):
-        move = Move(row, old.get(row), new.get(row), tuple(_passed(row, old, new)))
-        if move.direction == "same":
-            found.append(Move(row, move.before, move.after))
-            continue
-        own, others = evidence.rate_of([row]), evidence.rate_of(list(move.passed))
-        difference = RateDifference.between(own, others)
-        enough = min(own.examinations, others.examinations) >= MIN_EXAMINATIONS
-        upwards = move.direction in ("up", "in")
-        judged = justification(difference, upwards, enough) if move.passed else "none"
-        found.append(Move(row, move.before, move.after, move.passed, difference, judged))
-    return found
+    return [_move(row, old, new, evidence) for row in (*after, *(row for row in before if row not in new))]
 
 
 def justification(difference: RateDifference | None, upwards: bool, enough: bool) -> Justification:
@@ -107,6 +99,17 @@ def justification(difference: RateDifference | None, upwards: bool, enough: bool
     if difference is None or not enough or difference.low <= 0 <= difference.high:
         return "too few impressions"
     return "supported" if (difference.value > 0) == upwards else "contradicted"
+
+
+def _move(row: int, old: dict[int, int], new: dict[int, int], evidence: DocumentEvidence) -> Move:
+    """The move of a document between the ranks of two lists."""
+    passed = _passed(row, old, new) if old.get(row) != new.get(row) else []
+    own, others = evidence.rate_of([row]), evidence.rate_of(passed)
+    move = Move(row, old.get(row), new.get(row), tuple(passed), own, others, RateDifference.between(own, others))
+    if not passed:
+        return move
+    enough = min(own.examinations, others.examinations) >= MIN_EXAMINATIONS
+    return replace(move, justification=justification(move.difference, move.direction in ("up", "in"), enough))
 
 
 def _passed(row: int, old: dict[int, int], new: dict[int, int]) -> list[int]:

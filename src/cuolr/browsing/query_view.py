@@ -7,7 +7,7 @@ import numpy as np
 
 from cuolr.browsing.document_evidence import CorrectedRate
 from cuolr.browsing.feature_contributions import Contributions
-from cuolr.browsing.moves import Direction, Justification, Move, RateDifference
+from cuolr.browsing.moves import Direction, Justification, RateDifference
 from cuolr.types import Floats
 
 # Features that are shown by name; the sum of all others is one more.
@@ -26,6 +26,7 @@ class DocumentView:
         model: Its rank in the model's list.
         direction: Where it goes.
         justification: What clicks say about the move.
+        reason: The same as a sentence.
         passed: Ids of the documents that it overtakes, or that overtake it.
         difference: Its rate minus that of the passed documents together; None = not known.
         impressions: Number of sessions that show it.
@@ -47,6 +48,7 @@ class DocumentView:
     model: int | None
     direction: Direction
     justification: Justification
+    reason: str
     passed: tuple[str, ...]
     difference: RateDifference | None
     impressions: int
@@ -136,13 +138,3 @@ class NamedContributions:
             "unexplained": float(self.found.unexplained[number]),
             "values": tuple(None if np.isnan(value) else value for value in values),
         }
-
-
-def move_text(move: Move | DocumentView) -> str:
-    """A move in a few words."""
-    before, after = (move.before, move.after) if isinstance(move, Move) else (move.production, move.model)
-    if before is None:
-        return f"new at {after}"
-    if after is None:
-        return f"{before}, left out"
-    return f"stays at {after}" if before == after else f"{before} → {after}"
