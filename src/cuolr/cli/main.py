@@ -12,12 +12,14 @@ import tyro
 
 import cuolr
 from cuolr.cli.assess import assess
+from cuolr.cli.browse import browse
 from cuolr.cli.check_arguments import check_command
 from cuolr.cli.compare import compare
 from cuolr.cli.delete_sessions import delete_sessions
 from cuolr.cli.demo import demo
 from cuolr.cli.evaluate import evaluate
 from cuolr.cli.experiment import experiment
+from cuolr.cli.explain import explain
 from cuolr.cli.fit_clicks import fit_clicks
 from cuolr.cli.generate import generate_folder
 from cuolr.cli.help import Command, command_help, overview
@@ -94,6 +96,16 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             assess,
             "estimate from a click log whether to ship, test or keep",
             "cuolr assess MODEL NEXT_WEEKS_LOG",
+        ),
+        "browse": Command(
+            browse,
+            "show what a model would change, on a local page",
+            "cuolr browse MODEL NEXT_WEEKS_LOG",
+        ),
+        "explain": Command(
+            explain,
+            "show what a model would change for a query, and why",
+            "cuolr explain MODEL NEXT_WEEKS_LOG --query shoes",
         ),
         "evaluate": Command(
             evaluate,
