@@ -167,7 +167,7 @@ function lines() {
   view.documents.forEach((found, i) => {
     const y = (rank) => 100 * rank - 50, kind = SHORT[found.justification][0];
     const from = found.production === null ? null : y(found.production), to = found.model === null ? null : y(found.model);
-    const d = from === null ? `M50 ${to} H100` : to === null ? `M0 ${from} H50` : `M0 ${from} C50 ${from} 50 ${to} 100 ${to}`;
+    const d = from === null ? `M66 ${to} H100` : to === null ? `M0 ${from} H34` : `M0 ${from} C50 ${from} 50 ${to} 100 ${to}`;
     svg.append(draw("path", { d, "data-document": i, class: `move-${found.direction} ${found.direction === "same" ? "" : kind}`, "vector-effect": "non-scaling-stroke" }));
   });
   svg.style.height = `calc(${rows} * var(--row))`;

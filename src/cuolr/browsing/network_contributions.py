@@ -9,7 +9,7 @@ from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.types import Doubles, Floats
 
 # Points of the path from the mean document to a document.
-POINTS = 32
+POINTS = 128
 
 
 @dataclass(frozen=True)
