@@ -68,7 +68,7 @@ def test_the_head_alone_has_no_body(address: str) -> None:
     ],
 )
 def test_what_there_is_not_is_refused_in_one_line(address: str, target: str, status: int, error: str) -> None:
-    found, headers, body = fetch(address + target)
+    found, _, body = fetch(address + target)
     assert found == status
     assert error in json.loads(body)["error"]
     assert b"Traceback" not in body

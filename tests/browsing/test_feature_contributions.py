@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
@@ -32,7 +33,7 @@ TREES = RegressionTrees(
 CANDIDATES = small_candidates(queries=8, seed=3)
 
 
-def expected_score(known: set[int], document: Floats, counts: list[float]) -> float:
+def expected_score(known: set[int], document: Floats, counts: Sequence[float]) -> float:
     """The mean over leaves, by their counts, of the trees where only some features are known."""
     low, middle, high, left, right = counts
 
@@ -46,7 +47,7 @@ def expected_score(known: set[int], document: Floats, counts: list[float]) -> fl
     return of_first_tree + third * 10.0 + (1 - third) * 30.0
 
 
-def shapley_values(document: Floats, counts: list[float]) -> Doubles:
+def shapley_values(document: Floats, counts: Sequence[float]) -> Doubles:
     """By all orders in which features can become known."""
     values = np.zeros(4)
     orders = list(permutations(range(4)))

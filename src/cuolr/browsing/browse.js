@@ -261,11 +261,13 @@ async function show() {
     last = id;
     scrollTo(0, 0);
     places.query.querySelector("h2").focus({ preventScroll: true });
-  } else if (last !== null && id === null) {
-    const row = [...document.querySelectorAll(".open")].find((button) => button.textContent === last);
-    if (row) row.focus();
-    last = null;
+    return;
   }
+  showTable();
+  if (last !== null && id === null && document.activeElement !== search) {
+    [...document.querySelectorAll(".open")].find((button) => button.textContent === last)?.focus();
+  }
+  last = null;
 }
 function step(items, by) {
   const at = items.indexOf(document.activeElement), next = items[Math.min(Math.max(at + by, 0), items.length - 1)];
@@ -273,7 +275,6 @@ function step(items, by) {
 }
 addEventListener("hashchange", show);
 search.addEventListener("input", () => { limit = ROWS; if (places.query.hidden) { say(""); showTable(); } else location.hash = ""; });
-addEventListener("hashchange", () => { if (places.query.hidden) showTable(); });
 document.querySelector(".search").addEventListener("submit", async (event) => {
   event.preventDefault();
   const text = search.value.trim(), rows = matching();

@@ -114,4 +114,6 @@ def browse_server(pages: BrowsePages, port: int) -> ThreadingHTTPServer:
     try:
         return ThreadingHTTPServer((LOOPBACK, port), Handler)
     except OSError as error:
-        raise InputError(f"--port {port}: {error.strerror or error}; choose another, or 0 for any that is free") from None
+        raise InputError(
+            f"--port {port}: {error.strerror or error}; choose another, or 0 for any that is free"
+        ) from None

@@ -84,8 +84,8 @@ class Overview:
     def as_dict(self) -> dict[str, Any]:
         """As JSON values, with positions from 1."""
         found = self.evaluation.as_dict()
-        names = ("recommendation", "reason", "gain", "interval", "queries", "k", "identifiable", "outcome")
-        names += ("trained_on_these_queries", "held_out", "never_shown", "overlap")
+        names = ["recommendation", "reason", "gain", "interval", "queries", "k", "identifiable", "outcome"]
+        names += ["trained_on_these_queries", "held_out", "never_shown", "overlap"]
         return {
             "evaluation": {name: found[name] for name in names},
             "can_estimate": self.evaluation.can_estimate,

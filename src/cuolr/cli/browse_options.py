@@ -17,8 +17,8 @@ class DocumentFlags:
     """Documents and queries.
 
     Attributes:
-        titles: Table with the columns doc_id, title and, for pictures, image: the path of a PNG, JPEG, GIF or WebP file of
-            at most 100 kB. With a column query_id, a title is that of one query.
+        titles: Table with the columns doc_id, title and, for pictures, image: the path of a PNG, JPEG, GIF or WebP file
+            of at most 100 kB. With a column query_id, a title is that of one query.
         min_sessions: Hide queries of fewer sessions, for people's privacy; 1 = show all.
     """
 
