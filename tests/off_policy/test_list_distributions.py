@@ -30,11 +30,13 @@ def test_plackett_luce_equals_the_sum_over_lists(query: int) -> None:
     np.testing.assert_allclose(found.marginal, marginals(rankings, expected), atol=1e-9)
 
 
-def test_expected_features_are_the_mean_over_documents_that_are_not_above() -> None:
+def test_expected_values_are_the_mean_over_documents_that_are_not_above() -> None:
     lists = PlackettLuceLists(SCORES, CANDIDATES, 2)
     rows = CANDIDATES.rows_of(np.array([1]))
     rates, features = np.exp(SCORES[rows]), CANDIDATES.features[rows]
-    found = lists.expected_features(np.array([1, 1]), np.array([[0, 2], [1, 3]]), 1, CANDIDATES.features)
+    found = lists.expected_values(
+        np.array([1, 1]), np.array([[0, 2], [1, 3]]), 1, CANDIDATES.features.astype(np.float64)
+    )
     for row, above in enumerate((0, 1)):
         left = np.delete(np.arange(len(rows)), above)
         expected = (rates[left, None] * features[left]).sum(axis=0) / rates[left].sum()
@@ -67,7 +69,8 @@ def test_a_deterministic_policy_continues_with_its_best_document_that_is_left() 
     features = np.array([[1.0], [2.0], [3.0]], np.float32)
     ranking = np.array([[2, 0, 1], [0, 2, 1]])
     expected = [
-        lists.expected_features(np.zeros(2, np.int64), ranking, position, features)[:, 0] for position in range(3)
+        lists.expected_values(np.zeros(2, np.int64), ranking, position, features.astype(np.float64))[:, 0]
+        for position in range(3)
     ]
     assert np.array(expected).tolist() == [[3, 3], [1, 3], [2, 2]]
 

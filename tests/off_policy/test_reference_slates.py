@@ -1,6 +1,5 @@
 """The estimates of the Open Bandit Pipeline on a log of slates, see ../shared/data/obp-slate."""
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust
 from cuolr.off_policy.estimators.off_policy_estimator import off_policy_estimator
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists
 from cuolr.off_policy.paired_gain import paired_gain
-from cuolr.types import Doubles, Floats, Ints
+from cuolr.types import Doubles, Ints
+from tests.off_policy.one_hot import OneHot
 
 K, ACTIONS, TRUTH = 5, 8, 2.3248
 
@@ -24,34 +24,20 @@ def given_above(cumulative: Doubles) -> Doubles:
     return given
 
 
-@dataclass(frozen=True)
-class Actions:
+def features_of(actions: Ints, probabilities: Doubles) -> OneHot:
     """One-hot actions. The evaluation policy is Plackett–Luce with other rates in each round.
 
     The file has the rates of the actions shown. What is left of the total is shared among the others in proportion to
     their mean rates over rounds, which is right on average: the logging policy does not depend on the context.
     """
-
-    shown: Ints
-    rates: Doubles
-
-    @classmethod
-    def of(cls, shown: Ints, probabilities: Doubles) -> "Actions":
-        rates, left = np.full((len(shown), ACTIONS), np.nan), np.ones(len(shown))
-        for position in range(K):
-            rate = probabilities[:, position] * left
-            np.put_along_axis(rates, shown[:, position, None], rate[:, None], axis=1)
-            left = left - rate
-        others = np.where(np.isnan(rates), np.nanmean(rates, axis=0), 0.0)
-        others *= (left / others.sum(axis=1))[:, None]
-        return cls(shown, np.where(np.isnan(rates), others, rates))
-
-    def at(self, position: int) -> tuple[Floats, Floats, Floats]:
-        one_hot = np.eye(ACTIONS, dtype=np.float32)
-        above = one_hot[self.shown[:, :position]].sum(axis=1)
-        left = self.rates * (1 - above)
-        expected = (left / left.sum(axis=1, keepdims=True)).astype(np.float32)
-        return one_hot[self.shown[:, position]], expected, above / np.float32(max(position, 1))
+    rates, left = np.full((len(actions), ACTIONS), np.nan), np.ones(len(actions))
+    for position in range(K):
+        rate = probabilities[:, position] * left
+        np.put_along_axis(rates, actions[:, position, None], rate[:, None], axis=1)
+        left = left - rate
+    others = np.where(np.isnan(rates), np.nanmean(rates, axis=0), 0.0)
+    others *= (left / others.sum(axis=1))[:, None]
+    return OneHot(actions, np.where(np.isnan(rates), others, rates))
 
 
 @cache
@@ -69,7 +55,7 @@ def slates(folder: Path) -> LoggedLists:
         count=np.ones(len(shown), np.int64),
         logging=ListProbabilities(given_above(column("pscore_cascade")), column("pscore_item_position")),
         target=ListProbabilities(evaluation, column("evaluation_policy_pscore_item_position")),
-        features=Actions.of(shown, evaluation),
+        features=features_of(shown, evaluation),
     )
 
 

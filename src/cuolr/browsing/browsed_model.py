@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from cuolr.browsing.document_evidence import DocumentEvidence
-from cuolr.browsing.document_titles import DocumentTitles
+from cuolr.browsing.document_titles import NO_TITLES, DocumentTitles
 from cuolr.browsing.feature_contributions import FeatureExplainer
 from cuolr.browsing.move_wording import reason_for
 from cuolr.browsing.moves import Move, moves_between
@@ -47,7 +47,7 @@ class BrowsedModel:
     users: UsersOfLog
     evidence: DocumentEvidence
     explainer: FeatureExplainer
-    titles: DocumentTitles = DocumentTitles()
+    titles: DocumentTitles = NO_TITLES
     min_sessions: int = MIN_SESSIONS
 
     @classmethod

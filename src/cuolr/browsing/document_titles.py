@@ -37,7 +37,7 @@ class DocumentTitles:
 
     @classmethod
     def read(cls, file: Path, candidates: Candidates) -> Self:
-        """Read a table with the columns doc_id, title, image (one of the two or both) and, where titles differ, query_id.
+        """Read a table with the column doc_id, title, image or both and, for the title of one query, query_id.
 
         Args:
             file: CSV, Parquet, Feather or JSON lines.
@@ -72,6 +72,9 @@ class DocumentTitles:
     def _entry(self, query_id: str, document_id: str) -> tuple[str, str]:
         own = self.by_document.get((query_id, document_id))
         return self.by_document.get(("", document_id), ("", "")) if own is None else own
+
+
+NO_TITLES = DocumentTitles()
 
 
 def _embedded(source: str, folder: Path) -> str:

@@ -22,7 +22,7 @@ from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists, check_
 from cuolr.off_policy.paired_gain import paired_gain
 from cuolr.off_policy.support import ShownLists, Support, support_of
 from cuolr.off_policy.units import session_groups
-from cuolr.types import Doubles, Floats, IntegerArray
+from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Name of the column that keeps the groups apart when sessions are aggregated.
 UNIT = "unit"
@@ -154,15 +154,27 @@ class DocumentsOfLists:
         candidates = self.rows.candidates
         return Normaliser.fit("log-min-max", candidates).apply(candidates).features
 
-    def at(self, position: int) -> tuple[Floats, Floats, Floats]:
+    def shown(self, position: int, rows: Ints) -> tuple[Floats, Floats]:
         """See `ListFeatures`."""
-        rows, features = self.rows, self.features
-        documents, where = rows.documents, rows.where
-        above = np.zeros((len(rows), features.shape[1]), np.float32)
+        documents = self.rows.documents[rows]
+        return self.features[documents[:, position]], self._mean_above(self.features, position, rows)
+
+    def projected(self, position: int, of_document: Doubles, of_above: Doubles) -> tuple[Doubles, Doubles]:
+        """See `ListFeatures`; documents are projected before they are put into lists: most are in many."""
+        rows, every = self.rows, np.arange(len(self.rows))
+        values = self.features @ of_document
+        above = self._mean_above(self.features @ of_above, position, every)
+        expected = self.lists.expected_values(rows.query, rows.ranking, position, values)
+        return values[rows.documents[:, position]] + above, expected + above
+
+    def _mean_above(self, values: npt.NDArray[Any], position: int, rows: Ints) -> npt.NDArray[Any]:
+        """[R, V] the mean of the documents' values [n_documents, V] above a position."""
+        documents, where = self.rows.documents[rows], self.rows.where[rows]
+        above = np.zeros((len(rows), values.shape[1]), values.dtype)
         for higher in range(position):
-            above += features[documents[:, higher]] * where[:, higher, None]
-        expected = self.lists.expected_features(rows.query, rows.ranking, position, features)
-        return features[documents[:, position]], expected, above / np.float32(max(position, 1))
+            above += values[documents[:, higher]] * where[:, higher, None]
+        above /= max(position, 1)
+        return above
 
 
 def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:

@@ -14,7 +14,7 @@ from cuolr.policies.plackett_luce import StochasticLogger, plackett_luce_probabi
 from cuolr.policies.plackett_luce_marginals import plackett_luce_marginals
 from cuolr.policies.random_policy import UniformLogger
 from cuolr.random import FIXED_SEED
-from cuolr.types import Candidates, Doubles, Floats, IntegerArray, Ints
+from cuolr.types import Candidates, Doubles, IntegerArray, Ints
 
 # Lists of a stochastic policy that are drawn to see whether the log shows them: per query, and in all.
 SAMPLED_LISTS, MAX_SAMPLED_LISTS = 64, 1 << 18
@@ -40,14 +40,14 @@ class ListDistribution(ABC):
         """[T] queries, and [T, K] the lists that stand for the distribution, equally likely within a query."""
 
     @abstractmethod
-    def expected_features(self, query: IntegerArray, ranking: IntegerArray, position: int, features: Floats) -> Floats:
-        """[M, F] the mean features of the policy's document at a position, given the documents above.
+    def expected_values(self, query: IntegerArray, ranking: IntegerArray, position: int, values: Doubles) -> Doubles:
+        """[M, V] the mean values of the policy's document at a position, given the documents above.
 
         Args:
             query: [M].
             ranking: [M, K] as in `probabilities`.
             position: From 0.
-            features: [n_documents, F].
+            values: [n_documents, V].
         """
 
 
@@ -72,7 +72,7 @@ class OneListPerQuery(ListDistribution):
         """The list of each query."""
         return queries.astype(np.int64), self.lists[queries]
 
-    def expected_features(self, query: IntegerArray, ranking: IntegerArray, position: int, features: Floats) -> Floats:
+    def expected_values(self, query: IntegerArray, ranking: IntegerArray, position: int, values: Doubles) -> Doubles:
         """Those of the first document of its list that is not above."""
         lists = self.lists[query]
         above = (lists[:, :, None] == ranking[:, None, :position]).any(axis=2) | (lists < 0)
@@ -80,7 +80,7 @@ class OneListPerQuery(ListDistribution):
         chosen = np.take_along_axis(lists, place[:, None], axis=1)[:, 0]
         some = ~np.take_along_axis(above, place[:, None], axis=1)
         rows = self.offsets[query] + np.maximum(chosen, 0)
-        return np.where(some, features[np.where(some[:, 0], rows, 0)], np.float32(0))
+        return np.where(some, values[np.where(some[:, 0], rows, 0)], 0.0)
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ class PlackettLuceLists(ListDistribution):
             lists[part], _ = sample_plackett_luce(self.scores[rows], where, self.k, rng.random(rows.shape))
         return drawn, lists
 
-    def expected_features(self, query: IntegerArray, ranking: IntegerArray, position: int, features: Floats) -> Floats:
-        """Σ_d P(d | above) · features of d."""
-        expected = np.zeros((len(query), features.shape[1]), np.float32)
-        for part in self._parts(query, features.shape[1]):
+    def expected_values(self, query: IntegerArray, ranking: IntegerArray, position: int, values: Doubles) -> Doubles:
+        """Σ_d P(d | above) · values of d."""
+        expected = np.zeros((len(query), values.shape[1]))
+        for part in self._parts(query, values.shape[1]):
             rows, where = self.candidates.padded_rows(query[part])
             above = ranking[part][:, :position]
             row, column = np.nonzero(above >= 0)
@@ -140,7 +140,7 @@ class PlackettLuceLists(ListDistribution):
             highest = scores.max(axis=1, keepdims=True)
             weights = np.exp(scores - np.where(np.isfinite(highest), highest, 0.0))
             weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-            expected[part] = np.einsum("mn,mnf->mf", weights.astype(np.float32), features[rows])
+            expected[part] = np.einsum("mn,mnv->mv", weights, values[rows])
         return expected
 
     def _parts(self, query: IntegerArray, width: int = 1) -> Iterator[slice]:

@@ -31,12 +31,20 @@ class ListProbabilities:
 class ListFeatures(Protocol):
     """Features of the documents of logged lists, and of those that the target policy would show instead."""
 
-    def at(self, position: int) -> tuple[Floats, Floats, Floats]:
-        """[M, F] each, at a position.
+    def shown(self, position: int, rows: Ints) -> tuple[Floats, Floats]:
+        """[R, F] each: the features of the document shown there in these lists, and the mean of those shown above."""
+
+    def projected(self, position: int, of_document: Doubles, of_above: Doubles) -> tuple[Doubles, Doubles]:
+        """Linear functions of the features, for all lists.
+
+        Args:
+            position: From 0.
+            of_document: [F, V] the coefficients of the document at the position.
+            of_above: [F, V] those of the mean of the documents shown above, which is 0 at the first position.
 
         Returns:
-            The features of the document shown; their mean over the target policy's documents, given those shown above;
-            and the mean of those above, 0 at the first position.
+            [M, V] each: with the document shown there; and their mean over the target policy's documents, given those
+            shown above.
         """
 
 

@@ -50,7 +50,10 @@ class LinearPolicy(ScaledScoringPolicy):
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The policy with these weights."""
-        return cls(arrays["weights"], Normaliser.from_parts(arrays, settings))
+        weights = arrays["weights"]
+        if weights.ndim != 1 or weights.dtype != np.float32 or not np.isfinite(weights).all():
+            raise ValueError(f"weights: expected finite float32 numbers, found {weights.dtype} {list(weights.shape)}")
+        return cls(weights, Normaliser.from_parts(arrays, settings))
 
 
 def draw_pairs(

@@ -1,4 +1,4 @@
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,25 +7,11 @@ from cuolr.errors import InputError
 from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust, doubly_robust
 from cuolr.off_policy.estimators.reward_interaction_ips import RewardInteractionIPS
 from cuolr.off_policy.logged_lists import LoggedLists
-from cuolr.types import Doubles, Floats, Ints
+from cuolr.types import Doubles
 from tests.off_policy.enumerated import Enumerated, cascade, enumerated, sampled
+from tests.off_policy.one_hot import OneHot
 
 LOGGING, TARGET = [4.0, 3.0, 2.0, 1.0], [1.0, 1.0, 5.0, 2.0]
-
-
-@dataclass(frozen=True)
-class OneHot:
-    """Documents by number, under a Plackett–Luce target policy."""
-
-    rankings: Ints
-    rates: Doubles
-
-    def at(self, position: int) -> tuple[Floats, Floats, Floats]:
-        one_hot = np.eye(len(self.rates), dtype=np.float32)
-        above = one_hot[self.rankings[:, :position]].sum(axis=1)
-        left = self.rates * (1 - above)
-        expected = (left / left.sum(axis=1, keepdims=True)).astype(np.float32)
-        return one_hot[self.rankings[:, position]], expected, above / np.float32(max(position, 1))
 
 
 def predictions(problem: Enumerated, seed: int) -> tuple[Doubles, Doubles]:

@@ -33,27 +33,28 @@ def cross_fitted_rewards(
     fitted = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(fold))[:MAX_FITTED_LISTS])
     left_out_rows = [fold[fitted] == number for number in range(folds)]
     shown, expected = np.zeros(lists.where.shape), np.zeros(lists.where.shape)
-    below = np.zeros((folds, len(fold)))  # the value of the next position, by the model that leaves out each fold
+    below = np.zeros((len(fold), folds))  # the value of the next position, by the model that leaves out each fold
+    every = np.arange(len(fold))
     for position in reversed(range(lists.where.shape[1])):
-        document, of_target, above = features.at(position)
         where = lists.where[:, position]
-        inputs, of_target_inputs = _inputs(document, above), _inputs(of_target, above)
-        sessions = lists.count * where.astype(np.float64)
-        to_fit, weights = inputs[fitted], sessions[fitted]
-        squares = [_squares(to_fit[rows], weights[rows]) for rows in left_out_rows]
-        for left_out in range(folds):
-            inside = fold == left_out
-            target = lists.reward[:, position] + below[left_out]
-            products = to_fit.T @ (weights * target[fitted] * ~left_out_rows[left_out])
-            coefficients = _ridge(sum(squares) - squares[left_out], products, ridge)
-            below[left_out] = np.where(where, of_target_inputs @ coefficients, 0.0)
-            shown[inside, position] = (inputs[inside] @ coefficients) * where[inside]
-            expected[inside, position] = below[left_out, inside]
+        inputs = _inputs(*features.shown(position, fitted))
+        weights = (lists.count * where)[fitted].astype(np.float64)
+        squares = [_squares(inputs[rows], weights[rows]) for rows in left_out_rows]
+        targets = weights[:, None] * (lists.reward[fitted, position, None] + below[fitted])
+        coefficients = np.empty((inputs.shape[1], folds))
+        for left_out, rows in enumerate(left_out_rows):
+            products = inputs.T @ (targets[:, left_out] * ~rows)
+            coefficients[:, left_out] = _ridge(sum(squares) - squares[left_out], products, ridge)
+        of_document, of_above = np.split(coefficients[:-1], 2)
+        of_shown, of_target = features.projected(position, of_document, of_above)
+        below = np.where(where[:, None], of_target + coefficients[-1], 0.0)
+        shown[:, position] = (of_shown + coefficients[-1])[every, fold] * where
+        expected[:, position] = below[every, fold]
     return shown, expected
 
 
 def _inputs(document: Floats, above: Floats) -> Doubles:
-    """[M, 2 F + 1] with the intercept last."""
+    """[R, 2 F + 1] with the intercept last."""
     return np.concatenate([document, above, np.ones((len(document), 1))], axis=1, dtype=np.float64)
 
 
