@@ -168,6 +168,7 @@ def test_all_of_it_works_by_the_keyboard(wide: Page) -> None:
     wide.locator(".open").first.wait_for()
     assert wide.evaluate("document.activeElement.textContent") == "shoes"
     wide.keyboard.press("Enter")
+    wide.locator(".card").first.wait_for()
     wide.keyboard.press("/")
     wide.keyboard.type("red hats & more")
     assert wide.locator("#search").input_value() == "red hats & more", "typing goes on while the first view comes back"

@@ -252,7 +252,8 @@ async function load(id) {
 async function show() {
   let id = null;
   if (location.hash.startsWith("#q=")) try { id = decodeURIComponent(location.hash.slice(3)); } catch { id = location.hash.slice(3); }
-  const found = id === null ? null : await load(id);
+  const hash = location.hash, found = id === null ? null : await load(id);
+  if (location.hash !== hash) return; // Another query was asked for in the meantime.
   say(found && found.error ? found.error : "");
   const open = found !== null && !found.error;
   [places.overview.hidden, places.query.hidden] = [open, !open];
@@ -260,7 +261,7 @@ async function show() {
     showQuery(found);
     last = id;
     scrollTo(0, 0);
-    places.query.querySelector("h2").focus({ preventScroll: true });
+    if (document.activeElement !== search) places.query.querySelector("h2").focus({ preventScroll: true });
     return;
   }
   showTable();
@@ -279,6 +280,7 @@ document.querySelector(".search").addEventListener("submit", async (event) => {
   event.preventDefault();
   const text = search.value.trim(), rows = matching();
   if (!text) return;
+  search.blur();
   if (overview.rows.some((row) => row.query_id === text)) return go(text);
   // A server also has queries that the table does not.
   const found = live ? await load(text) : { error: `No query contains “${text}”.` };

@@ -21,7 +21,7 @@ BACKGROUND_DOCUMENTS = 2_000
 
 
 @dataclass(frozen=True)
-class Contributions:
+class FeatureContributions:
     """Scores of documents, as differences from the mean of these documents.
 
     Attributes:
@@ -98,7 +98,7 @@ class FeatureExplainer:
                 opaque.append(type(member).__name__)
         return cls(scorer, tuple(parts), tuple(dict.fromkeys(opaque)))
 
-    def explain(self, of_query: Candidates, documents: list[int]) -> Contributions | None:
+    def explain(self, of_query: Candidates, documents: list[int]) -> FeatureContributions | None:
         """The scores of some documents of a query, feature by feature.
 
         Args:
@@ -112,7 +112,7 @@ class FeatureExplainer:
         for weight, part in self.parts:
             total += weight * part.explain(scaled)
         score = self.policy.score_scaled(scaled).astype(np.float64)
-        return Contributions(score - score.mean(), total - total.mean(axis=0))
+        return FeatureContributions(score - score.mean(), total - total.mean(axis=0))
 
     def feature_names(self, candidates: Candidates) -> list[str]:
         """[F] the names of the features, as the policy orders them."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cuolr.browsing.document_evidence import CorrectedRate
-from cuolr.browsing.feature_contributions import Contributions
+from cuolr.browsing.feature_contributions import FeatureContributions
 from cuolr.browsing.moves import Direction, Justification, RateDifference
 from cuolr.types import Floats
 
@@ -109,11 +109,11 @@ class NamedContributions:
     names: tuple[str, ...]
     contributions: np.ndarray[Any, np.dtype[np.float64]]
     other: np.ndarray[Any, np.dtype[np.float64]]
-    found: Contributions
+    found: FeatureContributions
     values: Floats
 
     @classmethod
-    def of(cls, found: Contributions, names: list[str], values: Floats) -> "NamedContributions":
+    def of(cls, found: FeatureContributions, names: list[str], values: Floats) -> "NamedContributions":
         """Choose the features by the mean size of what they add.
 
         Args:
