@@ -72,6 +72,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "rank over HTTP, and log what is shown and clicked",
             "cuolr serve MODEL --log SERVED",
         ),
+        "interleaving": Command(
+            "cuolr.cli.interleaving:interleaving",
+            "which of two models do users of a service prefer?",
+            "cuolr interleaving SERVED",
+        ),
         "assess": Command(
             "cuolr.cli.assess:assess",
             "estimate from a click log whether to ship, test or keep",
