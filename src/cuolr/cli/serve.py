@@ -160,9 +160,7 @@ def serve(
 def _keep_within(limit: "LossLimit", served: "ServedModels") -> None:
     """Raise if the randomisation costs too much, now or with a model that is loaded later."""
     for model in served.models.values():
-        limit.check(model)
-        loss, how = limit.loss(model.policy)
-        say(f"--randomise costs at most {loss:.1%} of the clicks of {model.name} {how}")
+        say(limit.check(model))
     served.accept = limit.check
 
 

@@ -14,7 +14,7 @@ from cuolr.serving.shown_lists import ListRandomisation
 from cuolr.types import Candidates, Ints
 
 # Queries that the loss is estimated on, and lists that are drawn in all, at most.
-MAX_QUERIES, DRAWN_LISTS = 2_000, 32_768
+MAX_QUERIES, DRAWN_LISTS = 1_000, 8_192
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class LossLimit:
     max_loss: float
     users: UsersOfLog | None = None
 
-    def check(self, model: ServedModel) -> None:
-        """Raise if the randomisation of this model's lists may cost more than the limit."""
+    def check(self, model: ServedModel) -> str:
+        """What the randomisation costs, in words; raises if that may be more than the limit."""
         if self.randomisation.needs_scores and not model.scores:
             raise InputError(
                 f"--randomise: expected a model that scores documents, but '{model.name}' gives lists only"
@@ -49,6 +49,7 @@ class LossLimit:
                 f"--randomise: may cost {bound:.1%} of the clicks of '{model.name}' {how}, which is above --max-loss "
                 f"{self.max_loss:.1%}; {self._advice()}"
             )
+        return f"--randomise costs at most {bound:.1%} of the clicks of {model.name} {how}"
 
     def loss(self, policy: RankingPolicy) -> tuple[float, str]:
         """The largest expected loss, and how it is known."""

@@ -102,7 +102,7 @@ class ServedModels:
     folders: Mapping[str, Path]
     models: dict[str, ServedModel]
     seen: dict[str, Fingerprint | None] = field(default_factory=dict)
-    accept: Callable[[ServedModel], None] = lambda model: None
+    accept: Callable[[ServedModel], object] = lambda model: None
 
     @classmethod
     def load(cls, folders: Sequence[Path]) -> Self:
