@@ -92,6 +92,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "compare models on labelled queries, with significance tests",
             "cuolr compare MODEL_A MODEL_B --data MSLR-WEB10K",
         ),
+        "export": Command(
+            "cuolr.cli.export:export",
+            "export a model to a search engine, ONNX or a tree library",
+            "cuolr export MODEL --to onnx --out model.onnx",
+        ),
     },
     "Experiments": {
         "demo": Command(
