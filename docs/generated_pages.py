@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -24,17 +25,39 @@ FORMATS = {
     "Results of an experiment": "cuolr.experiments.results_folder",
     "Packed results": "cuolr.experiments.packed_results",
 }
+# Sections of the navigation that have all pages of a folder.
+SECTIONS = {"Learners": "learners", "Results": "results", "Decisions": "decisions"}
 # Links from a page to files outside docs, which the site does not have.
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:src|tests|studies|benchmarks)/[^)#]+|[A-Z]+\.md)(?:#[^)]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add a section to the navigation for each folder of pages; its README, if there is one, comes first."""
+    """Complete the navigation: a section for each folder below, README first; any other page is a how-to."""
     docs = Path(config.docs_dir)
-    for title, folder in {"Learners": "learners", "Results": "results", "Decisions": "decisions"}.items():
-        pages = sorted((docs / folder).rglob("*.md"), key=lambda page: (page.name != "README.md", page))
-        config.nav.append({title: [page.relative_to(docs).as_posix() for page in pages]})
+    found = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+    for title, folder in SECTIONS.items():
+        pages = sorted((page for page in found if page.startswith(f"{folder}/")), key=_readme_first)
+        config.nav.append({title: pages})
+        found -= set(pages)
+    (how_to,) = (section["How-to"] for section in config.nav if "How-to" in section)
+    how_to += sorted(found - set(_pages(config.nav)))
     return config
+
+
+def _readme_first(page: str) -> tuple[bool, str]:
+    return not page.endswith("README.md"), page
+
+
+def _pages(nav: Any) -> Iterator[str]:
+    """The pages that a part of the navigation names."""
+    match nav:
+        case str():
+            yield nav
+        case Mapping():
+            yield from _pages(list(nav.values()))
+        case list():
+            for part in nav:
+                yield from _pages(part)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
