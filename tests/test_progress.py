@@ -5,11 +5,14 @@ import polars as pl
 import pytest
 
 from cuolr.data.feature_tables import FeatureTables
+from cuolr.data.letor.reader import write_letor
+from cuolr.data.synthetic import generate_splits
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs import counts, log_folder
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.deletion import SessionsToDelete, delete_sessions
+from cuolr.logs.importing import session_blocks
 from cuolr.logs.importing.import_log import import_source, read_source
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.log_folder import load_click_log, read_click_log, save_click_log
@@ -158,3 +161,33 @@ def test_an_import_is_told_of_its_features_and_of_its_table(tmp_path: Path) -> N
         (f"importing {tmp_path / 'log.csv'}", 100),
     ]
     heard.check()
+
+
+@pytest.mark.parametrize("rows_at_a_time", [10**6, 5000])
+def test_an_import_is_told_while_its_rows_are_read_whether_in_one_block_or_in_several(
+    rows_at_a_time: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_blocks, "ROWS_AT_A_TIME", rows_at_a_time)
+    monkeypatch.setattr(session_blocks, "ROWS_PER_SAMPLE", 3)
+    sessions = 100_000
+    table = pl.DataFrame({"session_id": range(sessions)}).with_columns(
+        query_id=pl.lit("q"), position=1, doc_id=pl.format("{}", pl.col("session_id") % 7), click=0
+    )
+    table.write_csv(tmp_path / "log.csv")
+    heard = Heard()
+    source = read_source([tmp_path / "log.csv"], "table", ImportOptions(), heard)
+    import_source(source, None, ImportOptions(), heard)
+    assert heard.stages[1:] == [("listing documents", sessions), (f"importing {tmp_path / 'log.csv'}", 100)]
+    heard.check()
+    for done in heard.done[1:]:
+        assert len([amount for amount in done if amount]) > 3
+
+
+def test_generating_is_told_query_by_query_and_writing_by_documents(tmp_path: Path) -> None:
+    done: list[float] = []
+    train, *_ = generate_splits("tiny", 300, 1, 2, seed=1, progress=done.append)
+    assert len(done) > 3
+    assert sum(done) == 303
+    done.clear()
+    write_letor(train, tmp_path / "train.txt", done.append)
+    assert sum(done) == pytest.approx(1)

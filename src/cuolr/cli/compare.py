@@ -14,6 +14,7 @@ from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.significance import Comparison, holm, stars
 from cuolr.evaluation.significance import compare as compare_values
 from cuolr.policies.model_folder import load_policy
+from cuolr.policies.ranking_in_parts import RankingInParts
 from cuolr.random import DEFAULT_SEED
 
 
@@ -44,11 +45,11 @@ def compare(
     queries = data_options.load_labelled(data, measured.split, measured.names)
     policies = [load_policy(model) for model in models]
     evaluations = []
-    with progress_bar("ranking", len(policies)) as progress:
+    with progress_bar("ranking", len(policies) * queries.candidates.n_queries) as progress:
         for policy in policies:
             as_taken = as_model_takes(queries, policy.n_features, data)
-            evaluations.append(evaluate(policy, as_taken, measured.names, measured.without_relevant))
-            progress(1)
+            ranker = RankingInParts(policy, progress)
+            evaluations.append(evaluate(ranker, as_taken, measured.names, measured.without_relevant))
     first = evaluations[0]
     pairs = [(measure, other) for measure in first.per_query for other in range(1, len(models))]
     comparisons = [

@@ -13,6 +13,7 @@ from cuolr.logs.deletion import delete_sessions as delete
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
 from cuolr.logs.identity import IDENTITY, digest_of_clicks, identities
 from cuolr.logs.log_folder import load_click_log, read_meta
+from cuolr.progress import Stages
 
 if TYPE_CHECKING:
     from cuolr.policies.find_models import FoundModels, LogTraces
@@ -69,7 +70,7 @@ def delete_sessions(
     """
     chosen = which.which()
     with stage_bars() as stages:
-        found = _models(log, models)
+        found = _models(log, models, stages)
         hashed = HASHED_WITH in read_meta(log).get("source", {})
         report = delete(log, chosen, counts, dry_run, stages)
     if json:
@@ -141,20 +142,21 @@ def _as_json(found: "FoundModels | None") -> dict[str, Any]:
     }
 
 
-def _models(log: Path, folders: tuple[Path, ...]) -> "FoundModels | None":
+def _models(log: Path, folders: tuple[Path, ...], stages: Stages) -> "FoundModels | None":
     if not folders:
         return None
     # It needs torch, which takes a second to load; without models nobody should wait for it.
     from cuolr.policies.find_models import models_that_learned
 
-    return models_that_learned(_traces(log), folders)
+    return models_that_learned(_traces(log, stages), folders)
 
 
-def _traces(log: Path) -> "LogTraces":
+def _traces(log: Path, stages: Stages) -> "LogTraces":
     from cuolr.policies.find_models import LogTraces
 
     meta = read_meta(log)
-    return LogTraces(meta.get(IDENTITY), frozenset(identities(meta)), digest_of_clicks(load_click_log(log, ids=False)))
+    clicks = digest_of_clicks(load_click_log(log, ids=False, stages=stages))
+    return LogTraces(meta.get(IDENTITY), frozenset(identities(meta)), clicks)
 
 
 def _lines(file: Path | None) -> list[str]:

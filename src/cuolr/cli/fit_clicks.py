@@ -124,9 +124,11 @@ def fit_clicks(
     patterns = _in_context(log, patterns, fitting.context)
     if parameters != "pair":
         patterns = patterns.with_every_document()
-    with problems_in(log), progress_bar("fitting", len(names)) as progress:
+    # Each model, and the best again to all sessions.
+    with problems_in(log), progress_bar("fitting", len(names) + 1) as progress:
         compared = compare_fits(patterns, names, documents=parameters, progress=progress, days=fitting.held_out_days)
-    best = fit_users(compared.best, patterns, parameters)
+        best = fit_users(compared.best, patterns, parameters)
+        progress(1)
     if samples:
         with progress_bar("intervals", samples) as progress:
             best = with_errors(best, patterns, samples, fitting.seed, progress)

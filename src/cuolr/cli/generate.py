@@ -12,6 +12,7 @@ from cuolr.data.letor.catalog import DESCRIPTION_FILE
 from cuolr.data.letor.reader import write_letor
 from cuolr.data.synthetic import generate_splits
 from cuolr.files import atomic_folder
+from cuolr.progress import share_of
 from cuolr.random import DEFAULT_SEED
 
 
@@ -49,23 +50,24 @@ def generate_folder(
         json: Print JSON instead of a message.
         overwrite: Replace an existing data set.
     """
-    with atomic_folder(out, overwrite, ours=DESCRIPTION_FILE) as folder, progress_bar("generating", 4) as progress:
+    # Each query is generated, and then written.
+    total = 2 * (sizes.train + sizes.vali + sizes.test)
+    with atomic_folder(out, overwrite, ours=DESCRIPTION_FILE) as folder, progress_bar("generating", total) as progress:
         splits = dict(
             zip(
                 ("train", "vali", "test"),
-                generate_splits(preset, sizes.train, sizes.vali, sizes.test, seed),
+                generate_splits(preset, sizes.train, sizes.vali, sizes.test, seed, progress),
                 strict=True,
             )
         )
-        progress(1)
         (folder / "Fold1").mkdir()
         described = {"preset": preset, **asdict(sizes), "seed": seed}
         # Not every split has a document of the highest grade, so the scale is recorded.
         described["max_grade"] = splits["train"].max_grade
         (folder / DESCRIPTION_FILE).write_text(json_format.dumps(described, indent=2) + "\n", encoding="utf-8")
         for split, dataset in splits.items():
-            write_letor(dataset, folder / "Fold1" / f"{split}.txt")
-            progress(1)
+            written = share_of(progress, dataset.candidates.n_queries)
+            write_letor(dataset, folder / "Fold1" / f"{split}.txt", written)
     if json:
         show_json({"out": str(out), **described})
     else:

@@ -67,6 +67,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "rank documents with a model",
             "cuolr rank MODEL --candidates documents.parquet --out rankings.csv",
         ),
+        "serve": Command(
+            "cuolr.cli.serve:serve",
+            "rank over HTTP, and log what is shown and clicked",
+            "cuolr serve MODEL --log SERVED",
+        ),
         "assess": Command(
             "cuolr.cli.assess:assess",
             "estimate from a click log whether to ship, test or keep",

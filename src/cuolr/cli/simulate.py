@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import tyro
 
 from cuolr.cli.options import ClickModelOptions, DataOptions, Name
-from cuolr.cli.terminal import progress_bar, say, show_json
+from cuolr.cli.terminal import progress_bar, say, show_json, stage_bars
 from cuolr.clicks.fitting.simulate_users import UserSimulation
 from cuolr.clicks.fitting.users_file import load_users
 from cuolr.clicks.randomisation import randomise
@@ -193,7 +193,8 @@ def _simulate_users(
         if given:
             raise InputError(f"{flag}: not possible if --data is a click log")
     policy, described = logging_policy.policy_on_log(log.seed)
-    logged = load_click_log(data)
+    with stage_bars() as stages:
+        logged = load_click_log(data, stages=stages)
     fitted = load_users(users.fitted_file(), logged.candidates)
     simulation = UserSimulation(logged, fitted, log.sessions, policy, min(log.k, fitted.model.k), log.seed)
     source = {"data": str(data), "users": users.click_model, "logging": described, "seed": log.seed}

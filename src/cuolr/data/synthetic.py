@@ -22,6 +22,7 @@ import numpy as np
 
 from cuolr.config import Range, check_arguments
 from cuolr.data.feature_families import FAMILIES
+from cuolr.progress import Progress, unseen
 from cuolr.registry import unknown_name
 from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, RankingDataset
 
@@ -130,7 +131,9 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def generate(preset: str, queries: int, seed: int, split: Split = "train") -> RankingDataset:
+def generate(
+    preset: str, queries: int, seed: int, split: Split = "train", progress: Progress = unseen
+) -> RankingDataset:
     """Generate labelled queries.
 
     The same arguments give the same data; a larger number of queries extends it.
@@ -140,6 +143,7 @@ def generate(preset: str, queries: int, seed: int, split: Split = "train") -> Ra
         queries: Number of queries.
         seed: Seed of the world and of the queries.
         split: Splits are different queries of the same world.
+        progress: Called with the number of queries that were generated since the last call.
     """
     check_arguments(queries=(queries, Range(1)), seed=(seed, Range(0)))
     world = World(preset, seed)
@@ -155,13 +159,14 @@ def generate(preset: str, queries: int, seed: int, split: Split = "train") -> Ra
         end = min(start + len(block_relevance), n_documents)
         features[start:end], relevance[start:end] = block_features[: end - start], block_relevance[: end - start]
         start = end
+        progress(min(QUERIES_PER_BLOCK, queries - block * QUERIES_PER_BLOCK))
     offsets = np.concatenate([[0], np.cumsum(sizes[:queries])])
     query_ids = np.arange(FIRST_QUERY_ID[split], FIRST_QUERY_ID[split] + queries).astype(np.str_)
     return RankingDataset(Candidates(features, offsets, query_ids), relevance, len(world.preset.grades) - 1)
 
 
 def generate_splits(
-    preset: str, train: int, validation: int, test: int, seed: int
+    preset: str, train: int, validation: int, test: int, seed: int, progress: Progress = unseen
 ) -> tuple[RankingDataset, RankingDataset, RankingDataset]:
     """Training, validation and test queries of one world.
 
@@ -171,11 +176,12 @@ def generate_splits(
         validation: Number of validation queries.
         test: Number of test queries.
         seed: Seed of the world and of the queries.
+        progress: Called with the number of queries that were generated since the last call.
     """
     return (
-        generate(preset, train, seed, "train"),
-        generate(preset, validation, seed, "vali"),
-        generate(preset, test, seed, "test"),
+        generate(preset, train, seed, "train", progress),
+        generate(preset, validation, seed, "vali", progress),
+        generate(preset, test, seed, "test", progress),
     )
 
 

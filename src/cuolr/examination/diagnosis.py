@@ -148,7 +148,7 @@ def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: 
     if isinstance(log, Path | str):
         folder = Path(log)
         info = describe_folder(folder, window, stages)
-        sessions = None if info.share_without_clicks is None else sessions_of_folder(folder, window)
+        sessions = None if info.share_without_clicks is None else sessions_of_folder(folder, window, stages)
         log = load_click_log(folder, window, ids=False, stages=stages)
     else:
         require_type("log", log, ClickLog, "load_click_log, import_log and simulate return one")

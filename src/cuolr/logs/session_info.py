@@ -15,6 +15,7 @@ from cuolr.logs.drift import Drift, DriftCounts, middle
 from cuolr.logs.log_folder import read_click_log, read_timestamps
 from cuolr.logs.periods import Period, Periods
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, as_times, time_text, unit_note, within
+from cuolr.progress import Stages, unseen_stages
 
 # Without a single one of so many sessions, fewer than 3 % are without a click, with 95 % confidence (rule of three).
 MIN_SESSIONS = 100
@@ -80,12 +81,12 @@ class SessionInfo:
         return list(_warnings(self))
 
 
-def sessions_of_folder(folder: Path, window: TimeWindow = ALL_TIME) -> SessionInfo:
+def sessions_of_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> SessionInfo:
     """What is odd about the sessions of a saved log, read in chunks."""
     timestamp = read_timestamps(folder)
     if timestamp is not None and window:
         timestamp = timestamp[within(timestamp, window.bounds(timestamp.max()))]
-    return describe_sessions(read_click_log(folder, window=window), timestamp)
+    return describe_sessions(read_click_log(folder, window=window, stages=stages), timestamp)
 
 
 def describe_sessions(chunks: Iterable[ClickLog], timestamp: Timestamps | None = None) -> SessionInfo:

@@ -16,7 +16,7 @@ from cuolr.errors import InputError
 from cuolr.logs.importing import session_blocks
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import ImportReport
-from cuolr.logs.importing.log_rows import scan_log
+from cuolr.logs.importing.log_rows import LogRows, scan_log
 from cuolr.logs.importing.table import read_log_table
 from tests.data.small_data import assert_same_log, candidates_of, random_log
 from tests.logs.importing.test_damage import (
@@ -80,11 +80,17 @@ def test_each_session_is_in_one_block_and_blocks_are_in_order() -> None:
     done: list[float] = []
     with blocks_of(30):
         known = session_blocks.survey(rows, lambda _: None)
-        found = [block.parts[0].collect()["session_id"] for block in session_blocks.blocks(rows, known, done.append)]
+        shared = list(_collected(session_blocks.blocks(rows, known, done.append)))
+    found = [session_ids for session_ids, _ in shared]
     assert known.rows == len(table) == sum(map(len, found))
     assert 3 <= len(found) <= 8
     assert all(before.max() < after.min() for before, after in itertools.pairwise(found))  # type: ignore[operator]
-    assert sum(done) == pytest.approx(1)
+    assert sum(done) + sum(share for _, share in shared) == pytest.approx(1)
+
+
+def _collected(blocks: Iterator[tuple[LogRows, float]]) -> Iterator[tuple[pl.Series, float]]:
+    for block, share in blocks:
+        yield block.parts[0].collect()["session_id"], share
 
 
 def test_a_row_keeps_its_file_and_its_number(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from cuolr.data.letor.rows import MAX_PROBLEMS, Block, RowLayout, fits_memory
 from cuolr.data.line_blocks import blocks_of_lines
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file
-from cuolr.progress import Progress
+from cuolr.progress import Progress, unseen
 from cuolr.types import Candidates, Floats, RankingDataset
 
 BLOCK_BYTES = 4 << 20
@@ -167,8 +167,14 @@ def filled_up(candidates: Candidates, n_features: int, path: Path) -> Candidates
     return _widened(candidates, n_features)
 
 
-def write_letor(dataset: RankingDataset, path: Path | str) -> None:
-    """Write a data set as dense LETOR text, gzipped if the name ends in `.gz`; the inverse of `read_letor`."""
+def write_letor(dataset: RankingDataset, path: Path | str, progress: Callable[[float], None] = unseen) -> None:
+    """Write a data set as dense LETOR text, gzipped if the name ends in `.gz`; the inverse of `read_letor`.
+
+    Args:
+        dataset: The data set.
+        path: The file.
+        progress: Called with the share of the documents that were written since the last call.
+    """
     path = Path(path)
     candidates = dataset.candidates
     query = candidates.query_of_document
@@ -184,6 +190,7 @@ def write_letor(dataset: RankingDataset, path: Path | str) -> None:
             if candidates.document_ids is not None:
                 columns["comment"] = "#docid = " + pl.Series(candidates.document_ids[rows])
             pl.DataFrame(columns).write_csv(file, separator=" ", include_header=False, quote_style="never")
+            progress(len(values) / candidates.n_documents)
 
 
 def _open_to_write(path: Path, compressed: bool) -> IO[bytes]:

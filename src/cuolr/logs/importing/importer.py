@@ -104,7 +104,8 @@ class LogImporter(ABC):
 
         Args:
             files: The files.
-            progress: Called with the number of bytes of the files that were read since the last call.
+            progress: Called with the number of bytes of the files that were read since the last call; if it takes
+                longer to put rows together than to read them, with a number of bytes for each part of this work.
 
         Raises:
             InputError: If they are not of this format.

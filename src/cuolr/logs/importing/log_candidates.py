@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 import polars as pl
 
+from cuolr.data.collect_rows import followed
 from cuolr.data.feature_tables import VARIANT, FeatureTables, named_variants, read_feature_tables
 from cuolr.data.features import IDS
 from cuolr.data.frames import Table
@@ -119,12 +120,12 @@ def _shown(rows: LogRows, stages: Stages, *more: str) -> pl.DataFrame:
     """Each pair of query and document that the log shows, once for each variant, with these columns."""
     keys = [*IDS, *more[:1]]
     found = []
-    progress = stages("listing documents", len(rows.parts))
+    progress = stages("listing documents", rows.total)
     for part, place in rows.scans():
-        distinct = part.select(*IDS, *more).drop_nulls(IDS).unique(keys, keep="any")
+        listed = followed(part.select(*IDS, *more), progress)
+        distinct = listed.drop_nulls(IDS).unique(keys, keep="any")
         with read_errors(place):
             found.append(distinct.collect(engine="streaming"))
-        progress(1)
     shown = pl.concat(found).unique(keys, keep="any")
     if not len(shown):
         raise InputError(f"{rows.name}: expected a row for each shown document, found no rows")

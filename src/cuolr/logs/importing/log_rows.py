@@ -3,11 +3,13 @@
 import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from cuolr.data.collect_rows import count_rows, followed
 from cuolr.data.column_names import closest_column, other_separator
 from cuolr.data.feature_options import ONE_QUERY
 from cuolr.data.frames import Table, is_path, to_polars
@@ -15,6 +17,7 @@ from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
 from cuolr.errors import InputError
 from cuolr.logs.importing.extra_columns import context_columns, reward_column
 from cuolr.logs.importing.import_options import IDS, NUMBERS, OPTIONAL, REQUIRED, ImportOptions
+from cuolr.progress import Share
 
 # The number of a row holds the number of its file above these bits.
 ROW_BITS = 40
@@ -41,6 +44,20 @@ class LogRows:
     def schema(self) -> pl.Schema:
         """Columns and their types, the same in all parts."""
         return self.parts[0].collect_schema()
+
+    @cached_property
+    def total(self) -> int:
+        """The number of rows in all parts."""
+        total = 0
+        for part, place in self.scans():
+            with read_errors(place):
+                total += count_rows(part)
+        return total
+
+    def followed(self, part: pl.LazyFrame, progress: Share) -> pl.LazyFrame:
+        """A part, with the share of all rows that passed since the last call."""
+        total = max(self.total, 1)  # counted before, not within, the reading
+        return followed(part, lambda number: progress(number / total))
 
     def place(self, number: int) -> str:
         """The file of a row, and the row."""

@@ -10,12 +10,17 @@ from cuolr.logs.clicklog import CONTEXT
 from cuolr.logs.importing.extra_columns import MISSING
 from cuolr.logs.importing.import_options import IDS
 from cuolr.logs.importing.log_rows import LogRows
+from cuolr.progress import Share, share_of, unseen
 from cuolr.types import Candidates
 
 # Positions are stored in int32, counted from 1.
 MAX_POSITION = 2**31 - 2
 # Dates and times in texts: with seconds and their fractions, or to the minute.
 CLOCKS = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
+
+# Rows whose ids are looked up at a time, and the share of the time to read rows before that, roughly.
+ROWS_AT_A_TIME = 1 << 19
+READING_SHARE = 0.2
 
 
 class DocumentIndex:
@@ -74,24 +79,29 @@ def read_sessions(rows: LogRows) -> pl.Series:
     return pl.concat(found).unique().sort("session_id")["session_id"]
 
 
-def resolve(rows: LogRows, session_ids: pl.Series, documents: DocumentIndex) -> pl.DataFrame:
+def resolve(rows: LogRows, session_ids: pl.Series, documents: DocumentIndex, progress: Share = unseen) -> pl.DataFrame:
     """The rows with ids replaced by indices, and all values as numbers; null = invalid.
 
     Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that
     character, which NumPy drops at the end), session, query, index, position (from 0 up, as in the table), click, and
-    the optional ones; and whether clicks and rewards are repaired here (see `problems.repair_kinds`).
+    the optional ones; and whether clicks and rewards are repaired here (see `problems.repair_kinds`). Progress takes
+    the share of the rows that were read since the last call.
     """
     sessions = session_ids.to_frame().with_row_index("session").lazy()
     columns = _columns(rows.schema)
     found = []
     for part, place in rows.scans():
-        numbered = (
-            part.join(sessions, on="session_id", how="left")
-            .join(documents.queries, on="query_id", how="left")
-            .join(documents.documents, on=documents.keys, how="left")
-        )
         with read_errors(place):
-            found.append(numbered.select(ROW, "session", "query", "index", **columns).collect(engine="streaming"))
+            read = rows.followed(part, share_of(progress, READING_SHARE)).collect(engine="streaming")
+        for some in read.iter_slices(ROWS_AT_A_TIME):
+            numbered = (
+                some.lazy()
+                .join(sessions, on="session_id", how="left")
+                .join(documents.queries, on="query_id", how="left")
+                .join(documents.documents, on=documents.keys, how="left")
+            )
+            found.append(numbered.select(ROW, "session", "query", "index", **columns).collect())
+            progress((1 - READING_SHARE) * len(some) / rows.total)
     return pl.concat(found)
 
 

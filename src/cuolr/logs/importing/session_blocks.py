@@ -5,7 +5,7 @@ kept in a temporary folder (`TMPDIR` says where) until all are read.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,11 +15,14 @@ import polars as pl
 from cuolr.data.tables import read_errors
 from cuolr.logs.importing.log_rows import LogRows
 from cuolr.logs.importing.resolve import position_number
+from cuolr.progress import Share, share_of
 
 # Rows of a block, about; some 200 bytes of memory each.
 ROWS_AT_A_TIME = 1 << 22
 # Of these rows one is looked at to find ranges of session ids with the same number of rows.
 ROWS_PER_SAMPLE = 1009
+# The share of the time that it takes to divide a table into blocks, roughly.
+WRITING_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -44,48 +47,49 @@ class Survey:
         return 0 if self.zeros and 2 * self.zeros >= self.ones else 1
 
 
-def survey(rows: LogRows, progress: Callable[[float], None]) -> Survey:
+def survey(rows: LogRows, progress: Share) -> Survey:
     """Look once at all rows; `progress` takes the share that was done since the last call."""
     position = position_number(rows.schema)
     amounts, samples = [], []
     for part, place in zip(rows.parts, rows.places, strict=True):
         sample = part.select(pl.col("session_id").gather_every(ROWS_PER_SAMPLE))
-        numbers = part.select(rows=pl.len(), zeros=(position == 0).sum(), ones=(position == 1).sum())
+        seen = rows.followed(part.select("position"), progress)
+        numbers = seen.select(rows=pl.len(), zeros=(position == 0).sum(), ones=(position == 1).sum())
         with read_errors(place):
             found = pl.collect_all([numbers, sample], engine="streaming")
         amounts.append(found[0])
         samples.append(found[1]["session_id"].drop_nulls())
-        progress(1 / len(rows.parts))
     total = pl.concat(amounts).sum().row(0, named=True)
     return Survey(total["rows"], total["zeros"], total["ones"], pl.concat(samples).sort())
 
 
-def blocks(rows: LogRows, known: Survey, progress: Callable[[float], None]) -> Iterator[LogRows]:
+def blocks(rows: LogRows, known: Survey, progress: Share) -> Iterator[tuple[LogRows, float]]:
     """The same rows, about `ROWS_AT_A_TIME` at a time, each session in one block; by session id, null first.
+
+    With each block comes the share of the work that it is to read it.
 
     Args:
         rows: The tables.
         known: What is known of them.
-        progress: Takes the share that was done since the last call.
+        progress: Takes the share that was done here since the last call, which is what the blocks leave of 1.
     """
     number = -(-known.rows // ROWS_AT_A_TIME)
     starts = known.sample.gather([i * len(known.sample) // number for i in range(1, number)]).unique(
         maintain_order=True
     )
     if not len(starts):
-        yield rows
-        progress(1)
+        yield rows, 1.0
         return
     with tempfile.TemporaryDirectory(prefix="cuolr-import-") as name:
-        folder = Path(name)
+        folder, writing = Path(name), share_of(progress, WRITING_SHARE)
         for part, place in enumerate(rows.places):
-            _write_blocks(rows.parts[part], place, folder / str(part), starts, rows.schema)
-            progress(0.5 / len(rows.places))
+            written = rows.followed(rows.parts[part], writing)
+            _write_blocks(written, place, folder / str(part), starts, rows.schema)
         for block in range(len(starts) + 1):
             files = sorted(folder.glob(f"*/block={block}/*.parquet"))
             if files:
-                yield LogRows((pl.scan_parquet(files, glob=False, hive_partitioning=False),), rows.places)
-            progress(0.5 / (len(starts) + 1))
+                read = LogRows((pl.scan_parquet(files, glob=False, hive_partitioning=False),), rows.places)
+                yield read, (1 - WRITING_SHARE) * read.total / rows.total
             for file in files:
                 file.unlink()
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import polars as pl
 
+from cuolr.data.collect_rows import count_rows, followed
 from cuolr.data.features import read_feature_table
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file, size_of
 from cuolr.logs.importing.log_rows import ROW_BITS
-from cuolr.progress import Progress
+from cuolr.progress import Progress, Share, in_shares, share_of
 from cuolr.types import Candidates
 
 # Columns that identify a document of a query.
@@ -35,11 +36,31 @@ def check_columns(file: Path, found: Iterable[str], needed: Iterable[str], what:
         raise InputError(f"{file}: expected {what}; columns missing: {', '.join(missing)}; found: {shown or 'none'}")
 
 
-def in_turn(files: Sequence[Path], progress: Progress) -> Iterator[tuple[int, Path]]:
-    """Each file with its number; progress takes the bytes of a file when the next is asked for."""
+def share_of_bytes(files: Sequence[Path], progress: Progress) -> Share:
+    """Progress over all files that takes the share of the work, where `progress` takes bytes."""
+    return in_shares(progress, sum(map(size_of, files)))
+
+
+def in_turn(files: Sequence[Path], progress: Share) -> Iterator[tuple[int, Path, Share]]:
+    """Each file with its number and its progress; `progress` takes the share of all bytes."""
+    total = max(sum(map(size_of, files)), 1)
     for number, file in enumerate(files):
-        yield number, file
-        progress(size_of(file))
+        yield number, file, share_of(progress, size_of(file) / total)
+
+
+def read_rows(file: Path, rows: pl.LazyFrame, progress: Share) -> pl.DataFrame:
+    """All rows of a file, or what is made of them row by row.
+
+    Args:
+        file: The file.
+        rows: What to read.
+        progress: Called with the share of the rows that were read since the last call.
+    """
+    with read_errors(file):
+        total = count_rows(rows)
+        if not total:
+            progress(1)
+        return followed(rows, lambda number: progress(number / total)).collect(engine="streaming")
 
 
 def list_numbers(file_number: int) -> pl.Expr:
@@ -47,13 +68,14 @@ def list_numbers(file_number: int) -> pl.Expr:
     return pl.int_range(pl.len(), dtype=pl.Int64) + (file_number << ROW_BITS)
 
 
-def read_fields(file: Path, names: Sequence[str]) -> pl.DataFrame:
+def read_fields(file: Path, names: Sequence[str], progress: Share) -> pl.DataFrame:
     """The fields of each line of a text file without a header, separated by tabs; null where a line has fewer."""
     require_file(file)
-    with read_errors(file):
-        lines = pl.read_csv(file, has_header=False, separator=NO_SEPARATOR, quote_char=None, schema={"line": pl.String})
-    fields = lines.drop_nulls().select(pl.col("line").str.split_exact("\t", len(names) - 1).struct.unnest())
-    return fields.rename(dict(zip(fields.columns, names, strict=True))).with_columns(pl.all().str.strip_chars())
+    lines = pl.scan_csv(
+        file, has_header=False, separator=NO_SEPARATOR, quote_char=None, schema={"line": pl.String}, glob=False
+    )
+    fields = pl.col("line").str.split_exact("\t", len(names) - 1).struct.rename_fields(names).struct.unnest()
+    return read_rows(file, lines.drop_nulls().select(fields).with_columns(pl.all().str.strip_chars()), progress)
 
 
 def features_of(rows: pl.DataFrame, columns: Iterable[str]) -> Candidates:

@@ -41,11 +41,13 @@ from cuolr.logs.importing.repeated_rows import without_repeats
 from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions, resolve
 from cuolr.logs.importing.session_blocks import blocks, survey
 from cuolr.logs.log_folder import concatenate, one_each
-from cuolr.progress import Stages, in_shares, unseen_stages
+from cuolr.progress import Share, Stages, in_shares, share_of, unseen_stages
 from cuolr.types import Candidates
 
 # The share of the time that the first look at a table takes, roughly.
 SURVEY_SHARE = 0.2
+# The share of the time to read a block in which its rows are read; the rest is to check and repair them.
+ROWS_SHARE = 0.8
 # What progress is counted in.
 PERCENT = 100
 
@@ -79,15 +81,18 @@ def read_log_table(
     found = LogCandidates.of(table, features, options, stages)
     rows = found.rows
     progress = in_shares(stages(f"importing {rows.name}", PERCENT), PERCENT)
-    known = survey(rows, lambda share: progress(SURVEY_SHARE * share))
+    known = survey(rows, share_of(progress, SURVEY_SHARE))
     if not known.rows:
         raise InputError(f"{rows.name}: expected a row for each shown document, found no rows")
     first = options.first_position
     if first == "auto":
         first = 1 if options.strict else known.first_position
     importer = _Importer(DocumentIndex(found.candidates, found.variants), found.candidates, options, first)
-    for block in blocks(rows, known, lambda share: progress((1 - SURVEY_SHARE) * share)):
-        importer.read(block)
+    of_blocks = share_of(progress, 1 - SURVEY_SHARE)
+    for block, share in blocks(rows, known, of_blocks):
+        of_block = share_of(of_blocks, share)
+        importer.read(block, share_of(of_block, ROWS_SHARE))
+        of_block(1 - ROWS_SHARE)
     from_zero = f"{rows.name}: positions seem to be counted from 0; if so, say first_position=0"
     log, report = importer.finish(rows.name, [from_zero] if first > known.first_position else ())
     kept, report = in_window(log, report, options.window)
@@ -112,10 +117,10 @@ class _Importer:
         self._reports: list[ImportReport] = []
         self._problems: list[list[ProblemKind]] = []
 
-    def read(self, rows: LogRows) -> None:
-        """Read, check and repair the rows of some sessions."""
+    def read(self, rows: LogRows, progress: Share) -> None:
+        """Read, check and repair the rows of some sessions; `progress` takes the share that was read since then."""
         session_ids = read_sessions(rows)
-        shown = from_one(resolve(rows, session_ids, self._documents), self._first)
+        shown = from_one(resolve(rows, session_ids, self._documents, progress), self._first)
         placed = shown
         everything = Amounts(len(session_ids), len(shown), _clicks(shown))
         report = ImportReport(tuple(map(str, rows.places)), self._first, everything, everything)

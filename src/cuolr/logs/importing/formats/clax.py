@@ -10,11 +10,21 @@ import scipy
 from cuolr.data.tables import read_errors
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
-from cuolr.logs.importing.source_tables import check_columns, features_of, in_turn, list_numbers
-from cuolr.progress import Progress, unseen
+from cuolr.logs.importing.source_tables import (
+    check_columns,
+    features_of,
+    in_turn,
+    list_numbers,
+    read_rows,
+    share_of_bytes,
+)
+from cuolr.progress import Progress, Share, share_of, unseen
 
 LISTS = ("query_doc_ids", "clicks")
 OPTIONAL_LISTS = ("positions", "mask", "query_doc_features")
+
+# The share of the time to read rows, roughly; the rest is to find queries and features.
+READING = 0.5
 
 
 @IMPORTERS.register("clax")
@@ -23,7 +33,9 @@ class ClaxImporter(LogImporter):
 
     def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read one or more Parquet files."""
-        rows = pl.concat([_rows(file, number) for number, file in in_turn(files, progress)], how="diagonal")
+        done = share_of_bytes(files, progress)
+        read = [_rows(file, number, advance) for number, file, advance in in_turn(files, share_of(done, READING))]
+        rows = pl.concat(read, how="diagonal")
         notes = []
         if "query_id" not in rows.columns or rows["query_id"].null_count():
             rows = rows.with_columns(query_id=_queries(rows))
@@ -32,14 +44,14 @@ class ClaxImporter(LogImporter):
         candidates = None
         if "features" in rows.columns:
             candidates = features_of(rows, ["features"])
+        done(1 - READING)
         return SourceLog(table, candidates, tuple(notes))
 
 
-def _rows(file: Path, number: int) -> pl.DataFrame:
+def _rows(file: Path, number: int, progress: Share) -> pl.DataFrame:
     """A row per shown document."""
     require_file(file)
-    with read_errors(file):
-        lists = pl.read_parquet(file, glob=False)
+    lists = read_rows(file, pl.scan_parquet(file, glob=False), progress)
     check_columns(file, lists.columns, LISTS, "Parquet with a row per session, as CLAX reads it")
     known = [name for name in OPTIONAL_LISTS if name in lists.columns]
     kept = lists.select(

@@ -9,7 +9,14 @@ from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
-from cuolr.logs.importing.source_tables import check_columns, features_of, in_turn, list_numbers
+from cuolr.logs.importing.source_tables import (
+    check_columns,
+    features_of,
+    in_turn,
+    list_numbers,
+    read_rows,
+    share_of_bytes,
+)
 from cuolr.progress import Progress, unseen
 from cuolr.types import Candidates
 
@@ -29,10 +36,11 @@ class OpenBanditImporter(LogImporter):
     def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read the logs of one or more campaigns, and item_context.csv if it is among the files."""
         contexts, logs = [], []
-        for number, file in in_turn(files, progress):
+        for number, file, advance in in_turn(files, share_of_bytes(files, progress)):
             require_file(file)
             with read_errors(file):
-                rows = pl.read_csv(file, infer_schema_length=None)
+                scanned = pl.scan_csv(file, infer_schema_length=None, glob=False)
+            rows = read_rows(file, scanned, advance)
             if "item_id" in rows.columns and "click" not in rows.columns:
                 contexts.append(rows)
             else:

@@ -7,10 +7,13 @@ import polars as pl
 
 from cuolr.errors import InputError
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog, SourceLoss
-from cuolr.logs.importing.source_tables import in_turn, list_numbers, read_fields
-from cuolr.progress import Progress, unseen
+from cuolr.logs.importing.source_tables import in_turn, list_numbers, read_fields, share_of_bytes
+from cuolr.progress import Progress, Share, share_of, unseen
 
 COLUMNS = ("session", "query_id", "documents", "verticals", "clicks")
+
+# The share of the time to read lines, roughly; the rest is to make rows of them.
+READING = 0.5
 
 
 @IMPORTERS.register("tiangong-st")
@@ -22,7 +25,9 @@ class TianGongImporter(LogImporter):
 
     def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
         """Read one or more text files."""
-        lists = pl.concat([_lists(file, number) for number, file in in_turn(files, progress)])
+        done = share_of_bytes(files, progress)
+        read = [_lists(file, number, advance) for number, file, advance in in_turn(files, share_of(done, READING))]
+        lists = pl.concat(read)
         size = pl.col("doc_id").list.len()
         good = lists.filter((size > 0) & (size == pl.col("click").list.len()))
         if not len(good):
@@ -33,6 +38,7 @@ class TianGongImporter(LogImporter):
         table = good.with_columns(position=pl.int_ranges(1, pl.col("doc_id").list.len() + 1)).explode(
             "doc_id", "click", "position"
         )
+        done(1 - READING)
         bad, reason = len(lists) - len(good), "lists without documents, or with another number of clicks"
         return SourceLog(
             table.select("query_id", "session_id", "position", "doc_id", "click"),
@@ -41,8 +47,8 @@ class TianGongImporter(LogImporter):
         )
 
 
-def _lists(file: Path, number: int) -> pl.DataFrame:
-    return read_fields(file, COLUMNS).select(
+def _lists(file: Path, number: int, progress: Share) -> pl.DataFrame:
+    return read_fields(file, COLUMNS, progress).select(
         "query_id",
         session_id=list_numbers(number),
         doc_id=_items("documents"),
