@@ -33,7 +33,7 @@ test: $(READY)  ## the whole test suite, but for the slow tests
 	$(TEST) -m "not slow"
 
 slow: $(READY)  ## learning, calibration and whole experiments
-	$(BIN)/pytest -q -m slow --durations=0
+	$(TEST) -m slow --durations=0
 
 bench: $(READY)  ## the benchmarks, as one table of ratios
 	$(BIN)/python -m benchmarks
