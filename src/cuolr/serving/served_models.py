@@ -6,7 +6,7 @@ other features, changes nothing.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -96,11 +96,13 @@ class ServedModels:
         folders: The folder of each name.
         models: What is served now.
         seen: Fingerprint of the `model.json` that was tried last.
+        accept: Raises `InputError` if a new model must not be served.
     """
 
     folders: Mapping[str, Path]
     models: dict[str, ServedModel]
     seen: dict[str, Fingerprint | None] = field(default_factory=dict)
+    accept: Callable[[ServedModel], object] = lambda model: None
 
     @classmethod
     def load(cls, folders: Sequence[Path]) -> Self:
@@ -135,6 +137,7 @@ class ServedModels:
             try:
                 model = ServedModel.load(folder, name)
                 _check_same_features(before, model)
+                self.accept(model)
             except (InputError, OSError, ValueError) as error:
                 changed.append(Reload(name, before.version, before.version, str(error).partition("\n")[0]))
             else:
