@@ -36,7 +36,7 @@ def documents(missing: float) -> Candidates:
     n = QUERIES * DOCUMENTS
     features = rng.normal(size=(n, FEATURES)) * 10.0 ** rng.integers(-3, 4, FEATURES)
     features[:, ::4] = rng.integers(0, 20, (n, len(range(0, FEATURES, 4))))
-    gone = rng.random(features.shape) < missing
+    gone: npt.NDArray[np.bool_] = rng.random(features.shape) < missing
     features[:, 1::2][gone[:, 1::2]] = np.nan
     return Candidates(features.astype(np.float32), DOCUMENTS * np.arange(QUERIES + 1), np.arange(QUERIES).astype(str))
 
