@@ -1,6 +1,7 @@
 """The tutorials of the site: scripts (jupytext), run when the site is built, with their output."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import jupytext
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 from nbclient import NotebookClient
 
 FOLDER = "tutorials"
@@ -28,6 +30,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         page = File.generated(config, f"{FOLDER}/{script.stem}.md", content=rendered(script, not os.environ.get(SKIP)))
         files.append(page)
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Link to the page of a script instead of the script."""
+    return re.sub(rf"({FOLDER}/[\w-]+)\.py\)", r"\1.md)", markdown)
 
 
 def rendered(script: Path, run: bool) -> str:
