@@ -75,10 +75,10 @@ class DocumentFeatures:
             if len(features) != len(self.columns):
                 raise InputError(f"document '{document}': expected {len(self.columns)} features, found {len(features)}")
             return features
-        given = {**self._zeros, **features}
-        if given.keys() != self._known:
-            self._check_names(document, given)
-        return [given[name] for name in self.names]
+        if features.keys() != self._known:
+            features = {**self._zeros, **features}
+            self._check_names(document, features)
+        return list(map(features.__getitem__, self.names))
 
     @cached_property
     def _zeros(self) -> dict[str, float]:
