@@ -63,7 +63,7 @@ class ServedModel:
         """Read a model, which is tried on made-up documents."""
         policy = load_policy(folder)
         version = json.loads((folder / SETTINGS_FILE).read_bytes())["sha256"][:VERSION_DIGITS]
-        return cls(name, version, policy, DocumentFeatures.of(policy))
+        return cls(name, version, policy, DocumentFeatures(policy))
 
 
 @dataclass(frozen=True)
