@@ -77,16 +77,6 @@ def test_what_a_target_cannot_hold_is_said_with_what_to_do(run: Run, tmp_path: P
     assert f"export its student: cuolr export {tmp_path / 'MODEL' / 'student'} --to {target}" in result.err
 
 
-def test_a_model_without_scores_is_not_written(run: Run, tmp_path: Path) -> None:
-    broken = linear("min-max")
-    broken.weights[0] = np.nan
-    save_policy(broken, tmp_path / "MODEL")
-    result = run("export", tmp_path / "MODEL", "--to", "onnx", "--out", tmp_path / "m.onnx")
-    assert result.status == 2
-    assert "not finite numbers; train it again" in result.err
-    assert not (tmp_path / "m.onnx").exists()
-
-
 def test_a_package_that_is_not_installed_is_named(
     run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
