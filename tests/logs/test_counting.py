@@ -14,6 +14,7 @@ from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counting import count_chunks, count_log, subtract_sessions
 from cuolr.logs.counts import ClickCounts
+from cuolr.logs.deletion import SessionsToDelete, delete_sessions
 from cuolr.logs.log_folder import load_click_log, save_click_log
 from cuolr.logs.log_info import describe_log
 from cuolr.logs.merge import merge_logs
@@ -131,6 +132,29 @@ def test_sessions_are_taken_away_from_counts() -> None:
         subtract_sessions(left, log)
     with pytest.raises(InputError, match="no session would be left"):
         subtract_sessions(counted, log)
+
+
+def test_deleted_sessions_are_taken_away_from_counts(tmp_path: Path) -> None:
+    log, *_ = save_days(make_days(1, sessions=40), tmp_path)
+    count_log(log, tmp_path / "COUNTS")
+    delete_sessions(log, SessionsToDelete(user_ids=["user 3"]), [tmp_path / "COUNTS"])
+    left = load_click_log(tmp_path / "COUNTS")
+    assert left.sessions == 32
+    assert contents(left) == contents(load_click_log(log))
+    with pytest.raises(InputError, match="a counted log has no ids"):
+        delete_sessions(tmp_path / "COUNTS", SessionsToDelete(user_ids=["user 2"]))
+
+
+def test_a_damaged_counted_log_is_refused(tmp_path: Path) -> None:
+    save_click_log(full_log(), tmp_path / "LOG")
+    count_log(tmp_path / "LOG", tmp_path / "COUNTS")
+    meta = tmp_path / "COUNTS" / "meta.json"
+    meta.write_text(meta.read_text().replace('"counted": true', '"counted": "yes"'))
+    with pytest.raises(InputError, match="expected 'counted' to be true or false"):
+        load_click_log(tmp_path / "COUNTS")
+    meta.write_text(meta.read_text().replace('"counted": "yes"', '"counted": false'))
+    with pytest.raises(InputError, match="unexpected column 'count'"):
+        load_click_log(tmp_path / "COUNTS")
 
 
 def test_means_cannot_be_counted() -> None:

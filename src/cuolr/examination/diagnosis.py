@@ -14,7 +14,7 @@ from cuolr.examination.list_variation import ListVariation
 from cuolr.examination.swap_advice import PRECISION, SwapAdvisor, SwapPlan, depths
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
-from cuolr.logs.log_folder import load_click_log, read_meta
+from cuolr.logs.log_folder import load_click_log
 from cuolr.logs.log_info import LogInfo, describe_folder, describe_log
 from cuolr.logs.session_info import SessionInfo, describe_sessions, sessions_of_folder
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
@@ -147,10 +147,9 @@ def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: 
     """
     if isinstance(log, Path | str):
         folder = Path(log)
-        meta, info = read_meta(folder), describe_folder(folder, window, stages)
-        single = not (meta["aggregated"] or meta["counted"])
-        sessions = sessions_of_folder(folder, window, stages) if single else None
+        info = describe_folder(folder, window, stages)
         log = load_click_log(folder, window, ids=False, stages=stages)
+        sessions = sessions_of_folder(folder, window, stages) if log.of_sessions else None
     else:
         require_type("log", log, ClickLog, "load_click_log, import_log and simulate return one")
         info = describe_log([log])

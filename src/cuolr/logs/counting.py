@@ -36,8 +36,8 @@ def count_log(
         overwrite: Whether an existing log is replaced.
         stages: Receives the rows that were read so far.
     """
-    meta = read_meta(folder)
     counted = count_chunks(read_click_log(folder, window=window, ids=False, stages=stages))
+    meta = read_meta(folder)
     source = {name: value for name, value in meta.get("source", {}).items() if name != COUNTED}
     write_click_log(out, [counted], {**source, COUNTED: described(folder, meta)}, overwrite)
     return counted
