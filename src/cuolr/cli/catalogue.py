@@ -16,6 +16,7 @@ from cuolr.data.synthetic import PRESETS as GENERATED
 from cuolr.data.synthetic import Preset
 from cuolr.evaluation.measures import MEASURES, measure_names
 from cuolr.experiments.built_in import BUILT_IN
+from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.logs.importing.importer import IMPORTERS
 from cuolr.networks.encoder_registry import ENCODERS
 from cuolr.policies.policy import POLICIES
@@ -30,6 +31,7 @@ REGISTERED: Mapping[str, Registry[Any]] = {
     "encoders": ENCODERS,
     "policies": POLICIES,
     "formats": IMPORTERS,
+    "targets": EXPORTERS,
 }
 OTHERS: Mapping[str, Mapping[str, Any]] = {
     "presets": PRESETS,

@@ -21,14 +21,14 @@ MAX_DEFAULT = 40
 def list_names(
     what: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")] | None] = None, json: bool = False
 ) -> None:
-    """List learners, click models, encoders, policies, formats of logs, measures, presets, experiments and data sets.
+    """List learners, click models, encoders, policies, formats, targets, measures, presets, experiments and data sets.
 
     For the name of a learner, an encoder or a click model, list its settings with default, range and meaning. In
     training, set those of a learner with `--set learner.NAME=VALUE`, and of an encoder with
     `--set learner.encoder_settings.NAME=VALUE`.
 
     Args:
-        what: learners, click-models, encoders, policies, formats, measures, presets, experiments, data-sets,
+        what: learners, click-models, encoders, policies, formats, targets, measures, presets, experiments, data-sets,
             generated-data; or a name, such as cql. By default all names.
         json: Print JSON instead of tables.
     """
