@@ -20,7 +20,7 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, InputWarning
 from fuzz.cases import Case
 from fuzz.choices import Choices
 from fuzz.kinds.all import KINDS
@@ -161,14 +161,17 @@ def _outcome(case: Case, folder: Path, known: dict[str, str], said: int) -> Outc
 
 def _read(case: Case, work: Path, expected: str) -> tuple[Verdict, str]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
             found = KINDS[case.kind].read(work)
     except InputError as error:
         lines = [problem for problem in error.problems if "\n" in problem]
         return ("traceback", f"not one line: {lines[0][:500]!r}") if lines else ("refused", error.problems[0][:300])
     except BaseException:
         return "traceback", traceback.format_exc()[-3_000:]
+    others = [str(warning.message) for warning in given if not issubclass(warning.category, InputWarning)]
+    if others:
+        return "traceback", f"a warning that is not about the input: {others[0]}"
     return ("equal" if found == expected else "other"), ""
 
 

@@ -16,6 +16,7 @@ import polars as pl
 from cuolr.data.gzip_files import open_gzip
 from cuolr.data.json_columns import json_columns
 from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.zstandard_files import check_zstandard
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.progress import Stages, unseen_stages
@@ -166,6 +167,8 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
 def _check_head(path: Path) -> None:
     """Raise for files that polars would misread silently or with an unclear error."""
     if _is(path, (ZSTANDARD,)):
+        with read_errors(path):
+            check_zstandard(path)
         if not _is(path, JSON_LINES):
             _check_header(path, _zstandard_header(path))
         return

@@ -179,6 +179,9 @@ class RegressionTrees:
         (n_features,) = arrays["trees.n_features"].tolist()
         types: dict[str, Any] = {"threshold": np.float64, "value": np.float64}
         names = ("leaves", "feature", "threshold", "kind", "left", "right", "value")
+        for name in names:
+            if (arrays[f"trees.{name}"].dtype.kind == "f") != (name in types):
+                raise ValueError(f"trees.{name}: found {arrays[f'trees.{name}'].dtype}")
         return cls(int(n_features), *(arrays[f"trees.{name}"].astype(types.get(name, np.int64)) for name in names))
 
     @cached_property
