@@ -125,7 +125,9 @@ def read_errors(place: Path | str) -> Iterator[None]:
     """Turn errors of polars into one line that names the file, and its line if known."""
     try:
         yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except pl.exceptions.PanicException:  # polars did not expect such a file; its own note is on stderr
+        raise InputError(f"{place}: cannot be read: damaged, or not what its name says") from None
+    except pl.exceptions.PolarsError as error:
         bad_line = _bad_line(place) if isinstance(place, Path) else None
         raise InputError(f"{place}: cannot be read: {bad_line or _first_line(error)}") from None
     except (OSError, EOFError, zlib.error) as error:
