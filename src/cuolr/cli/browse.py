@@ -71,6 +71,7 @@ def browse(
         made = BrowsePage(model.name or str(model), log.name or str(log), browsed, overview)
         if page.static is not None:
             text = made.with_all_queries(stages)
+            page.static.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(page.static) as file:
                 file.write_text(text, encoding="utf-8")
     if page.static is not None:
