@@ -65,6 +65,7 @@ def browse(
         overview = made.overview
         if page.static is not None:
             text = made.with_all_queries(stages)
+            page.static.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(page.static) as file:
                 file.write_text(text, encoding="utf-8")
     if page.static is not None:
