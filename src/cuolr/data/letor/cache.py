@@ -24,6 +24,7 @@ from cuolr.data.letor.grouping import group_file
 from cuolr.data.letor.reader import READER_VERSION, LetorFile, LetorOptions, read_file
 from cuolr.errors import InputWarning, unreadable
 from cuolr.files import atomic_file, atomic_folder, content_hash
+from cuolr.output_lock import BusyError
 from cuolr.progress import Progress
 from cuolr.types import Candidates
 
@@ -110,6 +111,8 @@ class Cache:
                 arrays = {name: _write_array(folder, name, value) for name, value in _arrays_of(file).items()}
                 description = {"dense": file.dense, "note": file.note, "arrays": arrays}
                 (folder / "content.json").write_text(json.dumps(description), encoding="utf-8")
+        except BusyError:  # another process parsed the same file
+            return file
         except OSError as error:
             warnings.warn(
                 f"{self.folder}: cannot be written ({error.strerror}); not cached", InputWarning, stacklevel=3
@@ -122,7 +125,7 @@ class Cache:
             pointer.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(pointer) as unfinished:
                 unfinished.write_text(json.dumps(known), encoding="utf-8")
-        except OSError:
+        except (OSError, BusyError):
             return
 
 
