@@ -1,8 +1,9 @@
 """Registries: click models, learners, encoders, policies and measures by name, including those of plug-ins."""
 
 import difflib
-import importlib
+import importlib.util
 import pkgutil
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from importlib import metadata
@@ -28,8 +29,9 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
 class Registry(Generic[T]):
     """The classes of one kind by name.
 
-    The first look-up imports every module of `package` and its sub-packages, so a new class needs one new file and no
-    list to edit. It also loads the entry points of the group `entry_points`, by which other packages add classes.
+    The modules of `package` and its sub-packages register classes, so a new class needs one new file and no list to
+    edit. Other packages add classes by the entry points of the group `entry_points`. The first look-up imports all of
+    them; with `variable`, a look-up imports only the module that registers the name, and listing names imports none.
 
     >>> animals: Registry[type] = Registry("animal", package=None)
     >>> @animals.register("cat")
@@ -43,18 +45,26 @@ class Registry(Generic[T]):
     """
 
     def __init__(
-        self, kind: str, package: str | None, entry_points: str | None = None, base: str | None = None
+        self,
+        kind: str,
+        package: str | None,
+        entry_points: str | None = None,
+        base: str | None = None,
+        variable: str | None = None,
     ) -> None:
-        """A registry without entries; they are loaded at the first look-up.
+        """A registry without entries; they are loaded when they are looked up.
 
         Args:
             kind: The kind of the entries, for messages.
             package: The package whose modules register entries.
             entry_points: The group of entry points by which other packages add entries.
             base: Name of the class that entries of other packages must inherit.
+            variable: Name of the registry in the source, to find `@VARIABLE.register("name")` without importing it.
         """
         self.kind = kind
         self._base = base
+        self._variable = variable
+        self._homes: dict[str, str] | None = None
         self._package = package
         self._entry_points = entry_points
         self._entries: dict[str, T] = {}
@@ -74,33 +84,58 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """The class registered as `name`; the error for an unknown name lists the known ones."""
-        self._load()
         if name not in self._entries:
-            raise unknown_name(self.kind, name, self._entries)
+            if home := self._modules_by_name().get(name):
+                importlib.import_module(home)
+            else:
+                self._load()
+        if name not in self._entries:
+            raise unknown_name(self.kind, name, self.names())
         return self._entries[name]
 
     def name_of(self, entry: T) -> str:
         """The name under which `entry` is registered."""
-        names = [name for name in self.names() if self._entries[name] is entry]
+        if entry not in self._entries.values():
+            self._load()  # another package may have it
+        names = [name for name, other in self._entries.items() if other is entry]
         assert names, f"{entry} is not a registered {self.kind}"
         return names[0]
 
     def names(self) -> list[str]:
         """All registered names, sorted."""
-        self._load()
-        return sorted(self._entries)
+        if self._variable is None or self._plug_ins():
+            self._load()
+        return sorted({*self._entries, *self._modules_by_name()})
+
+    def _modules_by_name(self) -> dict[str, str]:
+        """The module that registers each name, as its source says; empty without `variable`."""
+        if self._homes is None:
+            self._homes = {}
+            decorator = re.compile(rf'^@{self._variable}\.register\("([^"]+)"\)', re.MULTILINE)
+            for module in self._modules() if self._variable is not None else ():
+                spec = importlib.util.find_spec(module)
+                get_source = getattr(spec.loader, "get_source", None) if spec is not None else None
+                source = get_source(module) if get_source is not None else None
+                self._homes |= dict.fromkeys(decorator.findall(source or ""), module)
+        return self._homes
+
+    def _modules(self) -> list[str]:
+        if self._package is None:
+            return []
+        path = importlib.import_module(self._package).__path__
+        return [module.name for module in pkgutil.walk_packages(path, f"{self._package}.")]
+
+    def _plug_ins(self) -> list[metadata.EntryPoint]:
+        return [] if self._entry_points is None else list(metadata.entry_points(group=self._entry_points))
 
     def _load(self) -> None:
         if self._loaded:
             return
         self._loaded = True  # set first, because a module may look up a name while it is imported
-        if self._package is not None:
-            package = importlib.import_module(self._package)
-            for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
-                importlib.import_module(module.name)
-        if self._entry_points is not None:
-            for entry_point in metadata.entry_points(group=self._entry_points):
-                self._load_plug_in(entry_point)
+        for module in self._modules():
+            importlib.import_module(module)
+        for entry_point in self._plug_ins():
+            self._load_plug_in(entry_point)
 
     def _problem(self, entry: Any) -> str:
         """Why an entry of another package cannot be used; "" if it can."""

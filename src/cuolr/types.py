@@ -6,10 +6,14 @@ Axes: B batch, K list, N candidates, F features.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from cuolr.config import from_dict
+from cuolr.errors import InputError
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Doubles: TypeAlias = npt.NDArray[np.float64]
@@ -20,6 +24,8 @@ IntegerArray: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
 FeatureKind: TypeAlias = Literal["number", "boolean", "category", "hashed category", "date"]
+# Numbers that a hashed category may become.
+MAX_BUCKETS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,12 @@ class FeatureColumn:
     missing_level: bool = False
     latest: str = ""
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.buckets <= MAX_BUCKETS or (self.kind == "hashed category" and not self.buckets):
+            raise InputError(f"column '{self.name}': expected 1 to {MAX_BUCKETS:,} buckets, found {self.buckets:,}")
+        if self.kind == "date":
+            _check_date(self)
+
     @property
     def feature_names(self) -> list[str]:
         """The names of its numbers."""
@@ -52,6 +64,16 @@ class FeatureColumn:
         names = [f"{self.name}={level}" for level in self.levels]
         names += [f"{self.name}#{bucket}" for bucket in range(self.buckets)]
         return [*names, f"{self.name} is missing"] if self.missing_level else names
+
+
+def _check_date(column: FeatureColumn) -> None:
+    """Raise if a date has no time to count its age from."""
+    try:
+        known = datetime.fromisoformat(column.latest).tzinfo is None
+    except ValueError:
+        known = False
+    if not known:
+        raise InputError(f"column '{column.name}': expected a date without time zone, found {column.latest!r}")
 
 
 @dataclass(frozen=True)
@@ -88,10 +110,8 @@ class FeatureRecipe:
 
     @classmethod
     def from_dict(cls, recipe: Mapping[str, Any]) -> Self:
-        """The recipe that `to_dict` was taken from."""
-        columns = ({**column, "levels": tuple(column.get("levels", ()))} for column in recipe["columns"])
-        impression = tuple(recipe.get("impression", ()))
-        return cls(tuple(FeatureColumn(**column) for column in columns), tuple(recipe["dropped"]), impression)
+        """The recipe that `to_dict` was taken from; raises if it could not have been."""
+        return from_dict(cls, recipe, "recipe")
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ import pytest
 import tyro
 
 from cuolr.cli.docstrings import Docstring
-from cuolr.cli.help import Command, command_help
+from cuolr.cli.help import command_help
 from cuolr.cli.main import COMMANDS, GROUPS, PARSING
 from tests.cli.conftest import Run
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command-line.md").read_text()
-EXAMPLES = {name: command.example for group in GROUPS.values() for name, command in group.items()}
+EXAMPLES = {name: command.example for name, command in COMMANDS.items()}
 # Accepted only to be refused with what to use instead.
 NOT_SHOWN = {"experiment": {"--fold"}, "tune": {"--fold"}}
 FLAG = re.compile(r"^(?: |│|\|) (--[a-z][\w-]*)", re.MULTILINE)
@@ -53,7 +53,7 @@ def tyros_help(name: str) -> str:
     """What tyro, which reads the arguments, says that it takes."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
-        tyro.cli(COMMANDS[name], prog=f"cuolr {name}", args=["--help"], config=PARSING)
+        tyro.cli(COMMANDS[name].load(), prog=f"cuolr {name}", args=["--help"], config=PARSING)
     return re.sub(r"\x1b\[[\d;]*m", "", text.getvalue())
 
 
@@ -78,8 +78,8 @@ def test_the_help_of_a_command_fits_80_columns_and_says_what_each_option_is(
     assert max(map(len, result.out.splitlines())) <= 80
     assert "None" not in result.out
     assert "{None}" not in tyros_help(name), "in its messages it calls values so too"
-    described = Docstring.parse(COMMANDS[name].__doc__).entries
-    assert described.keys() == inspect.signature(COMMANDS[name]).parameters.keys()
+    described = Docstring.parse(COMMANDS[name].load().__doc__).entries
+    assert described.keys() == inspect.signature(COMMANDS[name].load()).parameters.keys()
 
 
 def test_an_option_shows_its_value_and_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_an_option_shows_its_value_and_its_default(monkeypatch: pytest.MonkeyPat
             method: Algorithm.
         """
 
-    assert command_help("sort", Command(sort, "sort", "cuolr sort a.csv --order up"), width=60) == textwrap.dedent(
+    assert command_help("sort", sort, "cuolr sort a.csv --order up", width=60) == textwrap.dedent(
         """\
         usage: cuolr sort FILES... --order {up,down} [options]
 
@@ -157,7 +157,7 @@ def test_the_page_of_the_command_line_lists_every_command_with_its_example() -> 
 def test_an_example_has_what_the_command_requires_and_nothing_unknown(name: str) -> None:
     program, verb, *arguments = shlex.split(EXAMPLES[name])
     assert (program, verb) == ("cuolr", name)
-    text = command_help(name, next(group[name] for group in GROUPS.values() if name in group), width=100)
+    text = command_help(name, COMMANDS[name].load(), EXAMPLES[name], width=100)
     assert {argument for argument in arguments if argument.startswith("--")} <= set(FLAG.findall(text))
     usage = text.partition("\n\n")[0]
     assert set(re.findall(r"--[\w-]+", usage)) <= set(arguments)

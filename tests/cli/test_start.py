@@ -1,15 +1,78 @@
+"""The command line starts quickly: a verb loads what it needs, and nothing that only another verb needs."""
+
+import json
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-SLOW_TO_LOAD = ("torch", "lightgbm", "xgboost", "sklearn", "scipy.stats", "matplotlib", "ray")
+import numpy as np
+import pytest
+
+from cuolr.data.normalise import Normaliser
+from cuolr.logs.log_folder import save_click_log
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.model_folder import save_policy
+from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.ranking_trees import grow_ranking_trees
+from cuolr.policies.trees_policy import TreesPolicy
+from tests.small_log import small_candidates, small_log
+
+SLOW_TO_LOAD = {"torch", "lightgbm", "xgboost", "sklearn", "scipy.stats", "matplotlib", "ray", "polars", "pandas"}
+# Estimating examination takes a linear model and statistics.
+OF_LOG_INFO = {"sklearn", "scipy.stats", "polars", "pandas"}
+OF_TREES = {"lightgbm", "sklearn", "scipy.stats", "polars", "pandas"}
 
 
-def test_the_command_line_starts_without_what_is_slow_to_load() -> None:
-    code = f"import cuolr.cli.main, sys; print([name for name in {SLOW_TO_LOAD} if name in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"
+def loaded_by(code: str) -> set[str]:
+    """Which of the packages that are slow to load are there after a program has run."""
+    program = f"import json, sys\n{code}\nprint(json.dumps([name for name in {SLOW_TO_LOAD} if name in sys.modules]))"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(result.stdout.splitlines()[-1]))
+
+
+def loaded_by_command(*arguments: object) -> set[str]:
+    return loaded_by(f"from cuolr.cli.main import main\nmain({[str(argument) for argument in arguments]})")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("list",), ("list", "pbm"), ("list", "measures")])
+def test_help_and_names_load_nothing_that_is_slow_to_load(arguments: tuple[str, ...]) -> None:
+    assert loaded_by_command(*arguments) == set()
+
+
+@pytest.mark.parametrize("verb", ["train", "assess", "experiment", "report", "oracle"])
+def test_the_help_of_a_command_loads_no_learning_library(verb: str) -> None:
+    assert loaded_by_command(verb, "--help") <= {"polars", "scipy.stats"}
+
+
+def test_log_info_loads_neither_networks_nor_trees_nor_plots(tmp_path: Path) -> None:
+    save_click_log(small_log(rows=200), tmp_path / "LOG")
+    assert loaded_by_command("log-info", tmp_path / "LOG") <= OF_LOG_INFO
+
+
+def a_linear_policy() -> LinearPolicy:
+    return LinearPolicy(np.ones(4, np.float32), Normaliser.fit("min-max", small_candidates()))
+
+
+def a_trees_policy() -> TreesPolicy:
+    documents = small_candidates()
+    grades = (documents.features[:, 0] > 0).astype(np.int8)
+    parameters = {"num_threads": 1, "min_data_in_leaf": 2, "num_leaves": 3}
+    return TreesPolicy(grow_ranking_trees(documents.features, grades, documents.sizes, parameters, 3))
+
+
+@pytest.mark.parametrize(("policy", "may"), [(a_linear_policy(), {"polars"}), (a_trees_policy(), OF_TREES)])
+def test_trees_and_linear_models_are_loaded_and_rank_without_torch(
+    tmp_path: Path, policy: RankingPolicy, may: set[str]
+) -> None:
+    save_policy(policy, tmp_path / "MODEL")
+    code = (
+        "import cuolr, numpy as np\n"
+        f"policy = cuolr.load_policy({str(tmp_path / 'MODEL')!r})\n"
+        "documents = cuolr.Candidates(np.eye(4, dtype=np.float32), np.array([0, 4]), np.array(['q']))\n"
+        "assert (np.sort(policy.rank(documents, 4)) == np.arange(4)).all()\n"
+    )
+    assert loaded_by(code) <= may
 
 
 def test_ctrl_c_while_the_command_line_is_loaded_is_no_traceback() -> None:
@@ -18,16 +81,19 @@ import sys
 
 class Interrupted:
     def find_spec(self, name, *_):
-        if name == "cuolr.cli.compare":
+        if name == "{}":
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Interrupted())
 from cuolr.__main__ import main
+sys.argv = ["cuolr", "compare", "--help"]
 main()
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 130
-    assert result.stderr == "stopped\n"
+    for module in ("cuolr.cli.help", "cuolr.cli.compare"):
+        command = [sys.executable, "-c", code.format(module)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert result.returncode == 130
+        assert result.stderr == "stopped\n"
 
 
 def test_the_installed_command_is_the_one_that_minds_ctrl_c() -> None:

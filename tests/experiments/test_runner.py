@@ -186,3 +186,26 @@ def test_a_damaged_result_is_run_again_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "experiment.json").write_text("")
     assert len(run_small(ResultsFolder(tmp_path)).ran) == 1
     assert {cell: numbers(result) for cell, result in read_results(tmp_path).cells.items()} == before
+
+
+def test_with_true_examination_naive_learns_from_other_clicks_unless_users_examine_everything(tmp_path: Path) -> None:
+    network = {"learner": "naive", "settings": {"learner.hidden": [8]}}
+    experiment = small(
+        seeds=1,
+        method={"naive": network, "true examination": {**network, "true_examination": True}},
+        grid=[{"click_model": ["perfect", "pbm"], "method": ["naive", "true examination"], "sessions_per_query": [10]}],
+    )
+    run_small(ResultsFolder(tmp_path), experiment)
+    results = read_results(tmp_path)
+    assert (len(results.cells), results.failed) == (4, {})
+    by_users = {
+        users: {
+            cell.method: cell_result.validations
+            for cell, cell_result in results.cells.items()
+            if cell.click_model == users
+        }
+        for users in ("perfect", "pbm")
+    }
+    assert by_users["perfect"]["naive"] == by_users["perfect"]["true examination"]
+    assert by_users["pbm"]["naive"] != by_users["pbm"]["true examination"]
+    assert experiment.baselines == ("naive",)

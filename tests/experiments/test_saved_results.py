@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from cuolr.experiments.built_in import BUILT_IN
 from cuolr.experiments.fingerprints import digests_from, fingerprinted_name
 from cuolr.experiments.report.summary import summarise
 from cuolr.experiments.report.table_files import markdown
 from cuolr.experiments.results import Results
 from cuolr.experiments.results_folder import PACKED, read_results
 from cuolr.experiments.spec import Experiment
-from cuolr.experiments.spec_file import BUILT_IN, read_experiment
+from cuolr.experiments.spec_file import read_experiment
 
 SAVED = Path(__file__).parents[2] / "docs" / "results"
 FOLDERS = sorted(file.parent.name for file in SAVED.glob(f"*/{PACKED}"))

@@ -9,9 +9,10 @@ import pytest
 
 from cuolr.config import to_dict
 from cuolr.errors import InputError
+from cuolr.experiments.built_in import BUILT_IN
 from cuolr.experiments.report.paper import NUMBERS
 from cuolr.experiments.spec import PaperTable
-from cuolr.experiments.spec_file import BUILT_IN, check, parse_experiment, read_experiment
+from cuolr.experiments.spec_file import check, parse_experiment, read_experiment
 from tests.experiments.small import small
 
 

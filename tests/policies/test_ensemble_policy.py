@@ -77,7 +77,8 @@ def test_the_examination_of_the_training_log_is_saved_with_it_and_does_not_affec
 
 
 def test_the_examination_by_context_is_saved_with_it(tmp_path: Path) -> None:
-    tables = np.array([[[1.0, np.nan], [0.6, 0.3]], [[1.0, np.nan], [0.4, 0.1]]])
+    nothing = np.nan
+    tables = np.array([[[1.0, nothing, nothing], [0.6, 0.3, nothing]], [[1.0, nothing, nothing], [0.4, 0.1, nothing]]])
     curves = ContextCurves(("desktop", "mobile / tablet"), tables, np.array([1.2, 0.7]))
     save_policy(EnsemblePolicy(members(), [0.3, 2], examination=tables[0], by_context=curves), tmp_path / "model")
     loaded = load_policy(tmp_path / "model")

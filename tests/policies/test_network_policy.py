@@ -83,7 +83,7 @@ def test_documents_of_another_width_are_refused() -> None:
 
 def test_weights_that_do_not_fit_are_refused() -> None:
     policy = policy_of(candidates_of(3), (8, 4))
-    with pytest.raises(ValueError, match="size mismatch"):
+    with pytest.raises(ValueError, match=r"network.layers.1.bias: expected float32 \[5\], found float32 \[4\]"):
         NetworkPolicy.from_parts(policy.arrays(), {**policy.settings(), "hidden": [8, 5]})
 
 

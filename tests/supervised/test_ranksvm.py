@@ -15,7 +15,7 @@ from cuolr.policies.linear_policy import LinearPolicy, draw_pairs
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.supervised import ranksvm
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.types import Candidates, Doubles, Floats, RankingDataset
+from cuolr.types import Candidates, Doubles, Floats, Ints, RankingDataset
 from tests.evaluation.one_measure import measure_ranking
 from tests.small_log import with_missing_values
 
@@ -139,9 +139,9 @@ def test_the_number_of_pairs_is_bounded_by_memory(monkeypatch: pytest.MonkeyPatc
     sizes = []
     solve = linear.fit_pairs
 
-    def solve_and_note_the_size(differences: Floats, C: float) -> Doubles:
-        sizes.append(differences.shape)
-        return solve(differences, C)
+    def solve_and_note_the_size(features: Floats, better: Ints, worse: Ints, C: float) -> Doubles:
+        sizes.append((len(better), features.shape[1]))
+        return solve(features, better, worse, C)
 
     monkeypatch.setattr(ranksvm, "fit_pairs", solve_and_note_the_size)
     fit_ranksvm(dataset, fraction=1.0)

@@ -7,7 +7,8 @@ import pytest
 from cuolr.config import read_toml
 from cuolr.errors import InputError
 from cuolr.training.base_learner import LEARNERS
-from cuolr.training.presets.configure import PRESETS, USES, check_used, configure, parse_settings
+from cuolr.training.presets import PRESETS
+from cuolr.training.presets.configure import USES, check_used, configure, parse_settings
 from cuolr.training.training_config import TrainingConfig
 
 

@@ -11,12 +11,34 @@ from typing import Any, TypeAlias
 from cuolr.cli.docstrings import Docstring, meanings_of_fields
 from cuolr.clicks.click_model import CLICK_MODELS, click_model
 from cuolr.config import ranges_of, read_toml
-from cuolr.data.letor.catalog import CATALOGUE, DatasetInfo
-from cuolr.data.synthetic import PRESETS, Preset
+from cuolr.data.letor.published import CATALOGUE, DatasetInfo
+from cuolr.data.synthetic import PRESETS as GENERATED
+from cuolr.data.synthetic import Preset
 from cuolr.evaluation.measures import MEASURES, measure_names
+from cuolr.experiments.built_in import BUILT_IN
+from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.logs.importing.importer import IMPORTERS
+from cuolr.networks.encoder_registry import ENCODERS
 from cuolr.policies.policy import POLICIES
 from cuolr.registry import Registry
+from cuolr.training.learner_registry import LEARNERS
+from cuolr.training.presets import PRESETS
+
+# The kinds are spelled as `cuolr list` takes them.
+REGISTERED: Mapping[str, Registry[Any]] = {
+    "learners": LEARNERS,
+    "click-models": CLICK_MODELS,
+    "encoders": ENCODERS,
+    "policies": POLICIES,
+    "formats": IMPORTERS,
+    "targets": EXPORTERS,
+}
+OTHERS: Mapping[str, Mapping[str, Any]] = {
+    "presets": PRESETS,
+    "experiments": BUILT_IN,
+    "data-sets": CATALOGUE,
+    "generated-data": GENERATED,
+}
 
 
 @dataclass(frozen=True)
@@ -40,46 +62,46 @@ class SettingHelp:
 Entry: TypeAlias = dict[str, str]
 
 
-def catalogue() -> dict[str, dict[str, Entry]]:
-    """All names by kind; the kinds are spelled as `cuolr list` takes them."""
-    # These need torch, which takes a second to load; no other command should wait for it.
-    from cuolr.experiments.spec_file import BUILT_IN
-    from cuolr.networks.encoder import ENCODERS
-    from cuolr.training.base_learner import LEARNERS
-    from cuolr.training.presets.configure import PRESETS as TRAINING_PRESETS
+def names() -> dict[str, list[str]]:
+    """All names by kind; no learner is loaded for it, nor what it needs."""
+    return {
+        **{kind: registry.names() for kind, registry in REGISTERED.items()},
+        "measures": sorted(f"{measure}@k" for measure in measure_names()),
+        **{kind: sorted(entries) for kind, entries in OTHERS.items()},
+    }
 
-    measures = {
-        f"{written}@k": _first_sentence(Docstring.parse(MEASURES.get(name).__doc__).summary)
-        for written, name in zip(measure_names(), MEASURES.names(), strict=True)
-    }
-    described = {
-        "learners": _registered(LEARNERS),
-        "click-models": _registered(CLICK_MODELS),
-        "encoders": _registered(ENCODERS),
-        "policies": _registered(POLICIES),
-        "formats": _registered(IMPORTERS),
-        "measures": measures,
-        "presets": {name: _first_comment(path) for name, path in sorted(TRAINING_PRESETS.items())},
-        "experiments": {name: read_toml(path)["title"] for name, path in sorted(BUILT_IN.items())},
-        "data-sets": {name: _of_data_set(info) for name, info in sorted(CATALOGUE.items())},
-        "generated-data": {name: _of_generated_data(preset) for name, preset in sorted(PRESETS.items())},
-    }
-    found = {kind: {name: {"description": line} for name, line in lines.items()} for kind, lines in described.items()}
-    for name, entry in found["learners"].items():
-        entry["role"] = LEARNERS.get(name).role
-    return found
+
+def entries_of(kind: str) -> dict[str, Entry]:
+    """The names of a kind with their descriptions; of learners, also their roles."""
+    match kind:
+        case "measures":
+            named = zip(measure_names(), MEASURES.names(), strict=True)
+            lines = {f"{written}@k": _of_measure(MEASURES.get(name)) for written, name in named}
+        case "presets":
+            lines = {name: _first_comment(path) for name, path in sorted(PRESETS.items())}
+        case "experiments":
+            lines = {name: read_toml(path)["title"] for name, path in sorted(BUILT_IN.items())}
+        case "data-sets":
+            lines = {name: _of_data_set(info) for name, info in sorted(CATALOGUE.items())}
+        case "generated-data":
+            lines = {name: _of_generated_data(preset) for name, preset in sorted(GENERATED.items())}
+        case _:
+            lines = _registered(REGISTERED[kind])
+    roles = {name: {"role": LEARNERS.get(name).role} for name in lines} if kind == "learners" else {}
+    return {name: {"description": line, **roles.get(name, {})} for name, line in lines.items()}
 
 
 def settings(name: str) -> dict[str, list[SettingHelp]]:
     """The settings of the learner, encoder or click model of that name, by kind."""
-    from cuolr.networks.encoder import ENCODERS, encoder_config
-    from cuolr.training.base_learner import LEARNERS
-    from cuolr.training.presets.configure import configure
-
+    # Learners and encoders need torch, which takes a second to load; nothing else should wait for it.
     configs: dict[str, Any] = {}
     if name in LEARNERS.names():
+        from cuolr.training.presets.configure import configure
+
         configs["learner"] = configure(name).learner_config
     if name in ENCODERS.names():
+        from cuolr.networks.encoder import encoder_config
+
         configs["encoder"] = encoder_config(name, {})
     if name in CLICK_MODELS.names():
         configs["click model"] = click_model(name)
@@ -113,6 +135,10 @@ def _as_toml(value: Any) -> str:
 
 def _registered(registry: Registry[Any]) -> dict[str, str]:
     return {name: _describe(registry.get(name)) for name in registry.names()}
+
+
+def _of_measure(measure: type[Any]) -> str:
+    return _first_sentence(Docstring.parse(measure.__doc__).summary)
 
 
 def _describe(entry: type[Any]) -> str:

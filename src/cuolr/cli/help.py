@@ -1,6 +1,7 @@
 """The text of `cuolr --help` and `cuolr COMMAND --help`: plain text that fits the terminal."""
 
 import dataclasses
+import importlib
 import inspect
 import re
 import shutil
@@ -32,17 +33,23 @@ ARGUMENTS, REQUIRED, OPTIONS = "Arguments", "Required options", "Options"
 
 @dataclass(frozen=True)
 class Command:
-    """A verb of the command line.
+    """A verb of the command line, whose module is loaded only when it is needed.
 
     Attributes:
-        run: Runs it; may return an exit status. Its signature and docstring give the options and their help.
+        home: Module and function, as in `cuolr.cli.train:train`.
         summary: Its line in `cuolr --help`.
         example: An example call.
     """
 
-    run: Callable[..., int | None]
+    home: str
     summary: str
     example: str
+
+    def load(self) -> Callable[..., int | None]:
+        """The function: its signature and docstring give the options and their help; it may return an exit status."""
+        module, _, name = self.home.partition(":")
+        run: Callable[..., int | None] = getattr(importlib.import_module(module), name)
+        return run
 
 
 @dataclass(frozen=True)
@@ -96,18 +103,19 @@ def overview(description: str, groups: Mapping[str, Mapping[str, Command]]) -> s
     return "\n".join(lines)
 
 
-def command_help(name: str, command: Command, width: int | None = None) -> str:
+def command_help(name: str, run: Callable[..., Any], example: str, width: int | None = None) -> str:
     """The text of `cuolr NAME --help`.
 
     Args:
         name: Name of the command.
-        command: The command.
+        run: Its function.
+        example: An example call.
         width: Width in characters; None = that of the terminal.
     """
     width = min(width or shutil.get_terminal_size().columns, MAX_WIDTH)
-    described = Docstring.parse(command.run.__doc__)
+    described = Docstring.parse(run.__doc__)
     groups: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], REQUIRED: []}
-    options = [option for option in options_of(command.run) if option.shown]
+    options = [option for option in options_of(run) if option.shown]
     for option in options:
         groups.setdefault(option.group, []).append((option.invocation, option.text))
     groups.setdefault(OPTIONS, []).append(HELP)
@@ -116,7 +124,7 @@ def command_help(name: str, command: Command, width: int | None = None) -> str:
     parts = [_usage(name, options, width)]
     parts += [_wrapped(paragraph, width) for paragraph in (described.summary, *described.paragraphs)]
     parts += [f"{title}:\n{_aligned(rows, column, width)}" for title, rows in groups.items() if rows]
-    return "\n\n".join([*parts, f"Example:\n  {command.example}"])
+    return "\n\n".join([*parts, f"Example:\n  {example}"])
 
 
 def _usage(name: str, options: Iterable[Option], width: int) -> str:

@@ -2,14 +2,14 @@
 
 import shutil
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Annotated
 
 import tyro
 
-from cuolr.cli.catalogue import Entry, SettingHelp, catalogue, settings
+from cuolr.cli.catalogue import Entry, SettingHelp, entries_of, names, settings
 from cuolr.cli.help import MAX_WIDTH
-from cuolr.cli.options import Name
 from cuolr.cli.terminal import show_json, show_table, show_text
 from cuolr.errors import InputError
 from cuolr.registry import did_you_mean
@@ -18,35 +18,36 @@ from cuolr.registry import did_you_mean
 MAX_DEFAULT = 40
 
 
-def list_names(what: tyro.conf.Positional[Name | None] = None, json: bool = False) -> None:
-    """List learners, click models, encoders, policies, formats of logs, measures, presets, experiments and data sets.
+def list_names(
+    what: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")] | None] = None, json: bool = False
+) -> None:
+    """List learners, click models, encoders, policies, formats, targets, measures, presets, experiments and data sets.
 
     For the name of a learner, an encoder or a click model, list its settings with default, range and meaning. In
     training, set those of a learner with `--set learner.NAME=VALUE`, and of an encoder with
     `--set learner.encoder_settings.NAME=VALUE`.
 
     Args:
-        what: learners, click-models, encoders, policies, formats, measures, presets, experiments, data-sets,
+        what: learners, click-models, encoders, policies, formats, targets, measures, presets, experiments, data-sets,
             generated-data; or a name, such as cql. By default all names.
         json: Print JSON instead of tables.
     """
-    known = catalogue()
+    known = names()
     what = None if what is None else _as_known(what, known)
     if what is None:
-        names = {kind: sorted(entries) for kind, entries in known.items()}
         if json:
-            show_json(names)
+            show_json(known)
         else:
-            show_table("", ["", ""], [[kind, ", ".join(of_kind)] for kind, of_kind in names.items()], left=(0, 1))
+            show_table("", ["", ""], [[kind, ", ".join(of_kind)] for kind, of_kind in known.items()], left=(0, 1))
     elif what in known:
         if json:
-            show_json(known[what])
+            show_json(entries_of(what))
         else:
-            _show_entries(known[what])
+            _show_entries(entries_of(what))
     else:
-        found = {kind: entries[what] for kind, entries in known.items() if what in entries}
+        found = {kind: entries_of(kind)[what] for kind, of_kind in known.items() if what in of_kind}
         if not found:
-            guess = did_you_mean(what, [*known, *(name for entries in known.values() for name in entries)])
+            guess = did_you_mean(what, [*known, *(name for of_kind in known.values() for name in of_kind)])
             raise InputError(f"unknown name '{what}'{guess}; `cuolr list` shows all names")
         if json:
             described = {kind: [asdict(setting) for setting in of_kind] for kind, of_kind in settings(what).items()}
@@ -55,14 +56,14 @@ def list_names(what: tyro.conf.Positional[Name | None] = None, json: bool = Fals
             _show_one(what, found, settings(what))
 
 
-def _as_known(name: str, known: Mapping[str, Mapping[str, Entry]]) -> str:
+def _as_known(name: str, known: Mapping[str, Sequence[str]]) -> str:
     """A name as it is registered, if only `_` and `-` differ, or the cutoff of a measure is missing or a number."""
-    names = [*known, *(of_kind for entries in known.values() for of_kind in entries)]
+    everything = [*known, *(of_kind for names_of_kind in known.values() for of_kind in names_of_kind)]
     written = name.partition("@")[0]
-    spelled = {_spelled(other): other for other in names} | {
+    spelled = {_spelled(other): other for other in everything} | {
         _spelled(m.removesuffix("@k")): m for m in known["measures"]
     }
-    return name if name in names else spelled.get(_spelled(written), name)
+    return name if name in everything else spelled.get(_spelled(written), name)
 
 
 def _spelled(name: str) -> str:

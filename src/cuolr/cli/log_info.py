@@ -46,7 +46,7 @@ def log_info(
     if html is not None:
         check_suffix(html, (".html",))
     check_files((html,), overwrite)
-    # It loads torch, which takes a second; no other command should wait for it.
+    # It loads scipy's statistics, which take a moment; --help and bad arguments should not wait for it.
     from cuolr.examination.diagnosis import diagnose
 
     with stage_bars() as stages:

@@ -5,39 +5,15 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 import tyro
 
 import cuolr
-from cuolr.cli.assess import assess
 from cuolr.cli.check_arguments import check_command
-from cuolr.cli.clean import clean
-from cuolr.cli.compare import compare
-from cuolr.cli.delete_sessions import delete_sessions
-from cuolr.cli.demo import demo
-from cuolr.cli.evaluate import evaluate
-from cuolr.cli.experiment import experiment
-from cuolr.cli.fit_clicks import fit_clicks
-from cuolr.cli.generate import generate_folder
 from cuolr.cli.help import Command, command_help, overview
-from cuolr.cli.import_log import import_log
-from cuolr.cli.inspect import inspect
-from cuolr.cli.judgments import judgments
-from cuolr.cli.list import list_names
-from cuolr.cli.log_info import log_info
-from cuolr.cli.merge_logs import merge_logs
-from cuolr.cli.optimality import optimality
-from cuolr.cli.oracle import oracle
-from cuolr.cli.pack import pack
-from cuolr.cli.propensity import propensity
-from cuolr.cli.rank import rank
-from cuolr.cli.report import report
-from cuolr.cli.simulate import simulate
 from cuolr.cli.terminal import say
-from cuolr.cli.train import train
-from cuolr.cli.tune import tune
 from cuolr.errors import InputError, InputWarning
 from cuolr.output_lock import outputs_held
 from cuolr.registry import did_you_mean
@@ -46,136 +22,144 @@ DESCRIPTION = "Learn to rank documents from click logs, whatever the click model
 GROUPS: Mapping[str, Mapping[str, Command]] = {
     "Your log": {
         "import-log": Command(
-            import_log,
+            "cuolr.cli.import_log:import_log",
             "check a click log and make it ready for training",
             "cuolr import-log clicks.csv --features features.parquet --out LOG",
         ),
         "merge-logs": Command(
-            merge_logs,
+            "cuolr.cli.merge_logs:merge_logs",
             "merge click logs, such as those of the last four weeks",
             "cuolr merge-logs WEEK_1 WEEK_2 --keep-days 28 --out LOG",
         ),
         "delete-sessions": Command(
-            delete_sessions,
+            "cuolr.cli.delete_sessions:delete_sessions",
             "delete a person's sessions; which models had them?",
             "cuolr delete-sessions LOG --user-id 4711 --models MODELS",
         ),
         "log-info": Command(
-            log_info,
+            "cuolr.cli.log_info:log_info",
             "describe a click log; is position bias identifiable?",
             "cuolr log-info LOG",
         ),
         "propensity": Command(
-            propensity,
+            "cuolr.cli.propensity:propensity",
             "show or estimate the examination probability by position",
             "cuolr propensity LOG --plot examination.svg",
         ),
         "fit-clicks": Command(
-            fit_clicks,
+            "cuolr.cli.fit_clicks:fit_clicks",
             "fit click models to a log; which explains it best?",
             "cuolr fit-clicks LOG --out users.toml",
         ),
         "judgments": Command(
-            judgments,
+            "cuolr.cli.judgments:judgments",
             "rate documents by clicks, to evaluate a search engine",
             "cuolr judgments LOG --out judgments.json",
         ),
     },
     "Models": {
         "train": Command(
-            train,
+            "cuolr.cli.train:train",
             "train a ranking model from a click log",
             "cuolr train LOG --out MODEL",
         ),
         "rank": Command(
-            rank,
+            "cuolr.cli.rank:rank",
             "rank documents with a model",
             "cuolr rank MODEL --candidates documents.parquet --out rankings.csv",
         ),
+        "serve": Command(
+            "cuolr.cli.serve:serve",
+            "rank over HTTP, and log what is shown and clicked",
+            "cuolr serve MODEL --log SERVED",
+        ),
         "assess": Command(
-            assess,
+            "cuolr.cli.assess:assess",
             "estimate from a click log whether to ship, test or keep",
             "cuolr assess MODEL NEXT_WEEKS_LOG",
         ),
         "evaluate": Command(
-            evaluate,
+            "cuolr.cli.evaluate:evaluate",
             "evaluate a model on labelled queries",
             "cuolr evaluate MODEL --data MSLR-WEB10K --measures ndcg@10,err@10",
         ),
         "compare": Command(
-            compare,
+            "cuolr.cli.compare:compare",
             "compare models on labelled queries, with significance tests",
             "cuolr compare MODEL_A MODEL_B --data MSLR-WEB10K",
+        ),
+        "export": Command(
+            "cuolr.cli.export:export",
+            "export a model to a search engine, ONNX or a tree library",
+            "cuolr export MODEL --to onnx --out model.onnx",
         ),
     },
     "Experiments": {
         "demo": Command(
-            demo,
+            "cuolr.cli.demo:demo",
             "run a small experiment on generated data, in minutes",
             "cuolr demo --out demo",
         ),
         "experiment": Command(
-            experiment,
+            "cuolr.cli.experiment:experiment",
             "run an experiment: learners on the same simulated logs",
             "cuolr experiment table1 --data MSLR-WEB10K --out RESULTS",
         ),
         "report": Command(
-            report,
+            "cuolr.cli.report:report",
             "report the results of an experiment: page, tables, plots",
             "cuolr report RESULTS",
         ),
         "pack": Command(
-            pack,
+            "cuolr.cli.pack:pack",
             "pack the results of an experiment into one Parquet file",
             "cuolr pack RESULTS results.parquet",
         ),
         "tune": Command(
-            tune,
+            "cuolr.cli.tune:tune",
             "search the settings of learners on simulated logs",
             "cuolr tune sac cql --data MSLR-WEB10K --out TUNED",
         ),
         "optimality": Command(
-            optimality,
+            "cuolr.cli.optimality:optimality",
             "test if sorting by attractiveness maximises expected clicks",
             "cuolr optimality --click-model ubm",
         ),
     },
     "Data": {
         "list": Command(
-            list_names,
+            "cuolr.cli.list:list_names",
             "list data sets, click models, learners and their settings",
             "cuolr list learners",
         ),
         "inspect": Command(
-            inspect,
+            "cuolr.cli.inspect:inspect",
             "describe a labelled data set",
             "cuolr inspect MSLR-WEB10K --fold 1",
         ),
         "generate": Command(
-            generate_folder,
+            "cuolr.cli.generate:generate_folder",
             "generate a labelled data set",
             "cuolr generate web10k-like --out DATA",
         ),
         "simulate": Command(
-            simulate,
+            "cuolr.cli.simulate:simulate",
             "simulate a click log on a labelled data set",
             "cuolr simulate --data DATA --click-model pbm --sessions 100000 --out LOG",
         ),
         "clean": Command(
-            clean,
+            "cuolr.cli.clean:clean",
             "remove what killed commands left in a folder",
             "cuolr clean RESULTS",
         ),
         "oracle": Command(
-            oracle,
+            "cuolr.cli.oracle:oracle",
             "train on the true labels: a reference for other models",
             "cuolr oracle --data DATA --out ORACLE",
         ),
     },
 }
-COMMANDS: dict[str, Callable[..., int | None]] = {
-    name: command.run for group in GROUPS.values() for name, command in group.items()
-}
+COMMANDS: Mapping[str, Command] = {name: command for group in GROUPS.values() for name, command in group.items()}
 # Flags are --x, without --no-x; options of a dataclass have no prefix; "None" is not accepted as a value.
 PARSING = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
 SHELLS = ("bash", "zsh", "fish")
@@ -221,8 +205,9 @@ def _run(arguments: list[str]) -> int | None:
         case ["--version"]:
             print(f"cuolr {cuolr.__version__}")
         case ["--completion", shell] if shell in SHELLS:
+            verbs = {name: command.load() for name, command in COMMANDS.items()}
             tyro.extras.subcommand_cli_from_dict(
-                COMMANDS, prog="cuolr", args=["--tyro-print-completion", shell], config=PARSING
+                verbs, prog="cuolr", args=["--tyro-print-completion", shell], config=PARSING
             )
         case ["--completion", *shell]:
             found = f"'{shell[0]}'" if shell else "none"
@@ -230,11 +215,11 @@ def _run(arguments: list[str]) -> int | None:
         case [name, *_] if name not in COMMANDS:
             raise InputError(f"unknown command '{name}'{did_you_mean(name, COMMANDS)}; `cuolr --help` lists all")
         case [name, *rest] if {"-h", "--help"} & set(rest):
-            (command,) = (group[name] for group in GROUPS.values() if name in group)
-            print(command_help(name, command))
+            print(command_help(name, COMMANDS[name].load(), COMMANDS[name].example))
         case [name, *rest]:
-            check_command(name, COMMANDS[name], rest)
-            return tyro.cli(COMMANDS[name], prog=f"cuolr {name}", args=rest, config=PARSING)
+            run = COMMANDS[name].load()
+            check_command(name, run, rest)
+            return tyro.cli(run, prog=f"cuolr {name}", args=rest, config=PARSING)
     return None
 
 

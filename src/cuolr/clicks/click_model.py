@@ -14,7 +14,11 @@ from cuolr.registry import Registry
 from cuolr.types import Bools, Doubles, Floats, IntegerArray
 
 CLICK_MODELS: Registry[type["ClickModel"]] = Registry(
-    "click model", package="cuolr.clicks", entry_points="cuolr.click_models", base="ClickModel"
+    "click model",
+    package="cuolr.clicks",
+    entry_points="cuolr.click_models",
+    base="ClickModel",
+    variable="CLICK_MODELS",
 )
 
 Reals = TypeVar("Reals", Floats, Doubles)

@@ -78,7 +78,14 @@ class MissingValues:
         """The rule that `arrays` were taken from; None if there was none."""
         if "missing.median" not in arrays:
             return None
-        return cls(arrays["missing.median"], arrays["missing.indicated"])
+        median, indicated = arrays["missing.median"], arrays["missing.indicated"]
+        if median.ndim != 1 or median.dtype != np.float32 or not np.isfinite(median).all():
+            raise ValueError(f"missing.median: expected finite float32 numbers, found {median.dtype} {median.shape}")
+        if indicated.ndim != 1 or indicated.dtype != np.int64 or (np.diff(indicated, prepend=-1) < 1).any():
+            raise ValueError("missing.indicated: expected numbers of features, ascending")
+        if len(indicated) and indicated[-1] >= len(median):
+            raise ValueError(f"missing.indicated: expected numbers below {len(median)}, found {indicated[-1]}")
+        return cls(median, indicated)
 
 
 def _median(values: Floats) -> float:

@@ -80,10 +80,16 @@ class Normaliser:
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The normaliser that `arrays` and `settings` were taken from."""
         names, recipe = settings["feature_names"], settings.get("recipe")
+        if names is not None and not all(isinstance(name, str) for name in names):
+            raise ValueError("feature_names: expected texts")
+        low, high = arrays["normaliser.low"], arrays["normaliser.high"]
+        for bound in (low, high):
+            if bound.shape != (len(low),) or bound.dtype != np.float64 or not np.isfinite(bound).all():
+                raise ValueError(f"normaliser: expected finite float64 numbers, found {bound.dtype} {bound.shape}")
         return cls(
             settings["normalising"],
-            arrays["normaliser.low"],
-            arrays["normaliser.high"],
+            low,
+            high,
             None if names is None else np.array(list(names), np.str_),
             MissingValues.from_arrays(arrays),
             None if recipe is None else FeatureRecipe.from_dict(recipe),

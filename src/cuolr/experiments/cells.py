@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cuolr.clicks.click_model import ClickModel
-from cuolr.clicks.simulate import simulate
+from cuolr.clicks.simulate import Simulation
 from cuolr.evaluation.evaluate import evaluate, score_on
 from cuolr.examination.propensities import Propensities
 from cuolr.experiments.datasets import Splits
@@ -25,6 +25,7 @@ from cuolr.supervised.oracle import fit_lambdamart
 from cuolr.supervised.oracle_best import fit_best
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.supervised.skyline import only_shown
+from cuolr.supervised.true_examination import only_examined
 from cuolr.training.fit import FitRequest, Validation, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.types import Candidates, RankingDataset
@@ -39,7 +40,7 @@ class Clicks:
     """What the learners of a group of cells share.
 
     Attributes:
-        log: Raw sessions, without the candidates, which are the training queries.
+        log: Raw sessions with what users examined, without the candidates, which are the training queries.
         aggregated: The same sessions, one row per list.
         propensities: By the name of the click model that they were estimated under.
     """
@@ -67,10 +68,9 @@ def simulate_clicks(
     """The log of the group of cells that `cell` belongs to."""
     sessions = cell.sessions_per_query * train.candidates.n_queries
     longest = int(train.candidates.sizes.max())
-    log = simulate(train, policy, model, sessions, min(k, longest), cell.seed)
-    return Clicks(
-        replace(log, candidates=NO_CANDIDATES), replace(aggregate(log), candidates=NO_CANDIDATES), propensities
-    )
+    log = Simulation(train, policy, model, sessions, min(k, longest), cell.seed, keep_examination=True).log()
+    aggregated = aggregate(replace(log, examination=None))
+    return Clicks(replace(log, candidates=NO_CANDIDATES), replace(aggregated, candidates=NO_CANDIDATES), propensities)
 
 
 def run_cell(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks | None) -> CellResult:
@@ -116,12 +116,15 @@ def _learn(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks) -
     if experiment.validation != "log":
         validation = Validation(score_on(splits["vali"], experiment.validation))
     candidates = splits["train"].candidates
-    log = TrainingLog(
-        clicks.log,
-        lambda _: replace(clicks.log, candidates=candidates),
-        lambda _: replace(clicks.aggregated, candidates=candidates),
-        lambda: clicks.propensities.get(method.propensities or cell.click_model),
-    )
+    if method.true_examination:
+        log = TrainingLog.of(only_examined(replace(clicks.log, candidates=candidates)))
+    else:
+        log = TrainingLog(
+            clicks.log,
+            lambda _: replace(clicks.log, candidates=candidates, examination=None),
+            lambda _: replace(clicks.aggregated, candidates=candidates),
+            lambda: clicks.propensities.get(method.propensities or cell.click_model),
+        )
     result = fit(FitRequest(log, config, validation))
     if result.best is None or result.outcome == "interrupted":
         raise KeyboardInterrupt

@@ -91,6 +91,8 @@ def decisive(
         "sessions_per_query": cell.sessions_per_query,
         "k": experiment.k,
     }
+    if method.true_examination:
+        values["true_examination"] = True
     if experiment.takes_propensities(cell):
         estimated_under = experiment.click_model_named(method.propensities or cell.click_model)
         values["propensities"] = [click_model_table(estimated_under), experiment.randomised_lists]

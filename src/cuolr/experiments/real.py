@@ -13,7 +13,7 @@ from cuolr.experiments.real_click_rates import click_rates
 from cuolr.experiments.real_data import RealData
 from cuolr.experiments.real_summary import NAIVE, RealSummary, summarise
 from cuolr.experiments.selection import select
-from cuolr.experiments.spec import Cell, Experiment
+from cuolr.experiments.spec import Cell, Experiment, Method
 from cuolr.experiments.workers import describe
 from cuolr.files import atomic_file, content_hash, versions
 from cuolr.output_lock import writing
@@ -96,7 +96,7 @@ def real_cells(request: RealRequest) -> list[Cell]:
     experiment = request.experiment
     if not request.data.can_train:
         return []
-    methods = [name for name in experiment.methods if experiment.method_named(name).learner not in NEED_LABELS]
+    methods = [name for name in experiment.methods if _applies_to_real_logs(experiment.method_named(name))]
     first = experiment.first_seed
     cells = [
         Cell(name, seed=seed)
@@ -106,6 +106,10 @@ def real_cells(request: RealRequest) -> list[Cell]:
     chosen = select(cells, experiment, request.only)
     beside = [cell for cell in cells if cell.method == NAIVE or _is_logging(experiment, cell.method)]
     return list(dict.fromkeys([*chosen, *beside]))  # naive and the logging policy beside every method
+
+
+def _applies_to_real_logs(method: Method) -> bool:
+    return method.learner not in NEED_LABELS and not method.true_examination
 
 
 def read_summary(folder: Path) -> dict[str, Any]:

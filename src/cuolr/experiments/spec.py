@@ -42,6 +42,7 @@ class Method:
         preset: Preset for settings that are not given here.
         settings: As for `presets.configure`.
         propensities: The click model that propensities are estimated under; None = the one that simulates the log.
+        true_examination: Whether it learns from the documents that users examined alone, which only a simulator knows.
         sweep: A setting and its values. Each value becomes a method of its own, named after it.
         swept_from: The method whose sweep made this one; `sweep` then has this method's value alone.
     """
@@ -50,6 +51,7 @@ class Method:
     preset: str = "default"
     settings: dict[str, Any] = field(default_factory=dict)
     propensities: str | None = None
+    true_examination: bool = False
     sweep: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     swept_from: str = ""
 
@@ -225,7 +227,7 @@ class Experiment:
         return tuple(
             name
             for name, method in learners.items()
-            if not method.is_reference and LEARNERS.get(method.learner).role == "baseline"
+            if not (method.is_reference or method.true_examination) and LEARNERS.get(method.learner).role == "baseline"
         )
 
     def method_named(self, name: str) -> Method:

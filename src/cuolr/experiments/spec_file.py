@@ -10,13 +10,12 @@ from cuolr.clicks.click_model import click_model_from
 from cuolr.config import check_ranges, from_dict, read_toml
 from cuolr.errors import InputError, problems_in
 from cuolr.evaluation.measures import Measure
+from cuolr.experiments.built_in import BUILT_IN
 from cuolr.experiments.spec import REFERENCE_RANKERS, Experiment, Method, oracle_settings
 from cuolr.registry import unknown_name
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.presets.configure import configure
 from cuolr.training.training_config import TrainingConfig
-
-BUILT_IN: Mapping[str, Path] = {path.stem: path for path in (Path(__file__).parent / "built_in").glob("*.toml")}
 
 # Settings that each cell determines, and what to set instead.
 SET_BY_CELL = {

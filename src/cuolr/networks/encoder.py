@@ -8,11 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from cuolr.config import from_dict
-from cuolr.registry import Registry
-
-ENCODERS: Registry[type["StateEncoder"]] = Registry(
-    "encoder", package="cuolr.networks", entry_points="cuolr.encoders", base="StateEncoder"
-)
+from cuolr.networks.encoder_registry import ENCODERS as ENCODERS
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """The networks of the learners, and the update of target networks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, pad
+
+N = TypeVar("N", bound=nn.Module)
 
 
 class PairNetwork(nn.Module):
@@ -96,18 +98,37 @@ def arrays_of(name: str, network: nn.Module) -> dict[str, npt.NDArray[Any]]:
     return {f"{name}.{parameter}": tensor.detach().numpy() for parameter, tensor in network.state_dict().items()}
 
 
-def load_arrays(name: str, network: nn.Module, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Load parameters that `arrays_of` returned.
+def rebuild(name: str, build: Callable[[], N], arrays: Mapping[str, npt.NDArray[Any]]) -> N:
+    """The network with the parameters that `arrays_of` returned.
+
+    Args:
+        name: As given to `arrays_of`.
+        build: Creates a network of that size; called a first time without memory for parameters, to compare their
+            shapes, because the sizes in a file of unknown origin may be any numbers.
+        arrays: The parameters.
 
     Raises:
-        ValueError: If a parameter is missing, unexpected or of another shape.
+        ValueError: If a parameter is missing, unexpected, of another shape or type, or not finite.
     """
     prefix = f"{name}."
     own = {key.removeprefix(prefix): values for key, values in arrays.items() if key.startswith(prefix)}
-    try:
-        network.load_state_dict({key: torch.from_numpy(values.copy()) for key, values in own.items()})
-    except RuntimeError as error:
-        raise ValueError(str(error)) from None
+    with torch.device("meta"):
+        expected = {key: _described(tensor.shape, tensor.dtype) for key, tensor in build().state_dict().items()}
+    loaded = {key: torch.from_numpy(values.copy()) for key, values in own.items()}
+    found = {key: _described(tensor.shape, tensor.dtype) for key, tensor in loaded.items()}
+    if found != expected:
+        key = min(key for key in {*expected, *found} if expected.get(key) != found.get(key))
+        raise ValueError(f"{prefix}{key}: expected {expected.get(key, 'none')}, found {found.get(key, 'none')}")
+    if not all(tensor.isfinite().all() for tensor in loaded.values()):
+        raise ValueError(f"{name}: expected finite parameters")
+    with seeded(0):
+        network = build()
+    network.load_state_dict(loaded)
+    return network
+
+
+def _described(shape: torch.Size, dtype: torch.dtype) -> str:
+    return f"{str(dtype).removeprefix('torch.')} {list(shape)}"
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """A weighted sum of the scores of several rankers."""
 
 from collections.abc import Mapping, Sequence
+from reprlib import repr as in_short
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.config import Range, check_arguments
 from cuolr.logs.contexts import ContextCurves
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.types import Doubles, Floats
@@ -88,15 +90,45 @@ class EnsemblePolicy(ScaledScoringPolicy):
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """Rebuild a policy from its `arrays` and `settings`."""
         members = []
+        by_member = _by_prefix(arrays)
         for i, saved in enumerate(settings["members"]):
-            own = {name.removeprefix(f"{i}."): array for name, array in arrays.items() if name.startswith(f"{i}.")}
-            member = POLICIES.get(saved["policy"]).from_parts(own, saved["settings"])
+            member = POLICIES.get(saved["policy"]).from_parts(by_member.get(str(i), {}), saved["settings"])
             if not isinstance(member, ScaledScoringPolicy):
                 raise ValueError(f"member {i + 1}: expected a policy that scores documents, found {saved['policy']}")
             members.append(member)
+        if len({(member.n_features, member.normaliser.n_indicators) for member in members}) > 1:
+            raise ValueError("members: expected all to have the same features")
         by_context = None
         if "context_levels" in settings:
+            levels = tuple(map(str, settings["context_levels"]))
             tables, scale = arrays[EXAMINATION_BY_CONTEXT], arrays[EXAMINATION_SCALE]
-            by_context = ContextCurves(tuple(settings["context_levels"]), tables, scale)
+            _check_examination(EXAMINATION_BY_CONTEXT, tables, leading=(len(levels),))
+            if scale.shape != (len(levels),) or scale.dtype != np.float64 or not np.isfinite(scale).all():
+                raise ValueError(f"{EXAMINATION_SCALE}: expected a finite number for each of {len(levels)} levels")
+            by_context = ContextCurves(levels, tables, scale)
+        examination = arrays.get(EXAMINATION)
+        if examination is not None:
+            _check_examination(EXAMINATION, examination)
+        check_arguments(**{f"weight_{i + 1}": (weight, Range()) for i, weight in enumerate(settings["weights"])})
         of_log = settings["logging_policy_members"]
-        return cls(members, settings["weights"], of_log, arrays.get(EXAMINATION), by_context)
+        if not set(of_log) <= set(range(len(members))):
+            raise ValueError(f"logging_policy_members: expected numbers of members, found {in_short(of_log)}")
+        return cls(members, settings["weights"], of_log, examination, by_context)
+
+
+def _by_prefix(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """The arrays by what stands before the first dot of their names."""
+    by_prefix: dict[str, dict[str, npt.NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        prefix, _, rest = name.partition(".")
+        by_prefix.setdefault(prefix, {})[rest] = array
+    return by_prefix
+
+
+def _check_examination(name: str, table: npt.NDArray[Any], leading: tuple[int, ...] = ()) -> None:
+    """Raise if it is no table of examination [K, K + 1], or several of them."""
+    k = table.shape[-2] if table.ndim > 1 else 0
+    if not k or table.shape != (*leading, k, k + 1) or table.dtype != np.float64:
+        raise ValueError(f"{name}: expected numbers by position and last click, found {list(table.shape)}")
+    if np.isinf(table).any() or (table < 0).any():
+        raise ValueError(f"{name}: expected finite numbers from 0 up")

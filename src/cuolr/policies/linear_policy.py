@@ -11,8 +11,9 @@ from cuolr.data.normalise import Normaliser
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.types import Doubles, Floats, Ints
 
-# Maximum size of the matrix of pair differences, which limits the memory of fitting to about 1.5 GB.
+# Maximum size of the matrix of pair differences, which limits the memory of fitting to about 1.2 GB.
 MAX_PAIR_VALUES = 50_000_000
+PAIRS_AT_A_TIME = 1 << 14
 
 
 @POLICIES.register("ranksvm")
@@ -50,7 +51,10 @@ class LinearPolicy(ScaledScoringPolicy):
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The policy with these weights."""
-        return cls(arrays["weights"], Normaliser.from_parts(arrays, settings))
+        weights = arrays["weights"]
+        if weights.ndim != 1 or weights.dtype != np.float32 or not np.isfinite(weights).all():
+            raise ValueError(f"weights: expected finite float32 numbers, found {weights.dtype} {list(weights.shape)}")
+        return cls(weights, Normaliser.from_parts(arrays, settings))
 
 
 def draw_pairs(
@@ -92,14 +96,26 @@ def draw_pairs(
     return by_grade[better], by_grade[worse]
 
 
-def fit_pairs(differences: Floats, C: float) -> Doubles:
-    """[F] the weights w of a ranking SVM: min_w ½|w|² + C·mean max(0, 1 − w·(x_better − x_worse))²."""
+def fit_pairs(features: Floats, better: Ints, worse: Ints, C: float) -> Doubles:
+    """[F] the weights w of a ranking SVM: min_w ½|w|² + C·mean max(0, 1 − w·(x_better − x_worse))².
+
+    Args:
+        features: [n_documents, F] x.
+        better: [n_pairs] the row of the better document of each pair.
+        worse: [n_pairs] the row of the other.
+        C: Weight of the loss.
+    """
     from sklearn.svm import LinearSVC  # imported here because it takes half a second to load
 
     # The solver needs two classes, so every other pair is reversed; a single pair is used both ways.
-    if len(differences) == 1:
-        differences = np.repeat(differences, 2, axis=0)
-    sign = np.where(np.arange(len(differences)) % 2, -1, 1)
+    if len(better) == 1:
+        better, worse = np.repeat(better, 2), np.repeat(worse, 2)
+    sign = np.where(np.arange(len(better)) % 2, -1, 1)
+    # The solver computes in double precision: the one copy of the matrix is in it.
+    differences = np.empty((len(better), features.shape[1]), np.float64)
+    for start in range(0, len(better), PAIRS_AT_A_TIME):
+        part = slice(start, start + PAIRS_AT_A_TIME)
+        differences[part] = sign[part, None] * (features[better[part]] - features[worse[part]])
     svm = LinearSVC(dual=False, fit_intercept=False, C=C / len(differences))
-    weights: Doubles = svm.fit(differences * sign[:, None].astype(np.float32), sign).coef_[0]
+    weights: Doubles = svm.fit(differences, sign).coef_[0]
     return weights

@@ -171,7 +171,7 @@ def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPoli
     if not len(better):
         return None
     scaled = normaliser.apply(chosen).features
-    weights = fit_pairs(scaled[better] - scaled[worse], C)
+    weights = fit_pairs(scaled, better, worse, C)
     return LinearPolicy(weights.astype(np.float32), normaliser)
 
 

@@ -8,23 +8,28 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as in_short
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 import cuolr
 from cuolr.errors import InputError, problems_in, unreadable
 from cuolr.files import atomic_file, atomic_folder, content_hash
+from cuolr.json_files import parse_json
 from cuolr.policies.policy import POLICIES, RankingPolicy
+from cuolr.policies.trial import check_policy
 
 SETTINGS_FILE = "model.json"
 ARRAYS_PATTERN = "model-*.safetensors"
 FORMAT_FAMILY = "cuolr-policy-"
 FORMAT = f"{FORMAT_FAMILY}4"
-# Errors when a policy is rebuilt from files that are undamaged, but that no policy could have saved.
-NO_POLICY = (ArithmeticError, AttributeError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError)
+
+
+# Characters of a message about a model that could not be rebuilt.
+LONGEST_REASON = 500
 
 
 def save_policy(policy: RankingPolicy, folder: Path | str, provenance: Mapping[str, Any] | None = None) -> None:
@@ -66,20 +71,23 @@ def load_policy(folder: Path | str) -> RankingPolicy:
     description = _read_description(file)
     digest = description.pop("sha256", None)
     if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-        raise InputError(f"{file}: damaged: expected 'sha256' to be a hash, found {digest!r}; save the model again")
+        raise InputError(
+            f"{file}: damaged: expected 'sha256' to be a hash, found {in_short(digest)}; save the model again"
+        )
     arrays = _read(_arrays_file(folder, digest))
     if content_hash(description, arrays) != digest:
         raise InputError(f"{folder}: damaged: settings and arrays do not match their hash; save the model again")
     try:
         with problems_in(folder):
             policy = POLICIES.get(description["policy"]).from_parts(load(arrays), description["settings"])
+            check_policy(policy)
             # Policies may be frozen dataclasses.
             object.__setattr__(policy, "provenance", provenance_of(folder))
             return policy
     except InputError:
         raise
-    except NO_POLICY as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
+    except Exception as error:  # the files are undamaged, but no policy could have saved them: anything may go wrong
+        reason = shorten(f"{type(error).__name__}: {error}", LONGEST_REASON, placeholder=" …")
         raise InputError(f"{folder}: does not hold a '{description.get('policy')}' policy: {reason}") from None
 
 
@@ -116,10 +124,8 @@ def _read(file: Path) -> bytes:
 
 def _read_json(file: Path) -> Any:
     content = _read(file)
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file}: not valid JSON: {error}") from None
+    with problems_in(file):
+        return parse_json(content)
 
 
 def _read_description(file: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import pad
 
 from cuolr.data.normalise import Normaliser
-from cuolr.networks.layers import DocumentNetwork, arrays_of, load_arrays, seeded
+from cuolr.networks.layers import DocumentNetwork, arrays_of, rebuild
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.types import Floats
 
@@ -69,7 +69,8 @@ class NetworkPolicy(ScaledScoringPolicy):
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """Rebuild a policy from its `arrays` and `settings`."""
-        with seeded(0):
-            network = DocumentNetwork(int(settings["n_features"]), tuple(int(size) for size in settings["hidden"]))
-        load_arrays("network", network, arrays)
+        n_features, hidden = int(settings["n_features"]), tuple(int(size) for size in settings["hidden"])
+        if len(hidden) > len(arrays):
+            raise ValueError(f"hidden: expected a layer for each of the arrays, found {len(hidden)} layers")
+        network = rebuild("network", lambda: DocumentNetwork(n_features, hidden), arrays)
         return cls(network, Normaliser.from_parts(arrays, settings))

@@ -133,5 +133,13 @@ class PlannedPolicy(RankingPolicy):
         table = arrays[USERS]
         if table.ndim != 2 or table.shape[1] != table.shape[0] + 1 or not len(table):
             raise ValueError(f"{USERS}: expected an array of K rows and K + 1 columns, found {table.shape}")
+        if np.isinf(table).any() or (table < 0).any():
+            raise ValueError(f"{USERS}: expected finite numbers from 0 up")
+        check_arguments(
+            satisfaction=(settings["satisfaction"], Range(0, 1)),
+            intercept=(settings["intercept"], Range()),
+            slope=(settings["slope"], Range()),
+            min_gain=(settings["min_gain"], Range()),
+        )
         users = BrowsingUsers(table.astype(np.float64), float(settings["satisfaction"]))
         return cls(scorer, users, settings["intercept"], settings["slope"], settings["min_gain"])

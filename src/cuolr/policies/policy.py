@@ -15,7 +15,7 @@ from cuolr.registry import Registry
 from cuolr.types import Candidates, FeatureRecipe, Floats, Ints
 
 POLICIES: Registry[type["RankingPolicy"]] = Registry(
-    "policy", package="cuolr.policies", entry_points="cuolr.policies", base="RankingPolicy"
+    "policy", package="cuolr.policies", entry_points="cuolr.policies", base="RankingPolicy", variable="POLICIES"
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.config import Range, check_arguments
 from cuolr.policies.policy import POLICIES, ScoringPolicy
 from cuolr.random import DEFAULT_SEED, U64, mixed
 from cuolr.types import Candidates, Doubles, Floats, IntegerArray
@@ -44,6 +45,7 @@ class RandomPolicy(ScoringPolicy):
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The policy with this seed."""
+        check_arguments(seed=(settings["seed"], Range()))
         return cls(int(settings["seed"]))
 
 

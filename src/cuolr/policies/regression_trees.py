@@ -6,6 +6,7 @@ exist ends the process, and a cycle never ends. So trees are kept as arrays, and
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -102,7 +103,16 @@ class RegressionTrees:
 
     @classmethod
     def from_lightgbm(cls, text: str) -> Self:
-        """The trees of a model in LightGBM's text format, with one output and splits on numbers only."""
+        """The trees of a model in LightGBM's text format, with one output and splits on numbers only.
+
+        Raises:
+            ValueError: If the text holds no such trees.
+        """
+        with _no_trees():
+            return cls._from_lightgbm(text)
+
+    @classmethod
+    def _from_lightgbm(cls, text: str) -> Self:
         head, *trees = text.split("end of trees")[0].split("\nTree=")
         of_model = _assignments(head)
         if of_model.get("num_tree_per_iteration", "1") != "1":
@@ -132,7 +142,15 @@ class RegressionTrees:
         """The trees of a model in XGBoost's JSON format, with one output and splits on numbers only.
 
         XGBoost goes left below a threshold in float32: up to the number before it.
+
+        Raises:
+            ValueError: If the model holds no such trees.
         """
+        with _no_trees():
+            return cls._from_xgboost(model)
+
+    @classmethod
+    def _from_xgboost(cls, model: bytes) -> Self:
         learner = json.loads(model)["learner"]
         trees = [_xgboost_tree(tree) for tree in learner["gradient_booster"]["model"]["trees"]]
         base_score = float(learner["learner_model_param"]["base_score"].strip("[]"))
@@ -205,6 +223,15 @@ class RegressionTrees:
             split, leaf = splits.stop, values.stop
 
 
+@contextmanager
+def _no_trees() -> Iterator[None]:
+    """Text that does not say what trees need becomes one kind of error."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError) as error:
+        raise ValueError(f"not regression trees: {type(error).__name__}: {error}") from None
+
+
 def _assignments(lines: str) -> dict[str, str]:
     """The lines of the form `name=value`."""
     return dict(line.split("=", 1) for line in lines.splitlines() if "=" in line)
@@ -222,6 +249,8 @@ def _xgboost_tree(tree: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
     while edge:
         edge = [child for node in edge if left[node] >= 0 for child in (int(left[node]), int(right[node]))]
         used += edge
+        if len(used) > len(left):
+            raise ValueError("not regression trees: expected each node below one other")
     nodes = np.sort(np.array(used))
     is_split = left[nodes] >= 0
     number = np.empty(len(left), np.int64)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from cuolr.config import Range, check_arguments, to_dict
 from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.networks.encoder import ENCODERS, StateEncoder, build_encoder
-from cuolr.networks.layers import PairNetwork, arrays_of, load_arrays, seeded
+from cuolr.networks.layers import PairNetwork, arrays_of, rebuild
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.types import Candidates, FeatureRecipe, Ints
 
@@ -142,15 +142,21 @@ class SequentialPolicy(RankingPolicy):
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """Rebuild a policy from its `arrays` and `settings`."""
         n_features, hidden = int(settings["n_features"]), (int(settings["hidden"][0]), int(settings["hidden"][1]))
-        with seeded(0):
-            encoder = build_encoder(settings["encoder"], settings["encoder_settings"], n_features, int(settings["k"]))
-            scorer = PairNetwork(encoder.n_states, n_features, hidden)
-            behaviour = PairNetwork(encoder.n_states, n_features, hidden) if settings["behaviour"] else None
+        threshold, seed = settings["threshold"], settings["seed"]
+        check_arguments(threshold=(threshold, Range(0, 1)), seed=(0 if seed is None else seed, Range(0)))
+
+        def new_encoder() -> StateEncoder:
+            return build_encoder(settings["encoder"], settings["encoder_settings"], n_features, int(settings["k"]))
+
+        encoder = rebuild("encoder", new_encoder, arrays)
+
+        def new_scorer() -> PairNetwork:
+            return PairNetwork(encoder.n_states, n_features, hidden)
+
+        scorer = rebuild("scorer", new_scorer, arrays)
+        behaviour = rebuild("behaviour", new_scorer, arrays) if settings["behaviour"] else None
         normaliser = Normaliser.from_parts(arrays, settings)
-        policy = cls(encoder, scorer, normaliser, behaviour, settings["threshold"], settings["seed"])
-        for name, network in policy.networks().items():
-            load_arrays(name, network, arrays)
-        return policy
+        return cls(encoder, scorer, normaliser, behaviour, float(threshold), None if seed is None else int(seed))
 
     def networks(self) -> dict[str, nn.Module]:
         """The networks, by name."""
@@ -166,9 +172,7 @@ def choose(scores: Tensor, considered: Tensor, uniforms: Tensor | None) -> Tenso
         considered: [B, N] true = may be chosen.
         uniforms: [B] random numbers from [0, 1), one per draw; None = the highest.
     """
-    # NaN becomes a very low score, but still above documents that may not be chosen.
-    finite = scores.nan_to_num(nan=-1e30, posinf=1e30, neginf=-1e30)
-    possible = finite.masked_fill(~considered, -torch.inf)
+    possible = _finite(scores).masked_fill(~considered, -torch.inf)
     if uniforms is None:
         best = possible.amax(dim=1, keepdim=True)
         return (possible >= best - ROUNDING * best.abs().clamp(min=1)).byte().argmax(dim=1)
@@ -177,6 +181,11 @@ def choose(scores: Tensor, considered: Tensor, uniforms: Tensor | None) -> Tenso
     cumulative = probability.cumsum(dim=1)
     drawn = (cumulative <= uniforms[:, None] * cumulative[:, -1:]).sum(dim=1)
     return drawn.clamp(max=scores.shape[1] - 1)
+
+
+def _finite(scores: Tensor) -> Tensor:
+    """NaN becomes a very low score, but still above documents that may not be chosen."""
+    return scores.nan_to_num(nan=-1e30, posinf=1e30, neginf=-1e30)
 
 
 def likely(scores: Tensor, actions: Tensor, threshold: float, dim: int) -> Tensor:
@@ -191,7 +200,7 @@ def likely(scores: Tensor, actions: Tensor, threshold: float, dim: int) -> Tenso
         threshold: Relative probability, from 0 to 1.
         dim: The axis of the actions.
     """
-    possible = scores.masked_fill(~actions, -torch.inf)
+    possible = _finite(scores).masked_fill(~actions, -torch.inf)
     return actions & (possible >= possible.amax(dim=dim, keepdim=True) + torch.tensor(threshold).log())
 
 

@@ -1,16 +1,21 @@
 """Regression trees, whichever library grew them."""
 
+import os
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.policies.ranking_trees import load_lightgbm
 from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.types import Floats
+
+# More than any machine has; OpenMP ends the process if it cannot start as many as it is told to.
+MAX_THREADS = 4_096
 
 
 @POLICIES.register("trees")
@@ -38,7 +43,7 @@ class TreesPolicy(ScaledScoringPolicy):
     def score_scaled(self, features: Floats) -> Floats:
         """[n] the sum of the trees' outputs."""
         scores: npt.NDArray[np.float64] = self._booster.predict(
-            self.normaliser.natively(features), num_threads=self.threads
+            self.normaliser.natively(features), num_threads=min(self.threads, os.cpu_count() or 1)
         )
         return scores.astype(np.float32)
 
@@ -53,5 +58,6 @@ class TreesPolicy(ScaledScoringPolicy):
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
         """The policy with these trees; raises if they are none."""
+        check_arguments(threads=(settings["threads"], Range(1, MAX_THREADS)))
         trees, normaliser = RegressionTrees.from_arrays(arrays), Normaliser.from_parts(arrays, settings)
         return cls(trees, int(settings["threads"]), normaliser)

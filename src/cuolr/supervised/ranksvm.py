@@ -45,7 +45,7 @@ def fit_ranksvm(
         sample.relevance, sample.candidates.offsets, max(1, min(pairs_per_query, affordable)), rng
     )
     scaled = normaliser.apply(sample.candidates).features
-    weights = fit_pairs(scaled[better] - scaled[worse], C)
+    weights = fit_pairs(scaled, better, worse, C)
     return LinearPolicy(weights.astype(np.float32), normaliser)
 
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from cuolr.data.letor.catalog import (
-    CATALOGUE,
     check_counts,
     cut_validation,
     find_folds,
@@ -13,6 +12,7 @@ from cuolr.data.letor.catalog import (
     find_source,
     load_source,
 )
+from cuolr.data.letor.published import CATALOGUE
 from cuolr.data.letor.reader import read_letor
 from cuolr.errors import InputError, InputWarning
 

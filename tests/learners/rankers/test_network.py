@@ -50,7 +50,7 @@ def test_a_step_is_the_gradient_step_of_adam_on_the_weighted_softmax_loss() -> N
     loss = torch.tensor(0.0)
     for i in range(len(batch.weight)):
         real = batch.where[i]
-        scores = ranker.network(batch.features[i][real])
+        scores = ranker.network(batch.features[batch.documents[i][real]])
         loss = loss - batch.weight[i] * (batch.target[i][real] * scores.log_softmax(dim=0)).sum() / len(batch.weight)
     gradients = torch.autograd.grad(loss, list(ranker.network.parameters()), materialize_grads=True)
     assert ranker.step()["loss"] == pytest.approx(float(loss.detach()), rel=1e-5)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -7,27 +9,38 @@ from tests.learners.rankers.small_targets import small_targets
 TARGETS = small_targets()
 
 
-def test_a_batch_has_the_features_of_the_documents_of_its_lists() -> None:
+def first_feature(documents: torch.Tensor) -> torch.Tensor:
+    return documents[:, 0]
+
+
+def test_selected_lists_have_the_scores_of_their_documents() -> None:
     rows = np.array([7, 2, 7])
-    batch = TARGETS.batch(rows)
+    scores = TARGETS.select(rows).scores(first_feature)
     for i, row in enumerate(rows):
         for j in range(TARGETS.where.shape[1]):
-            torch.testing.assert_close(batch.features[i, j], TARGETS.features[TARGETS.documents[row, j]])
-    torch.testing.assert_close(batch.target, TARGETS.target[rows])
-    torch.testing.assert_close(batch.weight, TARGETS.weight[rows])
+            assert scores[i, j] == TARGETS.features[TARGETS.documents[row, j], 0]
+    torch.testing.assert_close(TARGETS.select(rows).target, TARGETS.target[rows])
+    torch.testing.assert_close(TARGETS.select(rows).weight, TARGETS.weight[rows])
 
 
-def test_padding_has_features_and_targets_of_0() -> None:
-    batch = TARGETS.batch(np.arange(len(TARGETS)))
-    assert not batch.where.all()
-    assert (batch.features[~batch.where] == 0).all()
-    assert (batch.target[~batch.where] == 0).all()
+def test_only_documents_are_scored_and_the_rest_is_0() -> None:
+    scored = []
+
+    def one_each(documents: torch.Tensor) -> torch.Tensor:
+        scored.append(len(documents))
+        return torch.ones(len(documents))
+
+    assert not TARGETS.where.all()
+    torch.testing.assert_close(TARGETS.scores(one_each), TARGETS.where.float())
+    assert scored == [int(TARGETS.where.sum())]
 
 
-def test_selected_lists_give_the_same_batches_as_among_all() -> None:
-    rows = np.array([5, 1, 8])
-    torch.testing.assert_close(TARGETS.select(rows).batch(np.array([2])).features, TARGETS.batch(rows[2:]).features)
-    assert len(TARGETS.select(rows)) == 3
+def test_gradients_of_scores_reach_each_document_once() -> None:
+    features = TARGETS.features.clone().requires_grad_()
+    replace(TARGETS, features=features).scores(first_feature).sum().backward()  # type: ignore[no-untyped-call]
+    assert features.grad is not None
+    shown = torch.bincount(TARGETS.documents[TARGETS.where], minlength=len(features)).float()
+    torch.testing.assert_close(features.grad[:, 0], shown)
 
 
 def test_a_sampled_batch_depends_on_seed_stream_and_step_alone() -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from cuolr.config import Range, check_ranges
 from cuolr.examination.from_clicks import ExaminationModel
@@ -233,13 +234,14 @@ class FactoredSteps(Steps):
         """Σ_d α̂_d log softmax(s)_d, session-weighted mean over held-out queries."""
         assert len(self._held_out), "nothing was held out"
         members, targets = self.members(), self._held_out.targets()
+
+        def score(documents: Tensor) -> Tensor:
+            return torch.from_numpy(sum(weight * ranker.score(documents.numpy()) for ranker, weight in members))
+
         total = 0.0
         for start in range(0, len(targets), self._batch_size):
-            batch = targets.batch(np.arange(start, min(start + self._batch_size, len(targets))))
-            documents = batch.features[batch.where].numpy()
-            scores = torch.zeros(batch.where.shape, dtype=torch.float64)
-            for ranker, weight in members:
-                scores[batch.where] += weight * torch.from_numpy(ranker.score(documents))
+            batch = targets.select(np.arange(start, min(start + self._batch_size, len(targets))))
+            scores = batch.scores(score)
             total -= float((softmax_loss(scores.float(), batch.target, batch.where) * batch.weight).sum())
         return total / float(targets.weight.sum())
 

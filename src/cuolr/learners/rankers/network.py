@@ -12,7 +12,7 @@ from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.losses import softmax_loss
-from cuolr.learners.rankers.targets import BatchOf, TargetBatch
+from cuolr.learners.rankers.targets import BatchOf, Targets
 from cuolr.networks.layers import DocumentNetwork
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.training import distributed
@@ -70,9 +70,9 @@ class NetworkRanker(BaseRanker):
         self._step += 1
         return {"loss": loss}
 
-    def descend(self, batch: TargetBatch) -> float:
+    def descend(self, batch: Targets) -> float:
         """Take a gradient step on a batch, or this process's part of it; returns the mean loss of the whole batch."""
-        losses = softmax_loss(self.network(batch.features), batch.target, batch.where)
+        losses = softmax_loss(batch.scores(self.network), batch.target, batch.where)
         loss = (losses * batch.weight).mean()
         share = distributed.share(torch.tensor(float(len(batch.weight))))
         value = float(distributed.total(loss * share))

@@ -5,28 +5,12 @@ from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from cuolr.training import distributed
 from cuolr.training.batches import Batches
 from cuolr.types import Ints
-
-
-@dataclass(frozen=True)
-class TargetBatch:
-    """B lists with the features of their documents.
-
-    Attributes:
-        features: [B, N, F] the scaled features.
-        target: [B, N] the targets, higher = better; 0 where there is no document.
-        where: [B, N] true = a document.
-        weight: [B] the weight of each list in the mean loss.
-    """
-
-    features: Tensor
-    target: Tensor
-    where: Tensor
-    weight: Tensor
 
 
 @dataclass(frozen=True)
@@ -56,21 +40,27 @@ class Targets:
         columns = (self.documents[rows], self.where[rows], self.target[rows], self.weight[rows])
         return type(self)(self.features, *columns)
 
-    def batch(self, rows: Ints) -> TargetBatch:
-        """These lists with the features of their documents."""
-        return TargetBatch(self.features[self.documents[rows]], self.target[rows], self.where[rows], self.weight[rows])
+    def scores(self, score: Callable[[Tensor], Tensor]) -> Tensor:
+        """[R, N] the scores of the documents; 0 where there is none. Cost follows documents, not the longest list.
+
+        Args:
+            score: Returns the scores [n] of documents [n, F].
+        """
+        scores = score(self.features[self.documents[self.where]])
+        return scores.new_zeros(self.where.shape).masked_scatter(self.where, scores)
 
 
-# Returns the batch of a step, counted from 0.
-BatchOf: TypeAlias = Callable[[int], TargetBatch]
+# Returns the lists of a step, counted from 0.
+BatchOf: TypeAlias = Callable[[int], Targets]
 
 
 def batches_of_targets(batches: Batches) -> BatchOf:
     """The batches of a log as targets: this process's part of each."""
 
-    def batch_of(step: int) -> TargetBatch:
+    def batch_of(step: int) -> Targets:
         batch = batches.at(step, distributed.part_of(batches.batch_size))
-        return TargetBatch(batch.features, batch.rewards, batch.where, batch.weight)
+        documents = torch.arange(batch.where.numel()).reshape(batch.where.shape)
+        return Targets(batch.features.flatten(0, 1), documents, batch.where, batch.rewards, batch.weight)
 
     return batch_of
 
@@ -93,7 +83,7 @@ class TargetSampler:
     seed: int
     stream: int = 0
 
-    def __call__(self, step: int) -> TargetBatch:
+    def __call__(self, step: int) -> Targets:
         """The batch of a step, counted from 0."""
         rng = np.random.default_rng((self.seed, step, self.stream))
-        return self.targets.batch(rng.choice(self.rows, self.batch_size))
+        return self.targets.select(rng.choice(self.rows, self.batch_size))

@@ -4,12 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from cuolr.data.frames import Table
 from cuolr.progress import Progress, unseen
 from cuolr.registry import Registry
 from cuolr.types import Candidates
+
+if TYPE_CHECKING:  # polars takes a moment to load, and `cuolr list` does not need it
+    from cuolr.data.frames import Table
 
 # A title, and a name and a number in each row.
 CountTable: TypeAlias = tuple[str, list[tuple[str, str]]]
@@ -85,7 +87,7 @@ class SourceLog:
         losses: What is not in the table because it could not be used, at most one for each unit.
     """
 
-    table: Table | Sequence[Path | str]
+    table: "Table | Sequence[Path | str]"
     candidates: Candidates | None = None
     notes: tuple[str, ...] = ()
     report: SourceReport | None = None
@@ -111,5 +113,9 @@ class LogImporter(ABC):
 
 
 IMPORTERS: Registry[type[LogImporter]] = Registry(
-    "format", package="cuolr.logs.importing.formats", entry_points="cuolr.importers", base="LogImporter"
+    "format",
+    package="cuolr.logs.importing.formats",
+    entry_points="cuolr.importers",
+    base="LogImporter",
+    variable="IMPORTERS",
 )

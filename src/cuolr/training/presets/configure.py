@@ -8,16 +8,14 @@ import dataclasses
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cuolr.config import from_dict, read_toml, to_dict
 from cuolr.errors import InputError
 from cuolr.registry import unknown_name
 from cuolr.training.base_learner import LEARNERS, Learner
+from cuolr.training.presets import PRESETS
 from cuolr.training.training_config import TrainingConfig
-
-PRESETS: Mapping[str, Path] = {path.stem: path for path in Path(__file__).parent.glob("*.toml")}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,30 @@
+"""What became of the cases of each kind, as a table."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from fuzz.kinds.all import KINDS
+
+HEAD = ("kind of file", "cases", "refused", "equal values", "other values", "crashes", "hangs", "memory", "tracebacks")
+VERDICTS = ("refused", "equal", "other", "crash", "hang", "memory", "traceback")
+FAILURES = ("crash", "hang", "memory", "traceback")
+
+
+def failures(kind: str, counts: Counter[str]) -> int:
+    """The cases that must not be: other values count where a checksum exists."""
+    return sum(counts[name] for name in FAILURES) + (counts["other"] if KINDS[kind].checksum else 0)
+
+
+def table(counts: Mapping[str, Counter[str]]) -> str:
+    """The counts as a table in Markdown."""
+    lines = ["| " + " | ".join(HEAD) + " |", "|---" + "|--:" * (len(HEAD) - 1) + "|"]
+    total: Counter[str] = Counter()
+    for kind, of_kind in counts.items():
+        total += of_kind
+        lines.append(_row(kind + (" ✓" if KINDS[kind].checksum else ""), of_kind))
+    return "\n".join([*lines, _row("**all**", total)])
+
+
+def _row(name: str, counts: Counter[str]) -> str:
+    numbers = [counts.total(), *(counts[verdict] for verdict in VERDICTS)]
+    return "| " + " | ".join([name, *(f"{number:,}" for number in numbers)]) + " |"

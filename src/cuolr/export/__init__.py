@@ -1,0 +1,1 @@
+"""Models for search engines and other libraries, one file per target."""

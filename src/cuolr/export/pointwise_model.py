@@ -1,0 +1,119 @@
+"""What can be exported: a weighted sum of rankers, each of which scores a document by its own features only."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeGuard, Union
+
+import numpy as np
+
+from cuolr.data.normalise import Normaliser
+from cuolr.export.engine_names import engine_names
+from cuolr.policies.ensemble_policy import EnsemblePolicy
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.policy import POLICIES, RankingPolicy, ScaledScoringPolicy
+from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.types import Candidates, Doubles, FeatureColumn, Floats
+
+if TYPE_CHECKING:  # it loads torch, which trees and linear models do without
+    from cuolr.policies.network_policy import NetworkPolicy
+
+Member: TypeAlias = Union[TreesPolicy, LinearPolicy, "NetworkPolicy"]
+
+
+class CannotHold(Exception):  # noqa: N818 – a refusal, which becomes an InputError with advice
+    """Why a target cannot hold a model."""
+
+
+@dataclass(frozen=True)
+class PointwiseModel:
+    """Σ_i w_i · s_i(x), where x is the raw features of a document.
+
+    Attributes:
+        policy: The policy, whose scores the exported model must give.
+        members: The rankers s with a weight other than 0.
+        weights: Their weights w.
+    """
+
+    policy: ScaledScoringPolicy
+    members: Sequence[Member]
+    weights: Sequence[float]
+
+    @classmethod
+    def of(cls, policy: RankingPolicy) -> Self:
+        """Raises `CannotHold` if a document's score depends on other documents, or is not known."""
+        if not isinstance(policy, ScaledScoringPolicy):
+            raise CannotHold(f"a '{_kind(policy)}' model does not score documents one by one")
+        weighted = list(_flat(policy, 1.0))
+        if not weighted:
+            raise CannotHold("all members of the ensemble have weight 0")
+        if any(member.normaliser.kind == "query-min-max" for member, _ in weighted):
+            raise CannotHold("its features are scaled within each query (query-min-max)")
+        return cls(policy, [member for member, _ in weighted], [weight for _, weight in weighted])
+
+    @property
+    def n_features(self) -> int:
+        """F."""
+        return self.policy.n_features
+
+    @property
+    def normaliser(self) -> Normaliser:
+        """How features are scaled."""
+        return self.policy.normaliser
+
+    @cached_property
+    def feature_names(self) -> list[str]:
+        """[F] as in training; `feature_1` and so on if the training data has no names."""
+        names = self.normaliser.feature_names
+        return [f"feature_{j + 1}" for j in range(self.n_features)] if names is None else names.tolist()
+
+    @cached_property
+    def names(self) -> list[str]:
+        """[F] names that every engine accepts, see `engine_names`."""
+        return engine_names(self.feature_names)
+
+    @cached_property
+    def columns(self) -> list[tuple[FeatureColumn, int]]:
+        """[F] the column of the feature table that each feature comes from, and its number within it."""
+        recipe = self.normaliser.recipe
+        if recipe is None:
+            return [(FeatureColumn(name), 0) for name in self.feature_names]
+        return [(column, i) for column in recipe.columns for i in range(len(column.feature_names))]
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of its members."""
+        return {_kind(member) for member in self.members}
+
+    def score(self, features: Floats) -> Doubles:
+        """[n] the policy's scores of raw documents [n, F]."""
+        ids = np.array(["1"])
+        candidates = Candidates(features, np.array([0, len(features)]), ids)
+        return self.policy.score(candidates).astype(np.float64)
+
+
+def layers_of(member: "LinearPolicy | NetworkPolicy") -> list[tuple[Floats, Floats]]:
+    """The weights [out, in] and the bias [out] of each layer on scaled features, with ReLU between layers."""
+    if isinstance(member, LinearPolicy):
+        return [(member.weights[None, :], np.zeros(1, np.float32))]
+    layers = [*member.network.layers, member.network.output]
+    return [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in layers]
+
+
+def _flat(policy: ScaledScoringPolicy, weight: float) -> Iterator[tuple[Member, float]]:
+    if isinstance(policy, EnsemblePolicy):
+        for member, own in zip(policy.members, policy.weights, strict=True):
+            if own:
+                yield from _flat(member, weight * float(np.float32(own)))
+    elif isinstance(policy, TreesPolicy | LinearPolicy) or _is_network(policy):
+        yield policy, weight
+    else:
+        raise CannotHold(f"the form of a '{_kind(policy)}' model is not known")
+
+
+def _is_network(policy: ScaledScoringPolicy) -> TypeGuard["NetworkPolicy"]:
+    return _kind(policy) == "network"
+
+
+def _kind(policy: RankingPolicy) -> str:
+    return POLICIES.name_of(type(policy))

@@ -1,0 +1,128 @@
+"""Trees on scaled features as trees on raw features: scaling and missing values are folded into the thresholds.
+
+Scaling is increasing, so that {x : scaled(x) ≤ t} is the raw values up to some float32 number, which bisection over all
+float32 numbers finds exactly: the comparison of every raw value has the same result as before.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from cuolr.data.normalise import Normaliser
+from cuolr.export.pointwise_model import CannotHold, PointwiseModel
+from cuolr.policies.regression_trees import MISSING_LEFT, MISSING_RIGHT, RegressionTrees
+from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.types import Bools, Doubles, Floats, Ints
+
+LARGEST = float(np.finfo(np.float32).max)
+# LightGBM takes numbers up to this for 0 when it predicts.
+ZERO = np.float32(1e-35)
+
+
+def raw_trees(model: PointwiseModel) -> RegressionTrees:
+    """All trees of the model on raw features, leaf values multiplied by the weight of their member.
+
+    Thresholds are float32 numbers, or infinite where all values but missing ones go left. All splits say where missing
+    values go.
+    """
+    if model.kinds != {"trees"}:
+        found = ", ".join(sorted(model.kinds))
+        raise CannotHold(f"it takes trees only, and the model consists of: {found}")
+    weighted = [
+        _weighted(folded(member), weight)
+        for member, weight in zip(model.members, model.weights, strict=True)
+        if isinstance(member, TreesPolicy)
+    ]
+    return _joined(weighted)
+
+
+def folded(policy: TreesPolicy) -> RegressionTrees:
+    """The trees of one ranker on raw features."""
+    trees = policy.trees
+    pairs, which = np.unique(np.stack([trees.feature, trees.threshold]), axis=1, return_inverse=True)
+    highest = highest_raw(policy.normaliser, pairs[0].astype(np.int64), pairs[1])[which.ravel()]
+    left = _missing_goes_left(policy.normaliser, trees)
+    # Where no value goes left, the sides are exchanged: all values but missing ones go left.
+    none = highest == -np.inf
+    return replace(
+        trees,
+        threshold=np.where(none, np.inf, highest),
+        kind=np.where(left != none, MISSING_LEFT, MISSING_RIGHT),
+        left=np.where(none, trees.right, trees.left),
+        right=np.where(none, trees.left, trees.right),
+    )
+
+
+def highest_raw(normaliser: Normaliser, feature: Ints, threshold: Doubles) -> Doubles:
+    """[S] the highest raw value whose scaled value is at most the threshold; ±∞ if all values are, or none.
+
+    Args:
+        normaliser: Scales raw features.
+        feature: [S] the feature of each threshold.
+        threshold: [S] thresholds of scaled features.
+    """
+    scale = _columns(normaliser, feature)
+
+    def goes_left(order: Ints) -> Bools:
+        return scale(_float_at(order)).astype(np.float64) <= threshold
+
+    # Among all finite float32 numbers in ascending order, `low` goes left and `high` does not.
+    low, high = np.full(len(feature), _order_of(-LARGEST)), np.full(len(feature), _order_of(LARGEST))
+    none, everything = ~goes_left(low), goes_left(high)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        left = goes_left(middle)
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    found = _float_at(low).astype(np.float64)
+    return np.where(none, -np.inf, np.where(everything, np.inf, found))
+
+
+def _missing_goes_left(normaliser: Normaliser, trees: RegressionTrees) -> Bools:
+    """[S] whether a missing value goes left: by the split's own rule, or as 0 or the median does."""
+    native = np.isin(trees.kind, (MISSING_LEFT, MISSING_RIGHT))
+    as_nan = np.where(native, trees.kind == MISSING_LEFT, trees.threshold >= 0)
+    if normaliser.missing is None:
+        return as_nan
+    median = normaliser.missing.median[trees.feature]
+    as_median = _columns(normaliser, trees.feature)(median).astype(np.float64) <= trees.threshold
+    return np.where(np.isin(trees.feature, normaliser.missing.indicated), as_nan, as_median)
+
+
+def _columns(normaliser: Normaliser, feature: Ints) -> Callable[[Floats], Floats]:
+    """The policy's own scaling, for one value of each of these features: [S] → [S], as LightGBM sees it."""
+    fitted = len(normaliser.low) > 0
+    own = replace(
+        normaliser,
+        low=normaliser.low[feature] if fitted else normaliser.low,
+        high=normaliser.high[feature] if fitted else normaliser.high,
+        missing=None,
+    )
+
+    def scale(values: Floats) -> Floats:
+        scaled = own.transform(values[None, :])[0]
+        return np.where(np.abs(scaled) <= ZERO, np.float32(0), scaled)
+
+    return scale
+
+
+def _order_of(value: float) -> int:
+    """The rank of a float32 number among all of them; 0 for both zeros."""
+    bits = int(np.float32(value).view(np.int32))
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFF)
+
+
+def _float_at(order: Ints) -> Floats:
+    """The float32 numbers of these ranks."""
+    bits = np.abs(order).astype(np.uint32) | np.where(order < 0, np.uint32(0x80000000), np.uint32(0))
+    return bits.astype(np.uint32).view(np.float32)
+
+
+def _weighted(trees: RegressionTrees, weight: float) -> RegressionTrees:
+    return replace(trees, value=trees.value * weight)
+
+
+def _joined(parts: list[RegressionTrees]) -> RegressionTrees:
+    names = ("leaves", "feature", "threshold", "kind", "left", "right", "value")
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return RegressionTrees(parts[0].n_features, **arrays)

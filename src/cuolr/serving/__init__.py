@@ -1,0 +1,1 @@
+"""The service: ranks over HTTP, writes down what was shown and clicked, randomises and interleaves lists."""

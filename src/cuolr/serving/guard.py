@@ -1,0 +1,97 @@
+"""What every call meets first: checks of host and token, headers of safety, a time, and no trace in an answer."""
+
+import hmac
+import logging
+import time
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cuolr.serving.metrics import ServiceMetrics
+from cuolr.serving.refusals import RefusedCallError
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+# A load balancer asks for it by address and without a token; it says nothing.
+OPEN = "/health"
+SAFETY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+log = logging.getLogger("cuolr.serving")
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may call.
+
+    Attributes:
+        hosts: Names in the Host header that are answered, without a port: a page of another site that resolves to
+            this address is not.
+        token: The bearer token that calls must have; None = none.
+    """
+
+    hosts: tuple[str, ...] = LOOPBACK_NAMES
+    token: str | None = None
+
+    def check(self, headers: Headers) -> None:
+        """Raise if a call is not allowed."""
+        host = headers.get("host", "").lower()
+        name = host[: host.rindex("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
+        if name not in self.hosts:
+            raise RefusedCallError(400, "bad_host", "this name is not served here; --allowed-host adds one")
+        if self.token is None:
+            return
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        # Compared as bytes, in a time that does not depend on where they differ.
+        right = hmac.compare_digest(given.strip().encode(), self.token.encode())
+        if scheme.lower() != "bearer" or not right:
+            raise RefusedCallError(401, "bad_token", "expected the header 'Authorization: Bearer TOKEN'")
+
+
+ONLY_THIS_MACHINE = Access()
+
+
+class Guard:
+    """Stands around the application; `known` are the paths that are counted by name."""
+
+    def __init__(self, app: ASGIApp, access: Access, metrics: ServiceMetrics, known: frozenset[str]) -> None:
+        self._app, self._access, self._metrics, self._known = app, access, metrics, known
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 0
+
+        async def send_safely(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in SAFETY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            if scope["path"] != OPEN:
+                self._access.check(Headers(scope=scope))
+            await self._app(scope, receive, send_safely)
+        except RefusedCallError as refused:
+            await refused.answer()(scope, receive, send_safely)
+        except Exception:
+            log.exception("a call failed")
+            if not status:
+                await internal_error().answer()(scope, receive, send_safely)
+        finally:
+            path = scope["path"] if scope["path"] in self._known else "other"
+            self._metrics.calls.labels(path, str(status)).inc()
+            self._metrics.seconds.labels(path).observe(time.perf_counter() - started)
+
+
+def internal_error() -> RefusedCallError:
+    """What the caller is told of a defect of the service."""
+    return RefusedCallError(500, "internal", "the service failed; its own log says why")

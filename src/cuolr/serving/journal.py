@@ -1,0 +1,177 @@
+"""The journal: lists and events, on disk within a second, without a call waiting for the disk.
+
+Lines are written and synced together once a second, so that a crash loses the last second at most. A journal that is
+large or old enough is closed, and made into a part. If the disk is full, records are lost and counted, ranking goes on,
+and writing is tried again each second, with a new file: a file with an unfinished line is never continued.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import threading
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from cuolr.errors import InputError
+from cuolr.logs.served_log import JOURNAL, numbered_files
+from cuolr.serving.compaction import compact, compact_all
+from cuolr.serving.metrics import ServiceMetrics
+from cuolr.serving.request_ids import RequestIds
+
+# Half a second, so that the time to write is within the second, too.
+SYNC_SECONDS = 0.5
+# Records that wait for the disk, at most.
+MAX_PENDING = 200_000
+LOCK_FILE = "lock"
+log = logging.getLogger("cuolr.serving")
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """When a journal becomes a part.
+
+    Attributes:
+        max_bytes: Its size.
+        max_seconds: Its age.
+    """
+
+    max_bytes: int = 32 * 1024 * 1024
+    max_seconds: float = 3_600.0
+
+
+HOURLY = Rotation()
+
+
+class Journal:
+    """Writes the log of one service.
+
+    Attributes:
+        folder: Of the log; one service at a time writes to it.
+        ids: Of requests.
+    """
+
+    def __init__(self, folder: Path, rotation: Rotation = HOURLY) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self._rotation = folder, rotation
+        self._lock = _locked(folder)
+        self.ids = RequestIds.of_folder(folder)
+        self._pending: deque[dict[str, Any]] = deque()
+        self._stopping = threading.Event()
+        self._file: IO[bytes] | None = None
+        self._opened = 0.0
+        self._compacting = ThreadPoolExecutor(1, "compaction")
+        self._writer = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._metrics: ServiceMetrics | None = None
+        self._writable = True
+
+    def start(self, metrics: ServiceMetrics) -> None:
+        """Begin to write; what a crash left behind becomes parts."""
+        self._metrics = metrics
+        metrics.log_writable.set(1)
+        self._compacting.submit(compact_all, self.folder)
+        self._writer.start()
+
+    def stop(self) -> None:
+        """Write down what is left, as a part."""
+        self._stopping.set()
+        if self._writer.is_alive():
+            self._writer.join()
+        self._close()
+        self._compacting.shutdown(wait=True)
+        self._lock.close()
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Take a record; it is on disk within a second."""
+        if len(self._pending) < MAX_PENDING:
+            self._pending.append(record)
+        else:
+            self._count_lost(1)
+
+    def _run(self) -> None:
+        while True:
+            last = self._stopping.wait(SYNC_SECONDS)
+            self._sync()
+            if last and not self._pending:
+                return
+
+    def _sync(self) -> None:
+        """Write and sync the records that wait; if that fails, they are lost."""
+        # Records that come meanwhile wait for the next time.
+        records = [self._pending.popleft() for _ in range(len(self._pending))]
+        try:
+            if records:
+                self._append(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+                self._count_written(len(records))
+            if self._file is not None and self._is_due(self._file):
+                self._close()
+        except OSError as error:
+            self._give_up(records, error)
+
+    def _append(self, lines: bytes) -> None:
+        if self._file is None:
+            self._file = _new_journal(self.folder)
+            self._opened = time.monotonic()
+        self._file.write(lines)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _is_due(self, file: IO[bytes]) -> bool:
+        return file.tell() >= self._rotation.max_bytes or time.monotonic() - self._opened >= self._rotation.max_seconds
+
+    def _close(self) -> None:
+        """Close the journal, and make a part of it in another thread."""
+        if self._file is None:
+            return
+        name = Path(self._file.name)
+        file, self._file = self._file, None
+        file.close()
+        self._compacting.submit(compact, name)
+
+    def _give_up(self, records: list[dict[str, Any]], error: OSError) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError:
+                log.debug("closing the journal failed, too")
+        if self._writable:
+            log.error("the log cannot be written (%s); lists and events are lost until it can", error.strerror or error)
+        self._writable = False
+        self._count_lost(len(records))
+
+    def _count_written(self, number: int) -> None:
+        if not self._writable:
+            log.warning("the log can be written again")
+        self._writable = True
+        if self._metrics is not None:
+            self._metrics.logged.inc(number)
+            self._metrics.log_writable.set(1)
+
+    def _count_lost(self, number: int) -> None:
+        if self._metrics is not None:
+            self._metrics.log_lost.inc(number)
+            self._metrics.log_writable.set(0)
+
+
+def _new_journal(folder: Path) -> IO[bytes]:
+    """The file of the next number."""
+    number = max(numbered_files(folder), default=0) + 1
+    return (folder / JOURNAL.format(number)).open("xb")
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    """Keep other services out of the folder until this one ends, however it ends."""
+    file = (folder / LOCK_FILE).open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(
+            f"{folder}: another service writes to this log; give each service a folder of its own"
+        ) from None
+    return file

@@ -1,0 +1,1 @@
+"""Randomisations of lists, one file each."""

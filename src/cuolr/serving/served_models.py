@@ -1,0 +1,171 @@
+"""The models that are served, each replaced when its folder changes.
+
+A changed `model.json` is noticed by its time, size and inode. The new model is loaded and tried beside the old one,
+which answers until then: a request keeps the model that it began with. A folder that cannot be loaded, or that takes
+other features, changes nothing.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from cuolr.errors import InputError
+from cuolr.policies.model_folder import SETTINGS_FILE, load_policy
+from cuolr.policies.policy import POLICIES, RankingPolicy, ScoringPolicy
+from cuolr.registry import unknown_name
+from cuolr.serving.document_features import DocumentFeatures
+from cuolr.types import Candidates
+
+# Hexadecimal digits of a model's hash that name its version.
+VERSION_DIGITS = 12
+# What says that a file is another one: time, size and inode.
+Fingerprint = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A model as it was loaded.
+
+    Attributes:
+        name: Of its folder.
+        version: The first digits of its hash.
+        policy: Ranks.
+        features: What documents must have.
+    """
+
+    name: str
+    version: str
+    policy: RankingPolicy
+    features: DocumentFeatures
+
+    @property
+    def scores(self) -> bool:
+        """Whether it gives a score to each document, rather than a list only."""
+        return isinstance(self.policy, ScoringPolicy)
+
+    def describe(self) -> dict[str, Any]:
+        """For /model: nothing that says where it lies or what it was trained on."""
+        columns = [
+            {"name": column.name, "kind": column.kind, "levels": list(column.levels)}
+            for column in self.features.columns
+        ]
+        return {
+            "name": self.name,
+            "version": self.version,
+            "policy": POLICIES.name_of(type(self.policy)),
+            "scores": self.scores,
+            "features": columns,
+        }
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> Self:
+        """Read a model, and rank two documents with it."""
+        policy = load_policy(folder)
+        version = json.loads((folder / SETTINGS_FILE).read_bytes())["sha256"][:VERSION_DIGITS]
+        model = cls(name, version, policy, DocumentFeatures.of(policy))
+        _try(policy, folder)
+        return model
+
+
+@dataclass(frozen=True)
+class Reload:
+    """What became of a folder that changed.
+
+    Attributes:
+        name: Of the model.
+        before: Version that was served.
+        after: Version that is served.
+        problem: Why the new model is not served; "" if it is.
+    """
+
+    name: str
+    before: str
+    after: str
+    problem: str = ""
+
+
+@dataclass
+class ServedModels:
+    """The models by name; the first is the default.
+
+    Attributes:
+        folders: The folder of each name.
+        models: What is served now.
+        seen: Fingerprint of the `model.json` that was tried last.
+    """
+
+    folders: Mapping[str, Path]
+    models: dict[str, ServedModel]
+    seen: dict[str, Fingerprint | None] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folders: Sequence[Path]) -> Self:
+        """Load all models, each named as its folder."""
+        names = [folder.resolve().name for folder in folders]
+        if not folders:
+            raise InputError("MODEL: expected the folder of a model, found none")
+        if repeated := next((name for name in names if names.count(name) > 1), None):
+            raise InputError(f"MODEL: expected folders of different names, found '{repeated}' twice")
+        served = cls(dict(zip(names, folders, strict=True)), {})
+        for name, folder in served.folders.items():
+            served.seen[name] = _fingerprint(folder)
+            served.models[name] = ServedModel.load(folder, name)
+        return served
+
+    def get(self, name: str | None = None) -> ServedModel:
+        """The model of this name; None = the first."""
+        if name is None:
+            return next(iter(self.models.values()))
+        if name not in self.models:
+            raise unknown_name("model", name, self.models)
+        return self.models[name]
+
+    def reload(self) -> list[Reload]:
+        """Replace models whose folder has changed since it was last looked at."""
+        changed = []
+        for name, folder in self.folders.items():
+            found, before = _fingerprint(folder), self.models[name]
+            if found is None or found == self.seen[name]:
+                continue
+            self.seen[name] = found
+            try:
+                model = ServedModel.load(folder, name)
+                _check_same_features(before, model)
+            except (InputError, OSError, ValueError) as error:
+                changed.append(Reload(name, before.version, before.version, str(error).partition("\n")[0]))
+            else:
+                self.models[name] = model
+                changed.append(Reload(name, before.version, model.version))
+        return changed
+
+
+def _fingerprint(folder: Path) -> Fingerprint | None:
+    """None if there is no model, as for a moment while a folder is replaced."""
+    try:
+        status = (folder / SETTINGS_FILE).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _try(policy: RankingPolicy, folder: Path) -> None:
+    """Rank two documents without any feature known; raises if that does not work."""
+    nothing = np.full((2, policy.n_features or 0), np.nan, np.float32)
+    documents = Candidates(nothing, np.array([0, 2]), np.array(["q"]), np.array(["a", "b"]))
+    ranking = policy.rank(documents, 2)
+    if sorted(ranking[0].tolist()) != [0, 1]:
+        raise InputError(f"{folder}: expected a ranking of two documents, found {ranking.tolist()}")
+
+
+def _check_same_features(old: ServedModel, new: ServedModel) -> None:
+    names = [{column.name for column in model.features.columns} for model in (old, new)]
+    if names[0] != names[1]:
+        differing = sorted(names[0] ^ names[1])[0]
+        raise InputError(
+            f"expected the features of the model that is served, found a difference in '{differing}'; to change them, "
+            "start the service again"
+        )

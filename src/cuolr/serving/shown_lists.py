@@ -1,0 +1,74 @@
+"""How the list to show is made from what a model ranks: as it is, randomised, or interleaved with another model's."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuolr.errors import InputError
+from cuolr.registry import Registry
+from cuolr.serving.batch_ranker import RankedRequest
+from cuolr.types import Doubles, Ints
+
+# Anything that randomises a list, by the name in `--randomise NAME:AMOUNT`.
+RANDOMISATIONS: Registry[type["ListRandomisation"]] = Registry(
+    "randomisation", package="cuolr.serving.randomisations", base="ListRandomisation"
+)
+
+
+@dataclass(frozen=True)
+class ShownList:
+    """The list of a request.
+
+    Attributes:
+        order: [k] indices of documents.
+        propensity: [k] the probability of each document given those above it.
+        team: [k] the name of the model that contributed each document; empty unless lists are interleaved.
+    """
+
+    order: Ints
+    propensity: Doubles
+    team: tuple[str, ...] = ()
+
+
+def as_ranked(ranked: RankedRequest) -> ShownList:
+    """The list of the model itself."""
+    return ShownList(ranked.ranking, np.ones(len(ranked.ranking)))
+
+
+class ListRandomisation(ABC):
+    """Changes lists at random, with known probabilities.
+
+    Attributes:
+        needs_scores: Whether a model must give scores.
+    """
+
+    needs_scores: bool = False
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, amount: str) -> "ListRandomisation":
+        """From what follows the name on the command line."""
+
+    @abstractmethod
+    def draw(self, ranked: RankedRequest, k: int, rng: np.random.Generator) -> ShownList:
+        """A list of at most k documents.
+
+        Args:
+            ranked: The model's own list, and its scores.
+            k: Length of the list.
+            rng: Random numbers.
+        """
+
+    @property
+    def loss_bound(self) -> float:
+        """The share of the clicks that it can cost at most, whatever users do; 1 if there is no bound."""
+        return 1.0
+
+
+def parse_randomisation(text: str) -> ListRandomisation:
+    """A randomisation from `NAME:AMOUNT`, such as `swap-neighbours:5%`."""
+    name, colon, amount = text.partition(":")
+    if not colon:
+        raise InputError(f"expected NAME:AMOUNT, such as swap-neighbours:5% or plackett-luce:0.5, found '{text}'")
+    return RANDOMISATIONS.get(name).parse(amount)
