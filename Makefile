@@ -6,7 +6,7 @@ READY := $(VENV)/installed
 # Two test processes share two cores: more threads each would only get in each other's way.
 TEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/pytest -q -n 2
 
-.PHONY: help install demo lint check test slow bench clean
+.PHONY: help install demo lint check test slow fuzz bench docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -33,10 +33,16 @@ test: $(READY)  ## the whole test suite, but for the slow tests
 	$(TEST) -m "not slow"
 
 slow: $(READY)  ## learning, calibration and whole experiments
-	$(BIN)/pytest -q -m slow --durations=0
+	$(TEST) -m slow --durations=0
+
+fuzz: $(READY)  ## damaged and crafted files of every kind, for an hour
+	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/python -m fuzz --minutes 60
 
 bench: $(READY)  ## the benchmarks, as one table of ratios
 	$(BIN)/python -m benchmarks
 
+docs: $(READY)  ## build the site into site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean:  ## remove what make made
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cuolr.off_policy.judgments import judgments as judgments
     from cuolr.policies.model_folder import load_policy as load_policy
     from cuolr.policies.model_folder import save_policy as save_policy
+    from cuolr.policies.rank_one import rank_one as rank_one
     from cuolr.supervised.ranksvm import fit_ranksvm as fit_ranksvm
     from cuolr.types import Candidates as Candidates
     from cuolr.types import RankingDataset as RankingDataset
@@ -71,6 +72,7 @@ _HOMES = {
     "load_click_log": "cuolr.logs.log_folder",
     "load_policy": "cuolr.policies.model_folder",
     "merge_logs": "cuolr.logs.merge",
+    "rank_one": "cuolr.policies.rank_one",
     "read_candidates": "cuolr.data.candidate_reader",
     "read_letor": "cuolr.data.letor.reader",
     "save_click_log": "cuolr.logs.log_folder",

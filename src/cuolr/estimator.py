@@ -1,6 +1,6 @@
 """A scikit-learn style estimator that learns to rank from a click log."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from cuolr.off_policy.position_discount import Discount
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.model_folder import load_policy, provenance_of, save_policy
 from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.rank_one import Documents, RankedDocuments, rank_one
 from cuolr.training.fit import FitRequest, Validation, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Best, Progress, TrainingResult
@@ -201,6 +202,16 @@ class Ranker:
         ids: Strings = names[rows.clip(0, max(len(names) - 1, 0))]
         ids[ranking < 0] = ""
         return ids
+
+    def rank_one(self, documents: Documents, ids: Sequence[Any] | None = None, k: int | None = None) -> RankedDocuments:
+        """The ids and scores of the documents of one query, best first; see `policies.rank_one`.
+
+        Args:
+            documents: Dictionaries of features by name, with `doc_id` or without; a data frame; or an array [n, F].
+            ids: Of the documents; None = `doc_id` or, without it, their numbers from 1.
+            k: Length of the ranking; None = all documents.
+        """
+        return rank_one(self.policy_, documents, ids, k)
 
     def assess(
         self, log: ClickLog, k: int | None = None, against: Self | None = None, discount: Discount = None

@@ -17,9 +17,11 @@ import pytest
 
 from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.served_log import numbered_files
+from cuolr.serving.journal import Journal
+from cuolr.serving.service import ListSettings
 from tests.cli.conftest import Run as Run
 from tests.cli.conftest import run as run
-from tests.serving.small_service import COLOUR, PRICE, STOCK, documents, linear_model
+from tests.serving.small_service import COLOUR, PRICE, STOCK, documents, linear_model, serving
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "serve.md").read_text()
 BLOCKS = re.findall(r"```sh\n(curl .*?)```", PAGE, re.DOTALL)
@@ -123,10 +125,37 @@ def test_bad_arguments_are_one_line(run: Run, tmp_path: Path, monkeypatch: pytes
         ([model, "--port", "70000"], "--port: expected 0 to 65535, found 70000"),
         ([model, "--k", "0"], "--k: expected a whole number >= 1"),
         ([model, "--time-limit", "0"], "time_limit"),
+        ([model, "--randomise", "swap-neighbours:90%"], "--randomise: swap-neighbours: expected a share"),
+        ([model, "--randomise", "swap-neighbours:20%"], "above --max-loss 5.0%"),
+        ([model, "--randomise", "plackett-luce:1"], "--safety-log LOG"),
+        ([model, "--safety-log", model], "--safety-log: only possible with --randomise"),
+        ([model, "--interleave", model], "--interleave: needs --log"),
+        ([model, "--interleave", model, "--log", tmp_path / "L"], "expected folders of different names"),
     ):
         result = run("serve", *arguments)
         assert (result.status, result.out, result.err.count("\n")) == (2, "", 1), result.err
         assert says in result.err
+
+
+def test_the_preference_of_users_is_found(run: Run, tmp_path: Path) -> None:
+    dear, cheap = linear_model(tmp_path / "dear", [1.0], PRICE), linear_model(tmp_path / "cheap", [-1.0], PRICE)
+    settings = ListSettings(k=4, interleave_with="cheap", seed=1)
+    with serving(dear, cheap, journal=Journal(tmp_path / "LOG"), lists=settings) as client:
+        for _ in range(40):
+            answer = client.post("/rank", json={"documents": documents(1, 2, 3, 4)}).json()
+            # Users click on the cheapest document, which only the second model puts first.
+            client.post("/events", json={"request_id": answer["request_id"], "document": "a"})
+    result = run("interleaving", tmp_path / "LOG", "--json")
+    assert result.status == 0
+    (found,) = json.loads(result.out)
+    assert (found["first"], found["second"], found["sessions"], found["with_clicks"]) == ("dear", "cheap", 40, 40)
+    assert found["second_wins"] == 40
+    assert found["preferred"] == "cheap"
+    assert found["p_value"] == pytest.approx(2 * 0.5**40)
+    table = run("interleaving", tmp_path / "LOG").out
+    assert "dear and cheap: cheap is preferred" in table
+    assert "100.0%" in table
+    assert run("interleaving", tmp_path / "nothing").err.count("\n") == 1
 
 
 def test_without_the_extra_it_says_how_to_install_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

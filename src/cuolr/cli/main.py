@@ -73,10 +73,25 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "rank over HTTP, and log what is shown and clicked",
             "cuolr serve MODEL --log SERVED",
         ),
+        "interleaving": Command(
+            "cuolr.cli.interleaving:interleaving",
+            "which of two models do users of a service prefer?",
+            "cuolr interleaving SERVED",
+        ),
         "assess": Command(
             "cuolr.cli.assess:assess",
             "estimate from a click log whether to ship, test or keep",
             "cuolr assess MODEL NEXT_WEEKS_LOG",
+        ),
+        "browse": Command(
+            "cuolr.cli.browse:browse",
+            "show what a model would change, on a local page",
+            "cuolr browse MODEL NEXT_WEEKS_LOG",
+        ),
+        "explain": Command(
+            "cuolr.cli.explain:explain",
+            "show what a model would change for a query, and why",
+            "cuolr explain MODEL NEXT_WEEKS_LOG --query shoes",
         ),
         "evaluate": Command(
             "cuolr.cli.evaluate:evaluate",

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from cuolr.cli.terminal import say
+from cuolr.cli.terminal import say, stage_bars
 from cuolr.config import Range, check_arguments
-from cuolr.errors import InputError
+from cuolr.errors import InputError, problems_in
+from cuolr.logs.log_folder import load_click_log
 
 if TYPE_CHECKING:
-    pass
+    from cuolr.serving.loss_limit import LossLimit
+    from cuolr.serving.served_models import ServedModels
+    from cuolr.serving.service import ListSettings
 
 # The packages of the extra `serve`.
 NEEDED = ("fastapi", "uvicorn", "prometheus_client", "pydantic")
@@ -56,9 +59,57 @@ class ServedLogFlags:
 
     Attributes:
         log: Folder to write down what was shown and clicked, for `cuolr import-log --format cuolr-serve`.
+        interleave: Folder of another model: lists are interleaved from both (team draft), to be analysed with
+            `cuolr interleaving`.
+        randomise: `swap-neighbours:SHARE` swaps two neighbours in this share of the lists, `plackett-luce:TEMPERATURE`
+            draws each list from a softmax of the scores. The log has the propensities.
+        max_loss: Largest share of the clicks that --randomise may cost.
+        safety_log: Click log with the features of the model, to estimate what --randomise costs. By default only what
+            holds in the worst case counts.
+        seed: Seed of --randomise and --interleave. By default another for each start.
     """
 
     log: Path | None = None
+    interleave: Annotated[Path | None, tyro.conf.arg(metavar="MODEL_B")] = None
+    randomise: Annotated[str | None, tyro.conf.arg(metavar="NAME:AMOUNT")] = None
+    max_loss: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "5%"
+    safety_log: Annotated[Path | None, tyro.conf.arg(metavar="LOG")] = None
+    seed: int | None = None
+
+    def check(self) -> None:
+        """Raise, before any work, if options do not go together."""
+        if self.interleave is not None and self.randomise is not None:
+            raise InputError("--interleave: not possible with --randomise; a test shows the lists of both models")
+        if self.interleave is not None and self.log is None:
+            raise InputError("--interleave: needs --log FOLDER, for `cuolr interleaving`")
+        if self.safety_log is not None and self.randomise is None:
+            raise InputError("--safety-log: only possible with --randomise")
+
+    def loss_limit(self, k: int) -> "LossLimit | None":
+        """What limits the randomisation; None = there is none."""
+        from cuolr.serving.loss_limit import LossLimit
+        from cuolr.serving.shown_lists import parse_randomisation, parse_share
+
+        if self.randomise is None:
+            return None
+        with problems_in("--randomise"):
+            randomisation = parse_randomisation(self.randomise)
+        with problems_in("--max-loss"):
+            max_loss = parse_share(self.max_loss)
+        if self.safety_log is None:
+            return LossLimit(randomisation, k, max_loss)
+        from cuolr.off_policy.users_of_log import UsersOfLog
+
+        with stage_bars() as stages, problems_in("--safety-log"):
+            users = UsersOfLog.fit(load_click_log(self.safety_log), stages=stages)
+        return LossLimit(randomisation, k, max_loss, users)
+
+    def settings(self, k: int, limit: "LossLimit | None") -> "ListSettings":
+        """How lists are made."""
+        from cuolr.serving.service import ListSettings
+
+        other = None if self.interleave is None else self.interleave.resolve().name
+        return ListSettings(k, None if limit is None else limit.randomisation, other, self.seed)
 
 
 def serve(
@@ -82,25 +133,35 @@ def serve(
         limits: Limits of a call.
     """
     check_arguments(**{"--k": (k, Range(1)), "--port": (address.port, Range(0, 65535))})
+    lists.check()
     _require_packages()
     from cuolr.serving.address import access_to, listen
     from cuolr.serving.journal import Journal
     from cuolr.serving.limits import Limits
     from cuolr.serving.run import run_service
     from cuolr.serving.served_models import ServedModels
-    from cuolr.serving.service import ListSettings, Service
+    from cuolr.serving.service import Service
 
     access = access_to(address.host, address.token_file, address.allowed_host)
     within = Limits(limits.max_body, limits.max_documents, time_limit=limits.time_limit)
-    served = ServedModels.load(models)
-    list_settings = ListSettings(k)
+    limit = lists.loss_limit(k)
+    served = ServedModels.load([*models, *([] if lists.interleave is None else [lists.interleave])])
+    if limit is not None:
+        _keep_within(limit, served)
     listening = listen(address.host, address.port)
     journal = None if lists.log is None else Journal(lists.log)
-    service = Service(served, within, list_settings, journal)
+    service = Service(served, within, lists.settings(k, limit), journal)
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     say(f"serving {', '.join(served.models)} at http://{shown}:{port}; stop with Ctrl-C")
     run_service(service, access, listening, say)
+
+
+def _keep_within(limit: "LossLimit", served: "ServedModels") -> None:
+    """Raise if the randomisation costs too much, now or with a model that is loaded later."""
+    for model in served.models.values():
+        say(limit.check(model))
+    served.accept = limit.check
 
 
 def _require_packages() -> None:

@@ -12,7 +12,7 @@ from cuolr.config import Range, check_arguments
 from cuolr.policies.best_lists import best_lists
 from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.policies.policy import POLICIES, RankingPolicy, ScoringPolicy, rank_by_score
-from cuolr.types import Bools, Candidates, Doubles, FeatureRecipe, Ints
+from cuolr.types import Bools, Candidates, Doubles, FeatureRecipe, Ints, Strings
 
 # Documents below the shown ones that may be shown instead.
 MORE_DOCUMENTS = 10
@@ -73,6 +73,11 @@ class PlannedPolicy(RankingPolicy):
     def recipe(self) -> FeatureRecipe | None:
         """That of the scorer."""
         return self.scorer.recipe
+
+    @property
+    def feature_names(self) -> Strings | None:
+        """Those of the scorer."""
+        return self.scorer.feature_names
 
     def rank(self, candidates: Candidates, k: int) -> Ints:
         """The planned list of each query; positions that the log does not have are filled by score."""

@@ -12,7 +12,7 @@ from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.registry import Registry
-from cuolr.types import Candidates, FeatureRecipe, Floats, Ints
+from cuolr.types import Candidates, FeatureRecipe, Floats, Ints, Strings
 
 POLICIES: Registry[type["RankingPolicy"]] = Registry(
     "policy", package="cuolr.policies", entry_points="cuolr.policies", base="RankingPolicy", variable="POLICIES"
@@ -43,6 +43,11 @@ class RankingPolicy(ABC):
     @property
     def recipe(self) -> FeatureRecipe | None:
         """How columns of a table become the features of documents, as in training; None = not known."""
+        return None
+
+    @property
+    def feature_names(self) -> Strings | None:
+        """[F] the names of the features, in the order of training; None = not known."""
         return None
 
     @abstractmethod
@@ -104,9 +109,18 @@ class ScaledScoringPolicy(ScoringPolicy):
         """How columns of a table become the features of documents, as in training; None = not known."""
         return self.normaliser.recipe
 
+    @property
+    def feature_names(self) -> Strings | None:
+        """[F] the names of the features, in the order of training; None = not known."""
+        return self.normaliser.feature_names
+
     @abstractmethod
     def score_scaled(self, features: Floats) -> Floats:
         """[n] the scores of one or more scaled documents [n, F + M]; each bit-identical whatever the others are."""
+
+    def score_raw(self, features: Floats) -> Floats:
+        """[n] the scores of the documents [n, F] of one query, the same bits as `score` gives; n is at least 1."""
+        return self.score_scaled(self.normaliser.transform(features))
 
     def score(self, candidates: Candidates) -> Floats:
         """[n_documents] the scores, higher = better; computed in parts, to avoid a scaled copy of all documents."""

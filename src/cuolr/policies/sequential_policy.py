@@ -14,7 +14,7 @@ from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.networks.encoder import ENCODERS, StateEncoder, build_encoder
 from cuolr.networks.layers import PairNetwork, arrays_of, rebuild
 from cuolr.policies.policy import POLICIES, RankingPolicy
-from cuolr.types import Candidates, FeatureRecipe, Ints
+from cuolr.types import Candidates, FeatureRecipe, Ints, Strings
 
 # Number of documents scored at a time: enough for efficient products, few enough to stay in the cache.
 DOCUMENTS_AT_A_TIME = 8_192
@@ -65,6 +65,11 @@ class SequentialPolicy(RankingPolicy):
     def recipe(self) -> FeatureRecipe | None:
         """How columns of a table become the features of documents, as in training; None = not known."""
         return self.normaliser.recipe
+
+    @property
+    def feature_names(self) -> Strings | None:
+        """[F] the names of the features, in the order of training; None = not known."""
+        return self.normaliser.feature_names
 
     def snapshot(self) -> Self:
         """A deep copy, which further training does not change."""

@@ -42,8 +42,15 @@ class TreesPolicy(ScaledScoringPolicy):
 
     def score_scaled(self, features: Floats) -> Floats:
         """[n] the sum of the trees' outputs."""
+        return self._sums(self.normaliser.natively(features))
+
+    def score_raw(self, features: Floats) -> Floats:
+        """[n] the sums for the documents of one query; features that are not scaled are not copied, either."""
+        return self._sums(self.normaliser.transform_natively(features))
+
+    def _sums(self, features: Floats) -> Floats:
         scores: npt.NDArray[np.float64] = self._booster.predict(
-            self.normaliser.natively(features), num_threads=min(self.threads, os.cpu_count() or 1)
+            features, num_threads=min(self.threads, os.cpu_count() or 1)
         )
         return scores.astype(np.float32)
 

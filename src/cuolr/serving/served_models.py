@@ -6,19 +6,16 @@ other features, changes nothing.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
-
-import numpy as np
 
 from cuolr.errors import InputError
 from cuolr.policies.model_folder import SETTINGS_FILE, load_policy
 from cuolr.policies.policy import POLICIES, RankingPolicy, ScoringPolicy
 from cuolr.registry import unknown_name
 from cuolr.serving.document_features import DocumentFeatures
-from cuolr.types import Candidates
 
 # Hexadecimal digits of a model's hash that name its version.
 VERSION_DIGITS = 12
@@ -63,12 +60,10 @@ class ServedModel:
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Self:
-        """Read a model, and rank two documents with it."""
+        """Read a model, which is tried on made-up documents."""
         policy = load_policy(folder)
         version = json.loads((folder / SETTINGS_FILE).read_bytes())["sha256"][:VERSION_DIGITS]
-        model = cls(name, version, policy, DocumentFeatures.of(policy))
-        _try(policy, folder)
-        return model
+        return cls(name, version, policy, DocumentFeatures(policy))
 
 
 @dataclass(frozen=True)
@@ -96,11 +91,13 @@ class ServedModels:
         folders: The folder of each name.
         models: What is served now.
         seen: Fingerprint of the `model.json` that was tried last.
+        accept: Raises `InputError` if a new model must not be served.
     """
 
     folders: Mapping[str, Path]
     models: dict[str, ServedModel]
     seen: dict[str, Fingerprint | None] = field(default_factory=dict)
+    accept: Callable[[ServedModel], object] = lambda model: None
 
     @classmethod
     def load(cls, folders: Sequence[Path]) -> Self:
@@ -135,6 +132,7 @@ class ServedModels:
             try:
                 model = ServedModel.load(folder, name)
                 _check_same_features(before, model)
+                self.accept(model)
             except (InputError, OSError, ValueError) as error:
                 changed.append(Reload(name, before.version, before.version, str(error).partition("\n")[0]))
             else:
@@ -150,15 +148,6 @@ def _fingerprint(folder: Path) -> Fingerprint | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _try(policy: RankingPolicy, folder: Path) -> None:
-    """Rank two documents without any feature known; raises if that does not work."""
-    nothing = np.full((2, policy.n_features or 0), np.nan, np.float32)
-    documents = Candidates(nothing, np.array([0, 2]), np.array(["q"]), np.array(["a", "b"]))
-    ranking = policy.rank(documents, 2)
-    if sorted(ranking[0].tolist()) != [0, 1]:
-        raise InputError(f"{folder}: expected a ranking of two documents, found {ranking.tolist()}")
 
 
 def _check_same_features(old: ServedModel, new: ServedModel) -> None:

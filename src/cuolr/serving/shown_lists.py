@@ -66,6 +66,21 @@ class ListRandomisation(ABC):
         return 1.0
 
 
+def parse_share(text: str, most: float = 1.0) -> float:
+    """A share such as 5% or 0.05.
+
+    >>> parse_share("5%"), parse_share("0.25")
+    (0.05, 0.25)
+    """
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= most:
+        raise InputError(f"expected a share above 0 and up to {most:.0%}, such as 5% or 0.05, found '{text}'")
+    return share
+
+
 def parse_randomisation(text: str) -> ListRandomisation:
     """A randomisation from `NAME:AMOUNT`, such as `swap-neighbours:5%`."""
     name, colon, amount = text.partition(":")

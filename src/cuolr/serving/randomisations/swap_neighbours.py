@@ -5,10 +5,13 @@ from typing import Self
 
 import numpy as np
 
-from cuolr.errors import InputError
+from cuolr.errors import problems_in
 from cuolr.serving.batch_ranker import RankedRequest
-from cuolr.serving.shown_lists import RANDOMISATIONS, ListRandomisation, ShownList, as_ranked
+from cuolr.serving.shown_lists import RANDOMISATIONS, ListRandomisation, ShownList, as_ranked, parse_share
 from cuolr.types import Doubles
+
+# With more, lists with a swap would be the rule.
+MAX_SHARE = 0.5
 
 
 @RANDOMISATIONS.register("swap-neighbours")
@@ -33,13 +36,8 @@ class SwapNeighbours(ListRandomisation):
     @classmethod
     def parse(cls, amount: str) -> Self:
         """From a share, such as 5% or 0.05."""
-        try:
-            share = float(amount.removesuffix("%")) / (100 if amount.endswith("%") else 1)
-        except ValueError:
-            share = -1.0
-        if not 0 < share <= 0.5:
-            raise InputError(f"swap-neighbours: expected a share above 0 and up to 50%, such as 5%, found '{amount}'")
-        return cls(share)
+        with problems_in("swap-neighbours"):
+            return cls(parse_share(amount, MAX_SHARE))
 
     @property
     def loss_bound(self) -> float:

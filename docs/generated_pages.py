@@ -1,0 +1,164 @@
+"""Pages of the site that are made from the code when it is built: commands, settings, Python names and files."""
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from packaging.requirements import Requirement
+
+import cuolr
+from cuolr.cli.catalogue import SettingHelp, entries_of, settings
+from cuolr.cli.help import command_help
+from cuolr.cli.main import GROUPS
+
+# The modules whose docstrings describe what is written to disk.
+FORMATS = {
+    "A log": "cuolr.logs.log_folder",
+    "The documents of a log": "cuolr.data.candidate_store",
+    "A model": "cuolr.policies.model_folder",
+    "A training run": "cuolr.training.run_folder",
+    "Results of an experiment": "cuolr.experiments.results_folder",
+    "Packed results": "cuolr.experiments.packed_results",
+}
+# Sections of the navigation that have all pages of a folder.
+SECTIONS = {"Learners": "learners", "Results": "results", "Decisions": "decisions"}
+# Links from a page to files outside docs, which the site does not have.
+OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:src|tests|studies|benchmarks)/[^)#]+|[A-Z]+\.md)(?:#[^)]*)?\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Complete the navigation: a section for each folder below, README first; any other page is a how-to."""
+    docs = Path(config.docs_dir)
+    found = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+    for title, folder in SECTIONS.items():
+        pages = sorted((page for page in found if page.startswith(f"{folder}/")), key=_readme_first)
+        config.nav.append({title: pages})
+        found -= set(pages)
+    (how_to,) = (section["How-to"] for section in config.nav if "How-to" in section)
+    how_to += sorted(found - set(_pages(config.nav)))
+    return config
+
+
+def _readme_first(page: str) -> tuple[bool, str]:
+    return not page.endswith("README.md"), page
+
+
+def _pages(nav: Any) -> Iterator[str]:
+    """The pages that a part of the navigation names."""
+    match nav:
+        case str():
+            yield nav
+        case Mapping():
+            yield from _pages(list(nav.values()))
+        case list():
+            for part in nav:
+                yield from _pages(part)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    pages = {
+        "commands": commands(),
+        "settings": all_settings(),
+        "python-api": python_api(),
+        "files": formats(),
+        "dependencies": dependencies(),
+    }
+    for name, content in pages.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Name files outside docs instead of linking to them."""
+    return OUTSIDE.sub(r"\1 (`\2`)", markdown)
+
+
+def commands() -> str:
+    """The help of every command."""
+    parts = ["# Every command and option", "`cuolr COMMAND --help` shows the same in a terminal."]
+    for group, of_group in GROUPS.items():
+        parts.append(f"## {group}")
+        for name, command in of_group.items():
+            text = command_help(name, command.load(), command.example, width=100)
+            parts.append(f"### {name}\n\n```text\n{text}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def all_settings() -> str:
+    """The settings of every learner, encoder and click model."""
+    parts = [
+        "# Every setting",
+        "`cuolr list NAME` shows the same in a terminal. In training, a setting of a learner is given by "
+        "`--set learner.NAME=VALUE`.",
+    ]
+    for kind, title in {"learners": "Learners", "encoders": "State encoders", "click-models": "Click models"}.items():
+        parts.append(f"## {title}")
+        singular = kind.removesuffix("s").replace("-", " ")
+        for name, entry in sorted(entries_of(kind).items()):
+            rows = settings(name).get(singular, [])
+            parts.append(f"### {name}" + ("" if kind == "learners" else f" ({singular})"))
+            parts.append(entry["description"] + ".")
+            parts.append(_table(rows) if rows else "It has no settings.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(rows: Sequence[SettingHelp]) -> str:
+    head = "| setting | default | range | meaning |\n|---|---|---|---|"
+    return "\n".join([head, *("| " + " | ".join(_cells(row)) + " |" for row in rows)])
+
+
+def _cells(row: SettingHelp) -> Iterator[str]:
+    for value, is_code in ((row.name, True), (row.default, True), (row.range, False), (row.meaning, False)):
+        text = " ".join(value.split()).replace("|", "\\|")
+        yield f"`{text}`" if is_code and text else text
+
+
+def python_api() -> str:
+    """Everything that `import cuolr` gives."""
+    parts = ["# Python", "All of these are names of `cuolr`; [examples](../python.md) show how they are used together."]
+    homes: Mapping[str, str] = cuolr._HOMES
+    classes = [name for name in sorted(homes) if inspect.isclass(getattr(cuolr, name))]
+    functions = [name for name in sorted(homes) if name not in classes]
+    for title, names in (("Classes", classes), ("Functions", functions)):
+        parts.append(f"## {title}")
+        parts += [f"::: {homes[name]}.{name}\n    options:\n      heading_level: 3" for name in names]
+    return "\n\n".join(parts) + "\n"
+
+
+def formats() -> str:
+    """What is in the folders that commands write."""
+    parts = ["# Files", "What commands write and read. All writes are atomic; nothing that is read is executed."]
+    for title, module in FORMATS.items():
+        text = inspect.cleandoc(importlib.import_module(module).__doc__ or "")
+        parts.append(f"## {title}\n\n```text\n{text}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def dependencies() -> str:
+    """The packages that each part needs, with the licences that they state."""
+    rows = ["| part | package | version here | licence |", "|---|---|---|---|"]
+    for requirement in map(Requirement, metadata.requires("cuolr") or []):
+        extra = re.search(r'extra == "([^"]+)"', str(requirement.marker or ""))
+        part = extra[1] if extra else ""
+        try:
+            package = metadata.metadata(requirement.name)
+        except metadata.PackageNotFoundError:
+            continue  # for another system
+        if part not in ("dev", "docs"):
+            rows.append(f"| {part} | {package['Name']} | {package['Version']} | {_licence(package)} |")
+    about = "Packages that `pip install cuolr` or an extra, such as `cuolr[serve]`, installs."
+    return "\n\n".join(["# Dependencies", about, "\n".join(rows)]) + "\n"
+
+
+def _licence(package: metadata.PackageMetadata) -> str:
+    stated = package.get("License-Expression") or ""
+    classifiers = [value.rpartition(" :: ")[2] for value in package.get_all("Classifier") or [] if "License" in value]
+    return stated or ", ".join(classifiers) or (package.get("License") or "").strip().partition("\n")[0]
