@@ -10,7 +10,7 @@ import pytest
 from cuolr.output_lock import writing
 from tests.cli.conftest import Run
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results" / ""
+RESULTS = Path(__file__).parents[2] / "docs/results/table1-mq2008-2000-steps/results.parquet"
 # Arguments of each verb whose output is OUT; what it reads need not be there, because the output is checked first.
 VERBS = {
     "import-log": ["TABLE", "--out", "OUT"],
