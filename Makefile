@@ -6,7 +6,7 @@ READY := $(VENV)/installed
 # Two test processes share two cores: more threads each would only get in each other's way.
 TEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/pytest -q -n 2
 
-.PHONY: help install demo lint check test slow bench docs clean
+.PHONY: help install demo lint check test slow fuzz bench docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -34,6 +34,9 @@ test: $(READY)  ## the whole test suite, but for the slow tests
 
 slow: $(READY)  ## learning, calibration and whole experiments
 	$(TEST) -m slow --durations=0
+
+fuzz: $(READY)  ## damaged and crafted files of every kind, for an hour
+	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/python -m fuzz --minutes 60
 
 bench: $(READY)  ## the benchmarks, as one table of ratios
 	$(BIN)/python -m benchmarks

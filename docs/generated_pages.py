@@ -4,12 +4,14 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from packaging.requirements import Requirement
 
 import cuolr
 from cuolr.cli.catalogue import SettingHelp, entries_of, settings
@@ -62,7 +64,13 @@ def _pages(nav: Any) -> Iterator[str]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    pages = {"commands": commands(), "settings": all_settings(), "python-api": python_api(), "files": formats()}
+    pages = {
+        "commands": commands(),
+        "settings": all_settings(),
+        "python-api": python_api(),
+        "files": formats(),
+        "dependencies": dependencies(),
+    }
     for name, content in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=content))
     return files
@@ -132,3 +140,25 @@ def formats() -> str:
         text = inspect.cleandoc(importlib.import_module(module).__doc__ or "")
         parts.append(f"## {title}\n\n```text\n{text}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def dependencies() -> str:
+    """The packages that each part needs, with the licences that they state."""
+    rows = ["| part | package | version here | licence |", "|---|---|---|---|"]
+    for requirement in map(Requirement, metadata.requires("cuolr") or []):
+        extra = re.search(r'extra == "([^"]+)"', str(requirement.marker or ""))
+        part = extra[1] if extra else ""
+        try:
+            package = metadata.metadata(requirement.name)
+        except metadata.PackageNotFoundError:
+            continue  # for another system
+        if part not in ("dev", "docs"):
+            rows.append(f"| {part} | {package['Name']} | {package['Version']} | {_licence(package)} |")
+    about = "Packages that `pip install cuolr` or an extra, such as `cuolr[serve]`, installs."
+    return "\n\n".join(["# Dependencies", about, "\n".join(rows)]) + "\n"
+
+
+def _licence(package: metadata.PackageMetadata) -> str:
+    stated = package.get("License-Expression") or ""
+    classifiers = [value.rpartition(" :: ")[2] for value in package.get_all("Classifier") or [] if "License" in value]
+    return stated or ", ".join(classifiers) or (package.get("License") or "").strip().partition("\n")[0]

@@ -18,7 +18,7 @@ from fuzz.counts import failures, table
 from fuzz.kinds.all import KINDS
 from fuzz.sandbox import Outcome, Sandbox
 
-CASES_AT_A_TIME = 200
+CASES_AT_A_TIME = 1_000
 
 
 def arguments() -> Namespace:

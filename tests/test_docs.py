@@ -59,11 +59,20 @@ def test_the_examples_of_docstrings_run(module: str) -> None:
 
 @pytest.mark.thorough
 def test_two_weeks_of_a_shop(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(DOCS / "two_weeks.py"))
+    runpy.run_path(str(DOCS / "tutorials" / "1-own-log.py"))
     said = capsys.readouterr().out
     assert "week 1: kept 6,000 of 6,000 sessions" in said
     assert "assessed on week 2: ship" in said
     assert "both weeks: 12,000 sessions" in said
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("script", sorted((DOCS / "tutorials").glob("*.py"))[1:], ids=lambda script: script.stem)
+def test_a_tutorial_runs(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(LEARNERS, "_entries", {**LEARNERS._entries})  # what it registers goes with it
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    runpy.run_path(str(script))
+    assert capsys.readouterr().out
 
 
 def test_there_are_examples() -> None:

@@ -27,8 +27,8 @@ FORMATS: Mapping[str, Sequence[Damage]] = {
     "feather": (*FEATHER, *FEATHER, *BYTES),
     "csv": (*TEXT, *TEXT, *BYTES),
     "ndjson": LINES,
-    "csv.gz": (*BYTES, inside_gzip((*TEXT, *BYTES))),
-    "ndjson.gz": (*BYTES, inside_gzip(LINES)),
+    "csv.gz": (inside_gzip((*TEXT, *BYTES)),),
+    "ndjson.gz": (inside_gzip(LINES),),
 }
 YANDEX = "".join(
     f"{s}\t0\tQ\t{s % 3}\t1\t" + "\t".join(str(10 + (s + i) % 9) for i in range(5)) + f"\n{s}\t1\tC\t{10 + s % 9}\n"
@@ -134,6 +134,11 @@ KINDS = (
         for ending, d in FORMATS.items()
     ),
     *(Kind(f"clicks, {ending}", maker(click_table, ending), reader(), {"table.*": d}) for ending, d in FORMATS.items()),
+    *(
+        Kind(f"{name}, {ending} damaged", maker(table, ending), read, {"table.*": BYTES}, checksum=True)
+        for name, table, read in (("features", feature_table, read_features), ("clicks", click_table, reader()))
+        for ending in ("csv.gz", "ndjson.gz")
+    ),
     Kind("UBI", make_ubi, reader("ubi"), {"*": LINES}),
     Kind("Yandex", text_maker(YANDEX), reader("yandex"), {"*": (*TEXT, *BYTES)}),
     Kind("TianGong-ST", text_maker(TIANGONG), reader("tiangong-st"), {"*": (*TEXT, *BYTES)}),

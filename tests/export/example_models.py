@@ -11,6 +11,7 @@ from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.policy import ScaledScoringPolicy
 from cuolr.policies.ranking_trees import grow_ranking_trees
+from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates, Floats
 
@@ -53,6 +54,19 @@ def trees(kind: str = "log-min-max", missing: bool = True, seed: int = 0) -> Tre
     return TreesPolicy(grow_ranking_trees(scaled, grades, raw.sizes, parameters, 20), 1, scaling)
 
 
+@cache
+def xgboost_trees() -> TreesPolicy:
+    """Trees that XGBoost grew, on features with missing values."""
+    import xgboost
+
+    raw, scaling = documents(missing=True), normaliser("log-min-max", missing=True)
+    scaled = scaling.natively(scaling.transform(raw.features, raw.offsets))
+    grades = np.digitize(np.nan_to_num(raw.features[:, 0]) + np.isnan(raw.features[:, 3]), [-1, 0, 1])
+    lists = xgboost.DMatrix(scaled, grades, group=raw.sizes)
+    booster = xgboost.train({"objective": "rank:ndcg", "max_depth": 4, "nthread": 1, "seed": 0}, lists, 15)
+    return TreesPolicy(RegressionTrees.from_xgboost(bytes(booster.save_raw("json"))), 1, scaling)
+
+
 def linear(kind: str = "log-min-max", missing: bool = True) -> LinearPolicy:
     scaling = normaliser(kind, missing)
     weights = np.random.default_rng(1).normal(size=FEATURES + scaling.n_indicators)
@@ -84,4 +98,5 @@ def examples() -> dict[str, ScaledScoringPolicy]:
         for kind in ("min-max", "log-min-max", "none"):
             made[f"linear, {kind}, {values}"] = linear(kind, missing)
             made[f"network, {kind}, {values}"] = network(kind, missing)
+    made["trees of XGBoost"] = xgboost_trees()
     return {**made, "ensemble of trees": tree_ensemble(), "mixed ensemble": mixed_ensemble()}

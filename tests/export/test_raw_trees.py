@@ -95,5 +95,5 @@ def test_trees_of_an_ensemble_have_its_weights() -> None:
 
 
 def test_only_trees_become_trees() -> None:
-    with pytest.raises(CannotHold, match="ranksvm"):
+    with pytest.raises(CannotHold, match="trees only, and the model has a linear model"):
         raw_trees(PointwiseModel.of(linear()))

@@ -187,7 +187,7 @@ GOOD = {"price": 1.0, "stars": 2.0, "clicks": 3.0, "age": 4.0}
         ),
         (
             [{"price": 1.0, "stars": 2.0, "age": 4.0}],
-            "documents: feature 'clicks' is missing in all documents; if it is not known, give None",
+            "documents: feature 'clicks' is missing in all documents; if it is not known, give None (null)",
         ),
         ([{**GOOD, "age": float("inf")}], "document '1', feature 4: expected a finite number in float32"),
         ([{**GOOD, "age": 1e300}], "document '1', feature 4: expected a finite number in float32"),

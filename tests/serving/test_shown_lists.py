@@ -20,7 +20,7 @@ from cuolr.serving.randomisations.swap_neighbours import SwapNeighbours, swap_pr
 from cuolr.serving.served_models import ServedModel
 from cuolr.serving.service import ListSettings
 from cuolr.serving.shown_lists import parse_randomisation, parse_share
-from tests.serving.small_service import PRICE, documents, ids, linear_model, serving
+from tests.serving.small_service import PRICE, STOCK, documents, ids, linear_model, serving
 from tests.small_log import small_log
 
 
@@ -81,6 +81,14 @@ def test_both_models_contribute_to_an_interleaved_list() -> None:
         shown = interleave(a, b, ("old", "new"), rng)
         assert sorted(shown.order.tolist()) == [0, 1, 2, 3]
         assert sorted(shown.team[:2]) == sorted(shown.team[2:]) == ["new", "old"]
+
+
+def test_documents_must_have_the_features_of_both_models(tmp_path: Path) -> None:
+    one, two = linear_model(tmp_path / "one", [1.0], PRICE), linear_model(tmp_path / "two", [1.0, 1.0], PRICE, STOCK)
+    with serving(one, two, lists=ListSettings(interleave_with="two")) as client:
+        answer = client.post("/rank", json={"documents": documents(1, 2)})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (422, "bad_features")
+        assert client.post("/rank", json={"documents": documents(1, 2), "model": "one"}).status_code == 200
 
 
 def test_randomised_lists_are_logged_with_their_propensities(tmp_path: Path) -> None:

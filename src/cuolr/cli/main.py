@@ -87,6 +87,16 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "estimate from a click log whether to ship, test or keep",
             "cuolr assess MODEL NEXT_WEEKS_LOG",
         ),
+        "browse": Command(
+            "cuolr.cli.browse:browse",
+            "show what a model would change, on a local page",
+            "cuolr browse MODEL NEXT_WEEKS_LOG",
+        ),
+        "explain": Command(
+            "cuolr.cli.explain:explain",
+            "show what a model would change for a query, and why",
+            "cuolr explain MODEL NEXT_WEEKS_LOG --query shoes",
+        ),
         "evaluate": Command(
             "cuolr.cli.evaluate:evaluate",
             "evaluate a model on labelled queries",

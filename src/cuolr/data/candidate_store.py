@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.errors import InputError, unreadable
+from cuolr.data.array_files import read_array
+from cuolr.errors import InputError, problems_in
+from cuolr.json_files import read_json
 from cuolr.types import Candidates, FeatureRecipe, Strings
 
 FEATURES, OFFSETS, QUERY_IDS, DOCUMENT_IDS = "features.npy", "offsets.npy", "query_ids.npy", "document_ids.npy"
@@ -39,9 +41,11 @@ def save_candidates(candidates: Candidates, folder: Path) -> None:
 
 def load_candidates(folder: Path) -> Candidates:
     """Read what `save_candidates` wrote; features and document ids are memory-mapped."""
-    features = _load(folder / FEATURES, "features [n_documents, F] in float32", ndim=2, kind="f", size=4, mapped=True)
-    offsets = _load(folder / OFFSETS, "offsets [n_queries + 1] in int64", ndim=1, kind="i", size=8)
-    query_ids = _load(folder / QUERY_IDS, "texts [n_queries]", ndim=1, kind="U")
+    features = read_array(
+        folder / FEATURES, "features [n_documents, F] in float32", ndim=2, kind="f", size=4, mapped=True
+    )
+    offsets = read_array(folder / OFFSETS, "offsets [n_queries + 1] in int64", ndim=1, kind="i", size=8)
+    query_ids = read_array(folder / QUERY_IDS, "texts [n_queries]", ndim=1, kind="U")
     if len(offsets) != len(query_ids) + 1:
         raise InputError(f"{folder / OFFSETS}: expected {len(query_ids) + 1} offsets, found {len(offsets)}")
     if offsets[0] != 0 or offsets[-1] != len(features) or (np.diff(offsets) < 0).any():
@@ -56,37 +60,21 @@ def load_recipe(folder: Path) -> FeatureRecipe | None:
     file = folder / RECIPE
     if not file.exists():
         return None
-    try:
-        return FeatureRecipe.from_dict(json.loads(file.read_bytes()))
-    except OSError as error:
-        raise unreadable(file, error) from None
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"{file}: damaged: expected the recipe of the features ({error})") from None
+    recipe = read_json(file)
+    with problems_in(f"{file}: damaged: expected the recipe of the features"):
+        if not isinstance(recipe, dict):
+            raise InputError(f"found a {type(recipe).__name__}")
+        return FeatureRecipe.from_dict(recipe)
 
 
 def _load_texts(file: Path, n_texts: int) -> Strings | None:
     """Strings that exist only if the source had them."""
     if not file.exists():
         return None
-    texts: Strings = _load(file, f"{n_texts} texts", ndim=1, kind="U", mapped=True)
+    texts: Strings = read_array(file, f"{n_texts} texts", ndim=1, kind="U", mapped=True)
     if len(texts) != n_texts:
         raise InputError(f"{file}: expected {n_texts} texts, found {len(texts)}")
     return texts
-
-
-def _load(
-    file: Path, expected: str, ndim: int, kind: str, size: int | None = None, mapped: bool = False
-) -> npt.NDArray[Any]:
-    """An array of that shape and type, or an error that says what was expected."""
-    try:
-        array: npt.NDArray[Any] = np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except OSError as error:
-        raise unreadable(file, error) from None
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{file}: expected {expected}, found a damaged .npy file ({error})") from None
-    if array.ndim != ndim or array.dtype.kind != kind or (size is not None and array.dtype.itemsize != size):
-        raise InputError(f"{file}: expected {expected}, found {array.dtype} {list(array.shape)}")
-    return array
 
 
 def _link_or_copy(features: npt.NDArray[Any], target: Path) -> None:

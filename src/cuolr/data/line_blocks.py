@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from cuolr.data.gzip_files import open_gzip
 from cuolr.errors import InputError, unreadable
 from cuolr.progress import Progress
 
@@ -25,7 +26,7 @@ def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> 
         with path.open("rb") as raw:
             compressed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
-            file = gzip.GzipFile(fileobj=raw) if compressed else raw
+            file = open_gzip(path, raw) if compressed else raw
             seen, ended = 0, False
             while not ended:
                 parts = [rest]

@@ -3,7 +3,6 @@
 import codecs
 import csv
 import glob
-import gzip
 import json
 import zlib
 from collections import Counter
@@ -14,7 +13,9 @@ from typing import IO, Any
 
 import polars as pl
 
+from cuolr.data.gzip_files import open_gzip
 from cuolr.data.json_columns import json_columns
+from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.progress import Stages, unseen_stages
@@ -50,6 +51,8 @@ def scan_table(
     require_file(path)
     as_text = {name: pl.String() for name in text_columns}
     if _is(path, PARQUET):
+        with read_errors(path):
+            count_parquet_rows(path)
         return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, FEATHER):
         return pl.scan_ipc(path, glob=False, row_index_name=ROW, row_index_offset=1)
@@ -121,7 +124,7 @@ def read_errors(place: Path | str) -> Iterator[None]:
     """Turn errors of polars into one line that names the file, and its line if known."""
     try:
         yield
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         bad_line = _bad_line(place) if isinstance(place, Path) else None
         raise InputError(f"{place}: cannot be read: {bad_line or _first_line(error)}") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -157,7 +160,7 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
     with path.open("rb") as file:
         compressed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        yield gzip.GzipFile(fileobj=file) if compressed else file  # type: ignore[misc]
+        yield open_gzip(path, file) if compressed else file
 
 
 def _check_head(path: Path) -> None:
@@ -168,6 +171,9 @@ def _check_head(path: Path) -> None:
         return
     with read_errors(path), _open(path) as file:
         head = file.read(HEAD_BYTES)
+        if _is(path, (".csv.gz", ".tsv.gz")):  # polars decompresses it at once
+            while file.read(HEAD_BYTES):
+                pass
     if not head.strip():
         raise InputError(f"{path}: expected a table, found an empty file")
     line = head.lstrip(b"\r\n").partition(b"\n")[0]

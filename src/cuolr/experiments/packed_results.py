@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.experiments.results import DIGITS, FORMAT, CellResult, Results, damage_in, description_from
 from cuolr.experiments.spec import Cell
@@ -72,9 +74,10 @@ def write_packed(results: Results, file: Path) -> None:
 def read_packed(file: Path) -> Results:
     """Read results that `write_packed` wrote."""
     description = _read_metadata(file)
-    with damage_in(file):
+    with damage_in(file), read_errors(file):
+        count_parquet_rows(file)
         measures = description["experiment"]["measures"]
-        rows = pl.read_parquet(file).to_dicts()
+        rows = pl.read_parquet(file, glob=False).to_dicts()
         names = {_cell(row): str(row["name"]) for row in rows}
         cells = {_cell(row): _result(row, measures) for row in rows if row["per_query"] is not None}
         failed = {_cell(row): str(row["error"]) for row in rows if row["error"] is not None}
@@ -120,7 +123,7 @@ def _read_metadata(file: Path) -> dict[str, Any]:
         text = pl.read_parquet_metadata(file).get(_METADATA, "{}")
     except FileNotFoundError:
         raise InputError(f"{file}: file not found; give the results of an experiment") from None
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         problem = str(error).partition("\n")[0]
         raise InputError(f"{file}: not a Parquet file of results ({problem})") from None
     with damage_in(file):

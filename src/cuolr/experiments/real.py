@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cuolr.errors import InputError, unreadable
+from cuolr.errors import InputError
 from cuolr.experiments.real_cells import FORMAT, RealResult, measure_method
 from cuolr.experiments.real_click_rates import click_rates
 from cuolr.experiments.real_data import RealData
@@ -16,6 +16,7 @@ from cuolr.experiments.selection import select
 from cuolr.experiments.spec import Cell, Experiment, Method
 from cuolr.experiments.workers import describe
 from cuolr.files import atomic_file, content_hash, versions
+from cuolr.json_files import read_json
 from cuolr.progress import Stages
 
 SUMMARY_FILE = "real.json"
@@ -107,12 +108,7 @@ def _applies_to_real_logs(method: Method) -> bool:
 def read_summary(folder: Path) -> dict[str, Any]:
     """The summary of results in a folder, as JSON values."""
     file = folder / SUMMARY_FILE
-    try:
-        content = json.loads(file.read_bytes())
-    except OSError as error:
-        raise unreadable(file, error) from None
-    except ValueError as error:
-        raise InputError(f"{file}: not valid JSON: {error}") from None
+    content = read_json(file)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{file}: not the results of this version; expected format '{FORMAT}'")
     return content
@@ -142,8 +138,8 @@ def _name(request: RealRequest, cell: Cell) -> str:
 def _earlier(file: Path) -> RealResult | None:
     """A saved result; None if there is none, or if it is damaged."""
     try:
-        return RealResult.from_dict(json.loads(file.read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return RealResult.from_dict(read_json(file))
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -168,6 +168,6 @@ def damage_in(file: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         problem = f"{type(error).__name__}: {error}"
         raise InputError(f"{file}: damaged ({problem}); run the same experiment command again") from None

@@ -99,8 +99,8 @@ def read_trees(roots: Sequence[Any], read: Callable[[Any], ReadSplit | float], b
     return ReadTrees(np.arange(len(roots)), feature, threshold, missing_left, left, right, value, below)
 
 
-def sum_of_floats(leaves: Doubles) -> Floats:
-    """[n] the sum over trees [n, T] in float32, tree after tree."""
+def sum_of_floats(leaves: npt.NDArray[np.floating[Any]]) -> Floats:
+    """[n] the sum over columns [n, T] in float32, one after the other."""
     total = np.zeros(len(leaves), np.float32)
     for column in leaves.T.astype(np.float32):
         total += column

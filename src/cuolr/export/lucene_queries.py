@@ -49,8 +49,8 @@ def query_of(column: FeatureColumn, number: int, default: float | None) -> dict[
 
 
 def missing_query(column: FeatureColumn) -> dict[str, Any]:
-    """1 for documents without a value of the column; does not match others."""
-    return {"constant_score": {"filter": _is_missing(column.name)}}
+    """1 for documents without a value of the column, 0 for others."""
+    return _zero_or_one(_is_missing(column.name))
 
 
 def feature_warnings(model: PointwiseModel) -> list[str]:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:  # it loads torch, which trees and linear models do without
 Member: TypeAlias = Union[TreesPolicy, LinearPolicy, "NetworkPolicy"]
 
 
+# What a target is said not to take.
+WORDS = {"ranksvm": "a linear model", "network": "a network", "trees": "trees"}
+
+
 class CannotHold(Exception):  # noqa: N818 – a refusal, which becomes an InputError with advice
     """Why a target cannot hold a model."""
 
@@ -80,10 +84,22 @@ class PointwiseModel:
             return [(FeatureColumn(name), 0) for name in self.feature_names]
         return [(column, i) for column in recipe.columns for i in range(len(column.feature_names))]
 
+    def derived_name(self, feature: int, suffix: str) -> str:
+        """A name for what is made of a feature, which no feature has."""
+        name = f"{self.names[feature]}{suffix}"
+        while name in self.names:
+            name += "_"
+        return name
+
     @property
     def kinds(self) -> set[str]:
         """The kinds of its members."""
         return {_kind(member) for member in self.members}
+
+    @property
+    def described(self) -> str:
+        """Its members, in words."""
+        return " and ".join(WORDS[kind] for kind in sorted(self.kinds, reverse=True))
 
     def score(self, features: Floats) -> Doubles:
         """[n] the policy's scores of raw documents [n, F]."""

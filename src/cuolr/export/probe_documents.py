@@ -13,6 +13,8 @@ from cuolr.types import Doubles, Floats
 
 # Share of missing values, and of values far beyond the range of the training data.
 MISSING_SHARE, FAR_SHARE = 0.05, 0.05
+# Where all values but missing ones go left, this one does.
+FAR = 1e38
 SPLITS_AT_A_TIME = 4_096
 # The threshold, the numbers above and below it, and a missing value.
 PROBES_PER_SPLIT = 4
@@ -90,7 +92,7 @@ def threshold_documents(trees: RegressionTrees, base: Floats) -> Iterator[Floats
         *above, (feature, _, high) = way
         for other, lowest, highest in above:
             document[other] = _within(document[other], lowest, highest)
-        threshold = np.float32(min(high, LARGEST))
+        threshold = np.float32(min(high, FAR))
         for value in (threshold, _next(threshold, 1), _next(threshold, -1), np.float32(np.nan)):
             changed = document.copy()
             changed[feature] = value

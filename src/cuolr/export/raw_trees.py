@@ -20,15 +20,18 @@ LARGEST = float(np.finfo(np.float32).max)
 ZERO = np.float32(1e-35)
 
 
-def raw_trees(model: PointwiseModel) -> RegressionTrees:
+def raw_trees(model: PointwiseModel, takes: str = "trees") -> RegressionTrees:
     """All trees of the model on raw features, leaf values multiplied by the weight of their member.
 
     Thresholds are float32 numbers, or infinite where all values but missing ones go left. All splits say where missing
     values go.
+
+    Args:
+        model: The model; raises `CannotHold` if it has other members.
+        takes: What the target takes, for the message.
     """
     if model.kinds != {"trees"}:
-        found = ", ".join(sorted(model.kinds))
-        raise CannotHold(f"it takes trees only, and the model consists of: {found}")
+        raise CannotHold(f"it takes {takes} only, and the model has {model.described}")
     weighted = [
         _weighted(folded(member), weight)
         for member, weight in zip(model.members, model.weights, strict=True)

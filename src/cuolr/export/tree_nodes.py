@@ -1,10 +1,8 @@
-"""Trees as nested nodes, for formats that nest them, and without missing values, for engines that know none."""
+"""Trees as nested nodes, for formats that nest them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
-
-import numpy as np
 
 from cuolr.export.pointwise_model import CannotHold
 from cuolr.policies.regression_trees import MISSING_LEFT, RegressionTrees
@@ -65,46 +63,3 @@ def nested(trees: RegressionTrees) -> Iterator[Node]:
             raise CannotHold(f"its JSON nests at most {MAX_DEPTH} splits, and a tree of the model has {depth}")
         yield root
         first_split, first_leaf = splits.stop, values.stop
-
-
-def missing_as_zero(root: Node, indicators: dict[int, int]) -> Node:
-    """The same tree for an engine where a missing value is 0, and further features say which values are missing.
-
-    Where a missing value goes another way than 0, a split on the indicator comes first: an indicator of 1 goes right.
-
-    Args:
-        root: The tree.
-        indicators: The feature that indicates missing values of each feature; of other features, no value is missing.
-    """
-    return _without_missing(root, indicators, {})
-
-
-def _without_missing(node: Node, indicators: dict[int, int], known: dict[int, bool]) -> Node:
-    """See `missing_as_zero`; `known` says of the features on the way here whether they are missing."""
-    if isinstance(node, Leaf):
-        return node
-    feature, everything_left = node.feature, node.threshold == np.inf
-    if feature not in indicators:
-        known = {**known, feature: False}
-    if feature in known:
-        if known[feature] or everything_left:
-            goes_left = node.missing_left if known[feature] else True
-            return _without_missing(node.left if goes_left else node.right, indicators, known)
-        return _with_children(node, indicators, known)
-    zero_left = node.threshold >= 0
-    if zero_left == node.missing_left and not everything_left:
-        return _with_children(node, indicators, known)
-    present = _without_missing(node, indicators, {**known, feature: False})
-    missing = _without_missing(node, indicators, {**known, feature: True})
-    return Split(indicators[feature], 0.5, True, present, missing)
-
-
-def _with_children(node: Split, indicators: dict[int, int], known: dict[int, bool]) -> Split:
-    left = _without_missing(node.left, indicators, known)
-    right = _without_missing(node.right, indicators, known)
-    return replace(node, missing_left=node.threshold >= 0, left=left, right=right)
-
-
-def size(root: Node) -> int:
-    """The number of nodes."""
-    return 1 if isinstance(root, Leaf) else 1 + size(root.left) + size(root.right)

@@ -21,9 +21,11 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from cuolr.data.candidate_store import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
+from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
-from cuolr.errors import InputError, problems_in, unreadable
+from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_folder, content_hash, versions
+from cuolr.json_files import read_json
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
@@ -164,12 +166,7 @@ def read_column(folder: Path, name: str) -> npt.NDArray[Any] | None:
 def read_meta(folder: Path) -> dict[str, Any]:
     """The provenance of a log. It is not part of `ClickLog`: a learner must not know the click model."""
     file = folder / META_FILE
-    try:
-        meta = json.loads(file.read_bytes())
-    except OSError as error:
-        raise unreadable(file, error) from None
-    except ValueError as error:
-        raise InputError(f"{file}: not valid JSON: {error}") from None
+    meta = read_json(file)
     if not isinstance(meta, dict) or type(meta.get("format")) is not int:
         raise InputError(f"{file}: not the description of a click log; expected an object with 'format'")
     if meta["format"] > FORMAT:
@@ -279,7 +276,7 @@ def _count_rows(folder: Path) -> int:
         raise InputError(f"{folder}: not a click log: it has no {', '.join(missing)}")
     file = folder / SESSIONS_FILE
     with read_errors(file):
-        rows = int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+        rows = count_parquet_rows(file)
     if not rows:
         raise InputError(f"{file}: expected at least one session, found none")
     return rows

@@ -58,7 +58,7 @@ class GainOnLog:
 def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
     """The estimates, by the names of `OffPolicyEvaluation`."""
     users = asked.users
-    compared = _comparison(asked)
+    compared = lists_to_compare(asked)
     if compared.reward.sum() <= 0 or not users.fitted:
         return {"gain": 0.0, "interval": UNKNOWN, "estimates": (), "identifiable": users.identifiable}
     progress = stages("estimating the gain", len(users.fitted))
@@ -84,7 +84,7 @@ def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
     }
 
 
-def _comparison(asked: GainOnLog) -> ComparedLists:
+def lists_to_compare(asked: GainOnLog) -> ComparedLists:
     """The lists to compare, of the evaluated queries that users were fitted to."""
     log, counts = asked.log, asked.users.counts
     of_queries = counts.lists.select(np.isin(counts.lists.query, asked.queries))

@@ -139,7 +139,7 @@ def score_interval(clicks: Doubles, examinations: Doubles, squares: Doubles) -> 
     return np.maximum((b - root) / (2 * a), 0.0), (b + root) / (2 * a)
 
 
-def _with_intervals(
+def rates_with_intervals(
     counts: ClickCounts, rewards: Doubles, examinations: Doubles, squares: Doubles
 ) -> tuple[Doubles, Doubles, Doubles]:
     """The rates of these documents with both ends of their intervals, [n] each.
@@ -147,6 +147,12 @@ def _with_intervals(
     Rewards R in units of the mean reward of a click have mean α·E and variance α·E / i − α²·Q, i their `information`:
     quasi-likelihood with one dispersion for all documents. So i·R has the variance of a count with examinations i·E and
     squares i²·Q. Where the rate is so high that this is not positive, α²·Q is left out.
+
+    Args:
+        counts: The counts of the log.
+        rewards: [n] the rewards, or clicks, of each document.
+        examinations: [n] its expected examinations E, above 0.
+        squares: [n] Q.
     """
     total = float(counts.rewards.sum())
     unit = total / float(counts.clicks.sum()) if counts.reward is not None and total > 0 else 1.0
@@ -176,7 +182,7 @@ def _rates(counts: ClickCounts, model: ExaminationModel) -> tuple[pl.DataFrame, 
     rewards = by_document(counts.by_position(counts.rewards))
     # A document that was shown only where examination is not known has no rate.
     rows = np.flatnonzero(examinations > NO_EXAMINATIONS)
-    rate, low, high = _with_intervals(counts, rewards[rows], examinations[rows], squares[rows])
+    rate, low, high = rates_with_intervals(counts, rewards[rows], examinations[rows], squares[rows])
     query = candidates.query_of_document[rows]
     reward = {} if counts.reward is None else {"reward": rewards[rows]}
     table = pl.DataFrame(

@@ -105,7 +105,7 @@ def _check_names(found: Sequence[str], names: Sequence[str], dropped: Sequence[s
     if not may_be_absent:
         problems += [
             f"feature '{name}' is missing in all documents{did_you_mean(name, list(map(str, unknown)))}; if it is not "
-            "known, give None"
+            "known, give None (null)"
             for name in names
             if name not in found
         ]

@@ -184,7 +184,15 @@ class RegressionTrees:
     @cached_property
     def lightgbm_text(self) -> str:
         """The same trees in LightGBM's text format."""
-        trees = list(self._lightgbm_trees())
+        return self.to_lightgbm()
+
+    def to_lightgbm(self, leaf_count: Ints | None = None) -> str:
+        """The same trees in LightGBM's text format.
+
+        Args:
+            leaf_count: [L] the number of documents in each leaf, which SHAP values depend on; None = not known.
+        """
+        trees = list(self._lightgbm_trees(leaf_count))
         sizes = " ".join(str(len(tree)) for tree in trees)
         names = " ".join(f"Column_{i}" for i in range(self.n_features))
         head = [
@@ -202,7 +210,7 @@ class RegressionTrees:
         ]
         return "\n".join(head) + "".join(trees) + "end of trees\n"
 
-    def _lightgbm_trees(self) -> Iterator[str]:
+    def _lightgbm_trees(self, leaf_count: Ints | None) -> Iterator[str]:
         split = leaf = 0
         for number, leaves in enumerate(self.leaves.tolist()):
             splits, values = slice(split, split + leaves - 1), slice(leaf, leaf + leaves)
@@ -219,8 +227,21 @@ class RegressionTrees:
                 "is_linear": 0,
                 "shrinkage": 1,
             }
+            if leaf_count is not None:
+                counts = leaf_count[values]
+                of_splits = _split_counts(self.left[splits], self.right[splits], counts)
+                lines |= {"leaf_count": _joined(counts), "internal_count": _joined(of_splits)}
             yield "\n".join(f"{name}={value}" for name, value in lines.items()) + "\n\n\n"
             split, leaf = splits.stop, values.stop
+
+
+def _split_counts(left: Ints, right: Ints, leaf_count: Ints) -> Ints:
+    """[splits] the number of documents that reach each split of a tree, from those in its leaves."""
+    counts = np.zeros(len(left), np.int64)
+    for split in reversed(range(len(left))):  # a child has a higher number than its parent
+        for child in (int(left[split]), int(right[split])):
+            counts[split] += counts[child] if child >= 0 else leaf_count[-1 - child]
+    return counts
 
 
 @contextmanager

@@ -43,6 +43,21 @@ class ListSettings:
     seed: int | None = None
 
 
+@dataclass(frozen=True)
+class PreparedRequest:
+    """A request that can be ranked.
+
+    Attributes:
+        call: The request.
+        models: The model, or two whose lists are interleaved.
+        features: [n, F] of the documents, as each model takes them.
+    """
+
+    call: RankCall
+    models: tuple[ServedModel, ...]
+    features: tuple[Floats, ...]
+
+
 @dataclass
 class Service:
     """What the addresses of the application do.
@@ -90,10 +105,10 @@ class Service:
         if (documents := sum(len(call.documents) for call in calls)) > self.limits.max_documents:
             raise _too_many("documents", documents, self.limits.max_documents)
         several = len(calls) > 1
-        work = [self._prepare(call, f"requests[{n}]: " if several else "") for n, call in enumerate(calls)]
-        shown = await asyncio.gather(*(self._show(model, features, call) for call, model, features in work))
+        requests = [self._prepare(call, f"requests[{n}]: " if several else "") for n, call in enumerate(calls)]
+        made = await asyncio.gather(*map(self._show, requests))
         self.metrics.documents.inc(documents)
-        return [self._answer(call, model, made) for (call, model, _), made in zip(work, shown, strict=True)]
+        return [self._answer(request, *lists) for request, lists in zip(requests, made, strict=True)]
 
     def take(self, events: Sequence[Event]) -> int:
         """Write down events, of requests that were given out; returns their number."""
@@ -110,45 +125,43 @@ class Service:
         self.metrics.events.inc(len(events))
         return len(events)
 
-    def _prepare(self, call: RankCall, place: str) -> tuple[RankCall, ServedModel, Floats]:
-        """A request with its model and the features of its documents."""
-        try:
-            model = self.models.get(call.model)
-        except InputError as error:
-            raise RefusedCallError(404, "unknown_model", f"{place}{error}") from None
+    def _prepare(self, call: RankCall, place: str) -> PreparedRequest:
+        """A request with its models and the features of its documents as each takes them."""
         ids = [document.id for document in call.documents]
         if len(set(ids)) < len(ids):
             repeated = next(name for name in ids if ids.count(name) > 1)
-            raise RefusedCallError(
-                422, "bad_fields", f"{place}documents: expected each id once, found '{repeated}' twice"
-            )
+            message = f"{place}documents: expected each id once, found '{repeated}' twice"
+            raise RefusedCallError(422, "bad_fields", message)
+        given = [document.features for document in call.documents]
         try:
-            return call, model, model.features.numbers(ids, [document.features for document in call.documents])
+            models = [self.models.get(call.model)]
+        except InputError as error:
+            raise RefusedCallError(404, "unknown_model", f"{place}{error}") from None
+        if self.lists.interleave_with is not None and call.model is None:
+            models.append(self.models.get(self.lists.interleave_with))
+        try:
+            features = [model.features.numbers(ids, given) for model in models]
         except InputError as error:
             raise bad_features(error, place) from None
+        return PreparedRequest(call, tuple(models), tuple(features))
 
-    async def _show(self, model: ServedModel, features: Floats, call: RankCall) -> tuple[ShownList, RankedRequest]:
-        """The list of a request, and what the model itself ranks."""
-        k = min(call.k or self.lists.k, len(features))
-        other = self.lists.interleave_with
-        if other is not None and call.model is None:
-            second = self.models.get(other)
-            of_second = second.features.numbers(
-                [document.id for document in call.documents], [document.features for document in call.documents]
-            )
-            a, b = await asyncio.gather(self._ranker.rank(model, features, k), self._ranker.rank(second, of_second, k))
-            for ranked in (a, b):
-                _check_scores(ranked, call)
-            return interleave(a, b, (model.name, second.name), self._random), a
-        ranked = await self._ranker.rank(model, features, k)
-        _check_scores(ranked, call)
-        if self.lists.randomisation is None or (self.lists.randomisation.needs_scores and not model.scores):
-            return as_ranked(ranked), ranked
-        return self.lists.randomisation.draw(ranked, k, self._random), ranked
+    async def _show(self, request: PreparedRequest) -> tuple[ShownList, RankedRequest]:
+        """The list of a request, and what its first model ranks."""
+        k = min(request.call.k or self.lists.k, len(request.call.documents))
+        both = zip(request.models, request.features, strict=True)
+        ranked = await asyncio.gather(*(self._ranker.rank(model, features, k) for model, features in both))
+        for of_model in ranked:
+            _check_scores(of_model, request.call)
+        if len(ranked) == 2:
+            names = (request.models[0].name, request.models[1].name)
+            return interleave(ranked[0], ranked[1], names, self._random), ranked[0]
+        if self.lists.randomisation is None:
+            return as_ranked(ranked[0]), ranked[0]
+        return self.lists.randomisation.draw(ranked[0], k, self._random), ranked[0]
 
-    def _answer(self, call: RankCall, model: ServedModel, made: tuple[ShownList, RankedRequest]) -> dict[str, Any]:
+    def _answer(self, request: PreparedRequest, shown: ShownList, ranked: RankedRequest) -> dict[str, Any]:
         """The answer to a request, which is also written down."""
-        shown, ranked = made
+        call, model = request.call, request.models[0]
         order = shown.order.tolist()
         ids = [call.documents[index].id for index in order]
         scores = [None] * len(order) if ranked.scores is None else ranked.scores[shown.order].tolist()

@@ -45,7 +45,12 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: expected a checkpoint of format '{FORMAT}', found {header.get('format')!r}")
     if header.get("sha256") != _digest(header.get("structure", ""), tensors):
         raise InputError(f"{path}: damaged checkpoint: the content does not match its hash; start the run again")
-    state: dict[str, Any] = _put_together(json.loads(header["structure"]), tensors)
+    try:
+        state = _put_together(json.loads(header["structure"]), tensors)
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a checkpoint ({type(error).__name__}: {error}); start the run again") from None
+    if not isinstance(state, dict):
+        raise InputError(f"{path}: not a checkpoint; start the run again")
     return state
 
 

@@ -108,7 +108,7 @@ def _step_of(line: str, where: str) -> int:
     """The step of a line of the metrics."""
     try:
         return int(json.loads(line)["step"])
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         raise InputError(f"{where}: expected a step and its values, found {line[:80]!r}; remove the line") from None
 
 

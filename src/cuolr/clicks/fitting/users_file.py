@@ -17,6 +17,7 @@ from cuolr.clicks.click_model import FIT_TABLE, click_model_table
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit
 from cuolr.clicks.fitting.fit_model import FittedClicks
 from cuolr.config import Range, check_ranges, from_dict, read_toml, to_dict
+from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_file
@@ -142,6 +143,7 @@ def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
 def _read_pairs(file: Path, model: ClickModelFit) -> pl.DataFrame:
     needed = ["query_id", "doc_id", *model.by_pair]
     with read_errors(file):
+        count_parquet_rows(file)
         frame = pl.read_parquet(file, glob=False)
     missing = [name for name in needed if name not in frame.columns]
     if missing:

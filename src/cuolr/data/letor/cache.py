@@ -166,7 +166,7 @@ def _open_array(folder: Path, name: str, expected: dict[str, Any] | None, verify
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

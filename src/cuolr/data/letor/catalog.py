@@ -3,7 +3,6 @@
 Nothing is downloaded: the user gives the folder of a data set.
 """
 
-import json
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ import numpy as np
 from cuolr.data.letor.published import CATALOGUE, DatasetInfo
 from cuolr.data.letor.reader import LetorFile, LetorOptions, read_file, read_splits
 from cuolr.errors import InputError, InputWarning
+from cuolr.json_files import read_json
 from cuolr.registry import unknown_name
 from cuolr.types import RankingDataset
 
@@ -185,10 +185,7 @@ def _described_scale(root: Path) -> int | None:
     file = root / DESCRIPTION_FILE
     if not file.is_file():
         return None
-    try:
-        described = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file}: not valid JSON: {error}") from None
+    described = read_json(file)
     grade = described.get("max_grade") if isinstance(described, dict) else None
     if grade is not None and (type(grade) is not int or grade < 1):
         raise InputError(f"{file}: max_grade: expected a whole number >= 1, found {grade!r}")

@@ -14,6 +14,7 @@ from cuolr.experiments.report.summary import Summary, summarise
 from cuolr.experiments.report.table_files import as_csv, latex, markdown, records
 from cuolr.experiments.results_folder import read_results
 from cuolr.files import atomic_folder, refuse_existing
+from cuolr.json_files import read_json
 from cuolr.progress import Stages, unseen_stages
 
 PAGE = "report.html"
@@ -36,10 +37,10 @@ def refuse_others(out: Path) -> None:
     if not out.exists():
         return
     try:
-        files = json.loads((out / NUMBERS).read_text(encoding="utf-8"))["files"]
+        known = set(read_json(out / NUMBERS)["files"])
     except (ValueError, KeyError, TypeError):
-        files = [NUMBERS]
-    if others := sorted({file.name for file in out.iterdir()} - set(files)):
+        known = {NUMBERS}
+    if others := sorted({file.name for file in out.iterdir()} - known):
         raise InputError(
             f"{out}: not replaced, because {others[0]} does not belong to the report; choose another path or remove "
             "that file"

@@ -6,7 +6,6 @@ with `_source`; gzipped or not) or Parquet. A record with an `action_name` is an
 """
 
 import datetime
-import gzip
 import json
 import math
 import zlib
@@ -17,6 +16,8 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from cuolr.data.gzip_files import open_gzip
+from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import PARQUET, read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file, size_of
@@ -96,6 +97,7 @@ def _records(file: Path, progress: Progress) -> Iterator[Mapping[str, Any]]:
     name = file.name.lower()
     if name.endswith(PARQUET):
         with read_errors(file):
+            count_parquet_rows(file)
             table = pl.read_parquet(file, glob=False)
         done = in_shares(progress, size_of(file))
         for part in table.iter_slices(RECORDS_AT_A_TIME):
@@ -113,7 +115,7 @@ def _json_records(file: Path, progress: Progress) -> Iterator[Mapping[str, Any]]
     seen = 0
     with read_errors(file), file.open("rb") as raw:
         try:
-            lines = gzip.GzipFile(fileobj=raw) if file.name.lower().endswith(".gz") else raw
+            lines = open_gzip(file, raw) if file.name.lower().endswith(".gz") else raw
             for number, line in enumerate(lines, start=1):
                 if number % LINES_AT_A_TIME == 0:
                     progress(raw.tell() - seen)

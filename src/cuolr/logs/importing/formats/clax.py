@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import scipy
 
+from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
@@ -51,6 +52,8 @@ class ClaxImporter(LogImporter):
 def _rows(file: Path, number: int, progress: Share) -> pl.DataFrame:
     """A row per shown document."""
     require_file(file)
+    with read_errors(file):
+        count_parquet_rows(file)
     lists = read_rows(file, pl.scan_parquet(file, glob=False), progress)
     check_columns(file, lists.columns, LISTS, "Parquet with a row per session, as CLAX reads it")
     known = [name for name in OPTIONAL_LISTS if name in lists.columns]

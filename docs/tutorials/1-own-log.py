@@ -1,9 +1,11 @@
-"""A shop's search, week by week: import week 1, train, assess on week 2, retrain.
+# %% [markdown]
+# # 1. From an own log to a ranker and a decision
+#
+# A shop's search, week by week: import week 1, train, assess on week 2, retrain. The shop is made up, and its
+# log is as logs are: positions with gaps where an advertisement stood, delisted products, missing values, a
+# category, purchases beside clicks, phones and desktops.
 
-The shop is made up, and its log is as logs are: positions with gaps where an advertisement stood, delisted products,
-missing values, a category, purchases beside clicks, phones and desktops. Run it with: python docs/two_weeks.py
-"""
-
+# %%
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -15,7 +17,10 @@ import cuolr
 QUERIES, PRODUCTS, SHOWN = 60, 12, 8
 RNG = np.random.default_rng(1)
 
+# %% [markdown]
 # The shop. What buyers like is known to nobody but the simulation below.
+
+# %%
 products = pl.DataFrame(
     {
         "product_id": [f"p{i}" for i in range(QUERIES * PRODUCTS)],
@@ -30,6 +35,7 @@ appeal = (0.05 + 0.5 * products["quality"] * (1 - 0.5 * (products["brand"] == "I
 production = products["margin"].to_numpy()  # the current ranking: by margin, with some exploration
 
 
+# %%
 def week(number: int, sessions: int = 6_000) -> pl.DataFrame:
     """What was shown and clicked in a week, as the shop logs it."""
     rows = []
@@ -48,7 +54,12 @@ def week(number: int, sessions: int = 6_000) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-# Week 1 comes in. Five products were delisted since: their impressions are counted, not lost silently.
+# %% [markdown]
+# ## Week 1 comes in
+#
+# Five products were delisted since: their impressions are counted, not lost silently.
+
+# %%
 features = cuolr.FeatureTables(document=products.drop("query")[5:])
 options = {
     "columns": {"query_id": "query", "doc_id": "product_id"},
@@ -59,17 +70,30 @@ options = {
 week_1, report = cuolr.import_log_with_report(week(1), features, cuolr.ImportOptions(**options))
 print("week 1:", report.summary())
 
+# %% [markdown]
 # Train: no labels are needed. Some queries are held out to choose the step.
+
+# %%
 model = cuolr.Ranker("lightgbm", steps=60, settings={"learner.min_documents_per_leaf": 20}).fit(week_1)
 
-# Week 2 comes in, with columns encoded as in week 1, and says whether the model would have been better.
+# %% [markdown]
+# ## Week 2 decides
+#
+# Its columns are encoded as in week 1. The log says whether the model would have been better.
+
+# %%
 as_week_1 = cuolr.FeatureTables(document=products.drop("query")[5:], recipe=week_1.candidates.recipe)
 week_2, report = cuolr.import_log_with_report(week(2), as_week_1, cuolr.ImportOptions(**options))
 print("week 2:", report.summary())
 evaluation = model.assess(week_2)
 print(f"model of week 1, assessed on week 2: {evaluation.recommendation}: {evaluation.reason}")
 
-# Retrain on both weeks. A log on disk can be merged, described and trained on by the command line, too.
+# %% [markdown]
+# ## Retrain on both weeks
+#
+# A log on disk can be merged, described and trained on by the command line, too.
+
+# %%
 folder = Path(mkdtemp())
 cuolr.save_click_log(week_1, folder / "week-1")
 cuolr.save_click_log(week_2, folder / "week-2")

@@ -1,0 +1,126 @@
+"""What moves between two lists, and whether clicks justify it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from cuolr.browsing.document_evidence import CorrectedRate, DocumentEvidence
+
+Direction: TypeAlias = Literal["up", "down", "in", "out", "same"]
+Justification: TypeAlias = Literal["supported", "too few impressions", "contradicted", "none"]
+# Expected examinations, of the document and of those that it passes, below which clicks say nothing about a move.
+MIN_EXAMINATIONS = 10.0
+
+
+@dataclass(frozen=True)
+class RateDifference:
+    """Difference of two rates with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def between(cls, one: CorrectedRate, other: CorrectedRate) -> "RateDifference | None":
+        """One rate minus another, None if one is not known.
+
+        The interval is made of those of the two rates (Newcombe 1998, method 10): with rates r and intervals l to u,
+        d ± √((r₁ − l₁)² + (u₂ − r₂)²) below, and √((u₁ − r₁)² + (r₂ − l₂)²) above.
+        """
+        if one.rate is None or one.low is None or one.high is None:
+            return None
+        if other.rate is None or other.low is None or other.high is None:
+            return None
+        value = one.rate - other.rate
+        below = math.hypot(one.rate - one.low, other.high - other.rate)
+        above = math.hypot(one.high - one.rate, other.rate - other.low)
+        return cls(value, value - below, value + above)
+
+
+@dataclass(frozen=True)
+class Move:
+    """How the place of a document changes.
+
+    Attributes:
+        document: Its row.
+        before: Its rank in production's list, from 1; None = not in the list.
+        after: Its rank in the model's list.
+        passed: The documents that change sides with it: that it overtakes, or that overtake it.
+        rate: Its own rate.
+        rate_of_passed: That of the passed documents together.
+        difference: Rate of the document minus that of the passed ones together; None if one is not known.
+        justification: What clicks say about the move, see `justification`.
+    """
+
+    document: int
+    before: int | None
+    after: int | None
+    passed: tuple[int, ...]
+    rate: CorrectedRate
+    rate_of_passed: CorrectedRate
+    difference: RateDifference | None = None
+    justification: Justification = "none"
+
+    @property
+    def direction(self) -> Direction:
+        """Where it goes."""
+        if self.before is None:
+            return "in"
+        if self.after is None:
+            return "out"
+        return "same" if self.before == self.after else "up" if self.after < self.before else "down"
+
+
+def moves_between(before: Sequence[int], after: Sequence[int], evidence: DocumentEvidence) -> list[Move]:
+    """The move of each document of two lists: those of the second in its order, then those that leave.
+
+    Args:
+        before: Rows of the documents of production's list.
+        after: Rows of those of the model's list.
+        evidence: What the log says about them.
+    """
+    old, new = ({row: rank for rank, row in enumerate(rows, start=1)} for rows in (before, after))
+    return [_move(row, old, new, evidence) for row in (*after, *(row for row in before if row not in new))]
+
+
+def justification(difference: RateDifference | None, upwards: bool, enough: bool) -> Justification:
+    """What clicks say about a move.
+
+    `supported`: the rate of a document that moves up is above that of the documents that it passes, with the whole
+    interval of the difference; for a move down, below. `contradicted`: the other way round. Everything else is `too few
+    impressions` to justify the move: also where either side has fewer than `MIN_EXAMINATIONS` expected examinations.
+
+    Args:
+        difference: Of the rates; None = not known.
+        upwards: Whether the document moves up, or in.
+        enough: Whether both sides have enough expected examinations.
+    """
+    if difference is None or not enough or difference.low <= 0 <= difference.high:
+        return "too few impressions"
+    return "supported" if (difference.value > 0) == upwards else "contradicted"
+
+
+def _move(row: int, old: dict[int, int], new: dict[int, int], evidence: DocumentEvidence) -> Move:
+    """The move of a document between the ranks of two lists."""
+    passed = _passed(row, old, new) if old.get(row) != new.get(row) else []
+    own, others = evidence.rate_of([row]), evidence.rate_of(passed)
+    move = Move(row, old.get(row), new.get(row), tuple(passed), own, others, RateDifference.between(own, others))
+    if not passed:
+        return move
+    enough = min(own.examinations, others.examinations) >= MIN_EXAMINATIONS
+    return replace(move, justification=justification(move.difference, move.direction in ("up", "in"), enough))
+
+
+def _passed(row: int, old: dict[int, int], new: dict[int, int]) -> list[int]:
+    """The documents on one side of a document before, and on the other side after; outside a list is below it."""
+    below = max(len(old), len(new)) + 1
+    before, after = old.get(row, below), new.get(row, below)
+    upwards = after < before
+    found = []
+    for other in {**old, **new}:
+        there, then = old.get(other, below), new.get(other, below)
+        overtaken, overtaking = there < before and then > after, there > before and then < after
+        if other != row and (overtaken if upwards else overtaking):
+            found.append(other)
+    return found

@@ -1,0 +1,149 @@
+"""The first view: the recommendation, queries by traffic times change, and the examination curve."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from cuolr.browsing.browsed_model import BrowsedModel
+from cuolr.browsing.query_changes import QueryChanges
+from cuolr.examination.curve_intervals import ExaminationCurves, examination_curves
+from cuolr.examination.from_clicks import logging_scores_of
+from cuolr.off_policy.recommendation import OffPolicyEvaluation
+from cuolr.policies.ranking_in_parts import RankingInParts
+from cuolr.progress import Stages, unseen_stages
+from cuolr.types import Doubles, Ints
+
+
+@dataclass(frozen=True)
+class QueryRow:
+    """A query in the table of queries.
+
+    Attributes:
+        query_id: As in the log.
+        sessions: Number of sessions.
+        change: Estimated change of all its sessions' clicks or reward; None = not estimated, as the next ones.
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+        baseline: Expected clicks or reward of the logged lists.
+        moved: Number of documents of the model's list that production has elsewhere, or not at all.
+    """
+
+    query_id: str
+    sessions: int
+    change: float | None
+    low: float | None
+    high: float | None
+    baseline: float | None
+    moved: int
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The first view.
+
+    Attributes:
+        evaluation: Of the model on the log, with the recommendation.
+        curves: Examination by position.
+        changes: The estimated changes of all queries that may be shown.
+        queries: The numbers of the queries in the table, worst estimated losses first.
+        rows: The table.
+        shown: Number of queries that may be shown.
+        hidden: Number of queries with too few sessions.
+    """
+
+    evaluation: OffPolicyEvaluation
+    curves: ExaminationCurves
+    changes: QueryChanges
+    queries: Ints
+    rows: tuple[QueryRow, ...]
+    shown: int
+    hidden: int
+
+    @classmethod
+    def of(
+        cls, browsed: BrowsedModel, evaluation: OffPolicyEvaluation, number: int, stages: Stages = unseen_stages
+    ) -> Self:
+        """The view with the queries of the largest estimated change, by traffic.
+
+        Args:
+            browsed: The model and the log.
+            evaluation: From `assess`.
+            number: Number of queries in the table.
+            stages: Receives the progress.
+        """
+        stages("estimating changes", None)
+        changes = browsed.changes()
+        queries = chosen_queries(changes, browsed.evidence.sessions, browsed.queries, number)
+        moved = _moved(browsed, queries, stages)
+        rows = tuple(_row(browsed, changes, int(query), places) for query, places in zip(queries, moved, strict=True))
+        counts = browsed.evidence.counts
+        curves = examination_curves(counts, logging_scores_of(counts, stages), stages)
+        return cls(evaluation, curves, changes, queries, rows, len(browsed.queries), browsed.hidden)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values, with positions from 1."""
+        found = self.evaluation.as_dict()
+        names = ["recommendation", "reason", "gain", "interval", "queries", "k", "identifiable", "outcome"]
+        names += ["trained_on_these_queries", "held_out", "never_shown", "overlap"]
+        return {
+            "evaluation": {name: found[name] for name in names},
+            "can_estimate": self.evaluation.can_estimate,
+            "users": self.changes.users,
+            "examination": {
+                "from_documents": self.curves.from_documents,
+                "curves": [
+                    {"level": curve.level, "positions": [place and asdict(place) for place in curve.positions]}
+                    for curve in self.curves.all
+                ],
+            },
+            "rows": [asdict(row) for row in self.rows],
+            "shown": self.shown,
+            "hidden": self.hidden,
+        }
+
+
+def chosen_queries(changes: QueryChanges, sessions: Doubles, queries: Ints, number: int) -> Ints:
+    """The queries of the largest estimated change, then those of the most sessions; worst losses first.
+
+    Args:
+        changes: The estimates.
+        sessions: [n_queries] of each query.
+        queries: Those to choose from.
+        number: How many.
+    """
+    change = changes.change[queries]
+    size = np.where(np.isnan(change), -1.0, np.abs(change))
+    largest = queries[np.lexsort((queries, -sessions[queries], -size))[:number]]
+    chosen: Ints = largest[np.lexsort((largest, -sessions[largest], changes.change[largest]))]
+    return chosen
+
+
+def _moved(browsed: BrowsedModel, queries: Ints, stages: Stages) -> list[int]:
+    """The number of documents of each model's list that are elsewhere in production's."""
+    candidates, first = browsed.log.candidates, browsed.evidence.first
+    if not len(queries):
+        return []
+    ranker = RankingInParts(browsed.policy, stages("ranking", len(queries)))
+    rankings = ranker.rank(candidates.select(queries), int(candidates.sizes[queries].max()))
+    moved = []
+    for query, ranking in zip(queries.tolist(), rankings, strict=True):
+        production = browsed.evidence.production_list(query, browsed.k)
+        rows = first[candidates.offsets[query] + ranking[ranking >= 0]].tolist()
+        model = list(dict.fromkeys(rows))[: len(production)]
+        moved.append(sum(here != there for here, there in zip(model, production, strict=False)))
+    return moved
+
+
+def _row(browsed: BrowsedModel, changes: QueryChanges, query: int, moved: int) -> QueryRow:
+    known = bool(np.isfinite(changes.change[query]))
+    low, high = changes.interval(query) if known else (None, None)
+    return QueryRow(
+        query_id=str(browsed.log.candidates.query_ids[query]),
+        sessions=round(browsed.evidence.sessions[query]),
+        change=float(changes.change[query]) if known else None,
+        low=low,
+        high=high,
+        baseline=float(changes.baseline[query]) if known else None,
+        moved=moved,
+    )

@@ -1,0 +1,100 @@
+"""The estimated change in clicks, or reward, of each query, if the model's list takes the place of production's."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from cuolr.browsing.document_evidence import DocumentEvidence
+from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.gain_on_log import GainOnLog, lists_to_compare
+from cuolr.off_policy.judgments import NO_EXAMINATIONS, score_interval
+from cuolr.off_policy.users.fitted_users import UserResponse
+from cuolr.types import Doubles
+
+# Attractiveness at which the exposure of a document is computed, at least: one that was never clicked has some.
+MIN_ATTRACTIVENESS = 1e-3
+# Standard errors in half an interval of 95 %.
+QUANTILE = 1.959964
+# Largest standard error of an attractiveness, which is between 0 and 1.
+MAX_ERROR = 0.5
+
+
+@dataclass(frozen=True)
+class QueryChanges:
+    """The change of each query over all its sessions in the log; NaN where it is not estimated.
+
+    Attributes:
+        change: [n_queries] expected clicks, or reward, of the model's lists minus those of the logged ones.
+        error: [n_queries] its standard error.
+        baseline: [n_queries] expected clicks or reward of the logged lists.
+        users: The click model of the users who see the lists; None = no users could be fitted.
+    """
+
+    change: Doubles
+    error: Doubles
+    baseline: Doubles
+    users: str | None
+
+    @classmethod
+    def estimate(cls, asked: GainOnLog, evidence: DocumentEvidence) -> Self:
+        """Run the users that explain the log best forward over both lists, as `cuolr assess` does.
+
+        The error is that of the documents' attractiveness, by the linear term: Σ_d (Δ expected examinations of d)² ·
+        Var(α̂_d). A document that the log never shows has the mean attractiveness of the others, with the spread of
+        these as its error. That users and their examination are estimated, too, is left out.
+
+        Args:
+            asked: The model, the users and the queries.
+            evidence: What the log says about each document.
+        """
+        n_queries = asked.log.candidates.n_queries
+        unknown = np.full(n_queries, np.nan)
+        known = np.isin(asked.queries, asked.users.counts.queries)
+        if not asked.users.fitted or not known.any():
+            return cls(unknown, unknown, unknown, None)
+        compared, fitted = lists_to_compare(asked), asked.users.fitted[0]
+        response = fitted.response()
+        both = [compared.by_query(lists, response) for lists in (compared.target, compared.baseline)]
+        variance = _variances(compared, response, evidence)
+        evaluated = np.isin(np.arange(n_queries), compared.baseline.query)
+        change, error, baseline = (
+            np.where(evaluated, values, np.nan) for values in (both[0] - both[1], np.sqrt(variance), both[1])
+        )
+        return cls(change, error, baseline, fitted.name)
+
+    def interval(self, query: int) -> tuple[float, float]:
+        """The 95 % interval of the change of a query."""
+        half = QUANTILE * float(self.error[query])
+        return float(self.change[query]) - half, float(self.change[query]) + half
+
+
+def _variances(compared: ComparedLists, response: UserResponse, evidence: DocumentEvidence) -> Doubles:
+    """[n_queries] the variance of the change."""
+    alpha = np.maximum(response.attractiveness, MIN_ATTRACTIVENESS)
+    examined = [_examinations(lists, response, alpha) for lists in (compared.target, compared.baseline)]
+    error = _errors(response, evidence)[evidence.first]
+    query = evidence.counts.lists.candidates.query_of_document
+    squares = ((examined[0] - examined[1]) * compared.worth * error) ** 2
+    return np.bincount(query, squares, compared.n_queries).astype(np.float64)
+
+
+def _examinations(lists: CountedLists, response: UserResponse, alpha: Doubles) -> Doubles:
+    """[n_documents] expected examinations of each document over all sessions: expected clicks / α."""
+    where = lists.documents >= 0
+    clicks = response.clicks(lists.documents, alpha) * lists.count[:, None]
+    return np.bincount(lists.documents[where], clicks[where], len(alpha)).astype(np.float64) / alpha
+
+
+def _errors(response: UserResponse, evidence: DocumentEvidence) -> Doubles:
+    """[n_documents] the standard error of α̂: half the interval of the corrected rate, on the scale of the users."""
+    rows = np.flatnonzero((evidence.examinations > NO_EXAMINATIONS) & response.known)
+    spread = float(response.attractiveness[rows].std()) if len(rows) else 1.0
+    errors = np.full(len(evidence.clicks), spread)
+    if not len(rows):
+        return errors
+    clicks, examinations, squares = evidence.clicks[rows], evidence.examinations[rows], evidence.squares[rows]
+    low, high = score_interval(clicks, examinations, squares)
+    scale = float(response.attractiveness[rows] @ clicks) / max(float(clicks @ (clicks / examinations)), 1e-300)
+    errors[rows] = np.minimum(scale * (high - low) / (2 * QUANTILE), MAX_ERROR)
+    return errors

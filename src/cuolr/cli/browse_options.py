@@ -1,0 +1,44 @@
+"""Options that `browse` and `explain` share."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cuolr.logs.log_folder import load_click_log
+from cuolr.logs.time_window import TimeWindow
+from cuolr.progress import Stages
+
+if TYPE_CHECKING:
+    from cuolr.browsing.browsed_model import BrowsedModel
+
+
+@dataclass(frozen=True)
+class DocumentFlags:
+    """Documents and queries.
+
+    Attributes:
+        titles: Table with the columns doc_id, title and, for pictures, image: the path of a PNG, JPEG, GIF or WebP file
+            of at most 100 kB. With a column query_id, a title is that of one query.
+        min_sessions: Hide queries of fewer sessions, for people's privacy; 1 = show all.
+    """
+
+    titles: Path | None = None
+    min_sessions: int = 10
+
+
+def load_browsed(
+    model: Path, log: Path, documents: DocumentFlags, window: TimeWindow, stages: Stages
+) -> "BrowsedModel":
+    """A model beside a log, as the options say."""
+    # These need torch, which takes a second to load; no other command should wait for it.
+    from cuolr.browsing.browsed_model import BrowsedModel
+    from cuolr.browsing.document_titles import DocumentTitles
+    from cuolr.config import Range, check_arguments
+    from cuolr.policies.model_folder import load_policy
+
+    check_arguments(min_sessions=(documents.min_sessions, Range(1)))
+    policy = load_policy(model)
+    sessions = load_click_log(log, window, ids=False, stages=stages)
+    titles = None if documents.titles is None else DocumentTitles.read(documents.titles, sessions.candidates)
+    browsed = BrowsedModel.fit(policy, sessions, documents.min_sessions, stages)
+    return browsed if titles is None else browsed.with_titles(titles)

@@ -1,0 +1,88 @@
+"""The scores of a model for Solr by its JSON, as Solr computes them: in float32."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cuolr.export.json_trees import ReadSplit, read_trees, sum_of_floats
+from cuolr.export.pointwise_model import PointwiseModel
+from cuolr.export.solr_thresholds import SLACK
+from cuolr.types import Doubles, Floats
+
+
+class SolrReader:
+    """Reads the model and the definitions of its features.
+
+    Attributes:
+        score: [n, F] raw documents → [n] scores.
+    """
+
+    def __init__(self, content: bytes, definitions: bytes, model: PointwiseModel) -> None:
+        described = json.loads(content)
+        self._inputs = described["features"]
+        self._definitions = {feature["name"]: feature for feature in json.loads(definitions)}
+        # Which raw feature a defined one is made of.
+        self._sources = {model.names[j]: j for j in range(model.n_features)}
+        for suffix in ("_or_low", "_or_high", "_small", "_or_low_small", "_or_high_small", "_is_missing"):
+            self._sources |= {model.derived_name(j, suffix): j for j in range(model.n_features)}
+        ((kind, params),) = described["params"].items()
+        self._score = SCORERS[kind](params, [feature["name"] for feature in self._inputs])
+
+    def score(self, features: Floats) -> Doubles:
+        """[n] the scores of raw documents [n, F]."""
+        with np.errstate(over="ignore"):
+            values = np.stack([self._values(described, features) for described in self._inputs], axis=1)
+            return self._score(values).astype(np.float64)
+
+    def _values(self, described: dict[str, Any], features: Floats) -> Floats:
+        """[n] a feature, normalised if the model says so."""
+        column = features[:, self._sources[described["name"]]]
+        params = self._definitions[described["name"]]["params"]
+        if "fq" in params and params["fq"][0].startswith("-"):
+            column = np.isnan(column).astype(np.float32)
+        column = np.where(np.isnan(column), np.float32(float(params.get("defaultValue", "0"))), column)
+        if "norm" not in described:
+            return column
+        norm = described["norm"]["params"]
+        normalised: Floats = (column - np.float32(float(norm["avg"]))) / np.float32(float(norm["std"]))
+        return normalised
+
+
+def _trees(trees: list[Any], names: list[str]) -> Callable[[Floats], Floats]:
+    place = {name: number for number, name in enumerate(names)}
+
+    def read(node: Any) -> ReadSplit | float:
+        if "value" in node:
+            return float(node["value"])
+        threshold = float(np.float32(float(node["threshold"])) + SLACK)
+        return ReadSplit(place[node["feature"]], threshold, False, node["left"], node["right"])
+
+    found = read_trees([tree["root"] for tree in trees], read, below=False)
+    return lambda values: sum_of_floats(found.leaves(values))
+
+
+def _linear(weights: dict[str, float], names: list[str]) -> Callable[[Floats], Floats]:
+    ordered = np.array([weights[name] for name in names], np.float32)
+    return lambda values: sum_of_floats(values * ordered)
+
+
+def _network(layers: list[Any], names: list[str]) -> Callable[[Floats], Floats]:
+    read = [(np.array(layer["matrix"], np.float32), np.array(layer["bias"], np.float32)) for layer in layers]
+
+    def score(values: Floats) -> Floats:
+        for (matrix, bias), layer in zip(read, layers, strict=True):
+            values = values @ matrix.T + bias
+            values = np.maximum(values, 0) if layer["activation"] == "relu" else values
+        return values[:, 0]
+
+    return score
+
+
+# What the parameters of each kind of model are called.
+SCORERS: dict[str, Callable[[Any, list[str]], Callable[[Floats], Floats]]] = {
+    "trees": _trees,
+    "weights": _linear,
+    "layers": _network,
+}

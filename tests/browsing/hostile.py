@@ -1,0 +1,40 @@
+"""A page over a log whose names would like to be HTML."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from cuolr.browsing.browse_page import BrowsePage
+from cuolr.browsing.browsed_model import BrowsedModel
+from cuolr.browsing.document_titles import DocumentTitles
+from cuolr.browsing.overview import Overview
+from cuolr.logs.clicklog import ClickLog
+from cuolr.off_policy.assess import assess
+from tests.browsing.conftest import linear_policy
+from tests.small_log import small_log
+
+SCRIPT = "<script>document.title = 'run'</script>"
+PICTURE = "<img src=x onerror=\"document.title = 'run'\">"
+ENDING = "</script><script>document.title = 'run'</script>"
+
+
+def hostile_log() -> ClickLog:
+    """Names of queries, documents and features are HTML; one query has few sessions."""
+    log = small_log(600)
+    ids = np.array([SCRIPT, PICTURE, "shoes", "Red Hats & more", "%2e#q=?&", "rare"])
+    documents = np.array([f"{ENDING}{row}" for row in range(log.candidates.n_documents)])
+    names = np.array([PICTURE, "b", ENDING, "d"])
+    candidates = replace(log.candidates, query_ids=ids, document_ids=documents, feature_names=names)
+    rare = np.flatnonzero(log.query == 5)[3:]
+    kept = np.setdiff1d(np.arange(len(log)), rare)
+    return replace(log.select(kept), candidates=candidates)
+
+
+def hostile_page(queries: int = 200) -> BrowsePage:
+    log = hostile_log()
+    policy = linear_policy(log)
+    title = {("", str(name)): (f"{PICTURE} {number}", "") for number, name in enumerate(log.candidates.document_names)}
+    browsed = BrowsedModel.fit(policy, log).with_titles(DocumentTitles(Path(), title))
+    evaluation = assess(policy, browsed.log, users=browsed.users)
+    return BrowsePage(f"MODEL{SCRIPT}", f"LOG{ENDING}", browsed, Overview.of(browsed, evaluation, queries))

@@ -1,0 +1,90 @@
+import threading
+import urllib.request
+from collections.abc import Callable
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from cuolr.browsing import browse_server
+from cuolr.logs.log_folder import save_click_log
+from cuolr.policies.model_folder import save_policy
+from tests.browsing.conftest import linear_policy
+from tests.cli.conftest import Run
+from tests.small_log import small_log
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """A model and a log."""
+    log = small_log(300)
+    save_click_log(log, tmp_path / "LOG")
+    save_policy(linear_policy(log), tmp_path / "MODEL")
+    return tmp_path / "MODEL", tmp_path / "LOG"
+
+
+def test_a_page_is_written_to_one_file_and_how_many_queries_it_has_is_said(
+    run: Run, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "page.html"
+    result = run("browse", *folders, "--static", out, "--queries", 4)
+    assert (result.status, result.out) == (0, "")
+    assert result.err.startswith(f"wrote {out}: 4 of 6 queries, ")
+    assert "<title>MODEL on LOG</title>" in out.read_text()
+    assert "already exists" in run("browse", *folders, "--static", out).err
+    assert run("browse", *folders, "--static", out, "--overwrite").err.startswith(f"wrote {out}: 6 queries, ")
+
+
+def test_titles_are_in_the_page(run: Run, folders: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "titles.csv").write_text("doc_id,title\n1,The first one\n")
+    out = tmp_path / "page.html"
+    assert run("browse", *folders, "--static", out, "--titles", tmp_path / "titles.csv").status == 0
+    assert "The first one" in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (("--static", "page.txt"), "expected a name that ends in .html"),
+        (("--queries", "0"), "queries: expected a whole number >= 1"),
+        (("--port", "70000"), "port"),
+        (("--min-sessions", "0"), "min_sessions"),
+        (("--titles", "none.csv"), "none.csv: file not found"),
+    ],
+)
+def test_bad_options_are_one_line(run: Run, folders: tuple[Path, Path], flags: tuple[str, ...], error: str) -> None:
+    result = run("browse", *folders, *flags)
+    assert (result.status, result.out) == (2, "")
+    assert error in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+def test_a_server_says_where_it_is_and_stops_with_ctrl_c(
+    run: Run, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[int] = []
+    start: Callable[..., ThreadingHTTPServer] = browse_server.browse_server
+
+    def visited_once(*arguments: object) -> ThreadingHTTPServer:
+        server = start(*arguments)
+        serve = server.serve_forever
+
+        def serve_until_visited(*_: object) -> None:
+            def visit() -> None:
+                with urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}/", timeout=10) as answer:
+                    answers.append(answer.status)
+                server.shutdown()
+
+            visitor = threading.Thread(target=visit)
+            visitor.start()
+            serve(0.05)
+            visitor.join()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(server, "serve_forever", serve_until_visited)
+        return server
+
+    monkeypatch.setattr(browse_server, "browse_server", visited_once)
+    result = run("browse", *folders, "--port", 0)
+    assert (result.status, answers) == (130, [200])
+    assert "serving http://127.0.0.1:" in result.err
