@@ -5,8 +5,11 @@ from collections.abc import Mapping
 
 from fuzz.kinds.all import KINDS
 
-HEAD = ("kind of file", "cases", "refused", "equal values", "other values", "crashes", "hangs", "memory", "tracebacks")
-VERDICTS = ("refused", "equal", "other", "crash", "hang", "memory", "traceback")
+HEAD = (
+    "kind of file", "cases", "refused", "…, with a note", "equal values", "other values", "crashes", "hangs", "memory",
+    "tracebacks",
+)  # fmt: skip
+VERDICTS = ("refused", "noted", "equal", "other", "crash", "hang", "memory", "traceback")
 FAILURES = ("crash", "hang", "memory", "traceback")
 
 

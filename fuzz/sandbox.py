@@ -20,12 +20,12 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, InputWarning
 from fuzz.cases import Case
 from fuzz.choices import Choices
 from fuzz.kinds.all import KINDS
 
-Verdict: TypeAlias = Literal["refused", "equal", "other", "crash", "hang", "memory", "traceback"]
+Verdict: TypeAlias = Literal["refused", "noted", "equal", "other", "crash", "hang", "memory", "traceback"]
 
 # What a file of some kilobytes may take.
 MAX_CPU_SECONDS, MAX_BYTES = 2.0, 500 << 20
@@ -35,6 +35,9 @@ MAX_WALL_SECONDS = 30.0
 MAX_ADDRESS_SPACE = 8 << 30
 # A child is replaced after so many cases, so that what one leaves behind does not burden the next for long.
 CASES_OF_A_CHILD = 2_000
+
+# Of polars, which is written in Rust: it notes on stderr what it did not expect, beside the error that it raises.
+PANIC = "panicked at"
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -154,6 +157,8 @@ def _outcome(case: Case, folder: Path, known: dict[str, str], said: int) -> Outc
         return Outcome("hang", f"{seconds:.1f} s of CPU ({verdict}: {text[:500]})", seconds)
     if (peak := _resident("VmHWM") - before) > MAX_BYTES:
         return Outcome("memory", f"{peak >> 20} MB ({verdict}: {text[:500]})", seconds)
+    if verdict == "refused" and PANIC in printed:
+        return Outcome("noted", text, seconds)
     if printed and verdict != "traceback":
         return Outcome("traceback", f"printed: {printed} ({verdict}: {text[:500]})", seconds)
     return Outcome(verdict, text, seconds)
@@ -161,14 +166,16 @@ def _outcome(case: Case, folder: Path, known: dict[str, str], said: int) -> Outc
 
 def _read(case: Case, work: Path, expected: str) -> tuple[Verdict, str]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
             found = KINDS[case.kind].read(work)
     except InputError as error:
-        lines = [problem for problem in error.problems if "\n" in problem]
-        return ("traceback", f"not one line: {lines[0][:500]!r}") if lines else ("refused", error.problems[0][:300])
+        return "refused", error.problems[0][:300]
     except BaseException:
         return "traceback", traceback.format_exc()[-3_000:]
+    others = [str(warning.message) for warning in given if not issubclass(warning.category, InputWarning)]
+    if others:
+        return "traceback", f"a warning that is not about the input: {others[0]}"
     return ("equal" if found == expected else "other"), ""
 
 

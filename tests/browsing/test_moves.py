@@ -44,7 +44,8 @@ def test_a_document_that_was_never_shown_has_too_few_impressions() -> None:
     found = moves([4, 0, 1, 2])[4]
     assert (found.direction, found.justification, found.difference) == ("in", "too few impressions", None)
     assert reason_for(found, "clicks") == (
-        "Too few impressions to justify this move: the log never shows this document where users examine it."
+        "Too few impressions to justify this move: the log never shows this document, or only where examination is not "
+        "known."
     )
 
 

@@ -1,11 +1,17 @@
 import numpy as np
 import pytest
 
+import cuolr
 from cuolr.browsing.browsed_model import BrowsedModel
 from cuolr.browsing.overview import chosen_queries
 from cuolr.browsing.query_changes import QueryChanges
+from cuolr.data.normalise import Normaliser
 from cuolr.off_policy.assess import assess
+from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.random_policy import RandomPolicy
+from cuolr.types import Doubles
 from tests.browsing.conftest import linear_policy
+from tests.browsing.hand_made import hand_made_log
 from tests.small_log import small_log
 
 
@@ -33,6 +39,48 @@ def test_more_sessions_make_the_relative_error_smaller() -> None:
     few, many = (BrowsedModel.fit(linear_policy(log), log) for log in (small_log(300), small_log(4_800)))
     relative = [np.nanmean(b.changes().error / b.evidence.sessions) for b in (few, many)]
     assert relative[1] == pytest.approx(relative[0] / 4, rel=0.3)
+
+
+@pytest.mark.parametrize("model", ["pbm", "cascade", "trust"])
+def test_an_interval_is_no_wider_than_what_documents_can_change(model: str) -> None:
+    train, _, _ = cuolr.generate_splits("tiny", 30, 2, 2, seed=3)
+    log = cuolr.simulate(train, cuolr.fit_ranksvm(train, 0.1), cuolr.click_model(model), sessions=900)
+    browsed = BrowsedModel.fit(RandomPolicy(1), log)
+    changes = browsed.changes()
+    known = np.isfinite(changes.change)
+    assert known.any()
+    assert changes.error[known].max() > 0  # under the cascade model the order of the same documents changes nothing
+    # The error of an attractiveness is at most 0.5, and 20 documents are in the two lists.
+    assert (changes.error[known] <= 0.5 * np.sqrt(20) * browsed.evidence.sessions[known]).all()
+    assert np.median(changes.error[known] / browsed.evidence.sessions[known]) < 0.5
+
+
+def test_under_pbm_the_error_is_that_of_examination_times_attractiveness() -> None:
+    # Two documents in one order, 400 sessions each way; the model turns the first query's list around.
+    clicks = np.zeros((800, 2), np.uint8)
+    clicks[:100, 0] = clicks[200:240, 1] = clicks[400:560, 0] = clicks[600:660, 1] = 1
+    lists = np.repeat([[0, 1], [1, 0]], 400, axis=0)
+    log = hand_made_log(lists.tolist(), clicks.tolist(), documents=2)
+    browsed = BrowsedModel.fit(LinearPolicy(np.ones(1, np.float32), Normaliser.fit("min-max", log.candidates)), log)
+    changes, response = browsed.changes(), browsed.users.fitted[0].response()
+    assert changes.users == browsed.users.fitted[0].name
+
+    def total(alpha: Doubles) -> float:
+        model, logged = response.clicks(np.array([[1, 0]]), alpha), response.clicks(np.array([[0, 1], [1, 0]]), alpha)
+        return 800 * float(model.sum()) - 400 * float(logged.sum())
+
+    alpha = response.attractiveness
+    slopes = [(total(alpha + 1e-4 * np.eye(2)[i]) - total(alpha)) / 1e-4 for i in range(2)]
+    rates = [browsed.evidence.rate_of([i]) for i in range(2)]
+    errors = [(rate.high - rate.low) / 2 / 1.96 for rate in rates if rate.low is not None and rate.high is not None]
+    scale = (
+        alpha
+        @ browsed.evidence.clicks
+        / sum((rate.rate or 0) * number for rate, number in zip(rates, browsed.evidence.clicks, strict=True))
+    )
+    expected = np.sqrt(sum((slope * scale * error) ** 2 for slope, error in zip(slopes, errors, strict=True)))
+    assert changes.error[0] == pytest.approx(expected, rel=0.02)
+    assert expected > 0
 
 
 def test_without_clicks_nothing_is_estimated() -> None:

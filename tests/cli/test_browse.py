@@ -1,6 +1,7 @@
 import threading
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -8,10 +9,11 @@ import pytest
 
 from cuolr.browsing import browse_server
 from cuolr.logs.log_folder import save_click_log
+from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.model_folder import save_policy
 from tests.browsing.conftest import linear_policy
 from tests.cli.conftest import Run
-from tests.small_log import small_log
+from tests.small_log import small_candidates, small_log
 
 
 @pytest.fixture
@@ -42,6 +44,22 @@ def test_titles_are_in_the_page(run: Run, folders: tuple[Path, Path], tmp_path: 
     assert "The first one" in out.read_text()
 
 
+def test_a_folder_that_is_not_there_is_made(run: Run, folders: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "new" / "page.html"
+    assert run("browse", *folders, "--static", out).status == 0
+    assert out.is_file()
+
+
+def test_a_log_with_other_features_is_refused_before_any_work(
+    run: Run, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = small_log(30)
+    save_click_log(replace(log, candidates=small_candidates(n_features=7)), tmp_path / "OTHER")
+    monkeypatch.setattr(UsersOfLog, "fit", None)
+    result = run("browse", folders[0], tmp_path / "OTHER")
+    assert (result.status, result.err) == (2, "error: expected documents with 4 features, as in training, found 7\n")
+
+
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
@@ -49,6 +67,7 @@ def test_titles_are_in_the_page(run: Run, folders: tuple[Path, Path], tmp_path: 
         (("--queries", "0"), "queries: expected a whole number >= 1"),
         (("--port", "70000"), "port"),
         (("--min-sessions", "0"), "min_sessions"),
+        (("--min-sessions", "1000"), "no query of the log has 1,000 sessions; lower --min-sessions"),
         (("--titles", "none.csv"), "none.csv: file not found"),
     ],
 )

@@ -1,4 +1,5 @@
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -69,11 +70,21 @@ def test_what_a_target_cannot_hold_is_said_with_what_to_do(run: Run, tmp_path: P
     result = run("export", tmp_path / "MODEL", "--to", target, "--out", tmp_path / "out.json")
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith(f"error: {tmp_path / 'MODEL'}: {target} cannot hold this model: ")
-    assert f"cuolr distil {tmp_path / 'MODEL'} --to " in result.err
+    assert result.err.endswith(f": cuolr distil {tmp_path / 'MODEL'} --data LOG --to trees --out STUDENT\n")
     assert result.err.count("\n") == 1
     save_policy(trees(), tmp_path / "MODEL" / "student")
     result = run("export", tmp_path / "MODEL", "--to", target, "--out", tmp_path / "out.json")
     assert f"export its student: cuolr export {tmp_path / 'MODEL' / 'student'} --to {target}" in result.err
+
+
+def test_a_package_that_is_not_installed_is_named(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for target, package, extra in (("onnx", "onnx", "export"), ("xgboost", "xgboost", "xgboost")):
+        monkeypatch.setitem(sys.modules, package, None)
+        result = run("export", model, "--to", target, "--out", tmp_path / "m.json", "--overwrite")
+        assert result.status == 2
+        assert f"pip install 'cuolr[{extra}]'" in result.err
 
 
 def test_a_model_scaled_within_queries_cannot_be_exported(run: Run, tmp_path: Path) -> None:

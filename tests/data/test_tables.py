@@ -140,3 +140,9 @@ def test_what_cannot_be_written_is_told_in_one_line_with_the_file() -> None:
         raise pl.exceptions.ComputeError("File too large\nand more")
     with pytest.raises(FileNotFoundError), write_errors(Path("r.parquet")):
         Path("no such file").read_text()
+
+
+def test_what_polars_did_not_expect_is_one_line() -> None:
+    message = r"^a\.parquet: cannot be read: damaged, or not what its name says$"
+    with pytest.raises(InputError, match=message), read_errors("a.parquet"):
+        raise pl.exceptions.PanicException("called `Result::unwrap()` on an `Err` value")

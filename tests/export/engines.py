@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 f32 = np.float32
-Fields = Mapping[str, float]
+Fields = Mapping[str, Any]
 
 
 # Elasticsearch and OpenSearch: the query language.
@@ -22,6 +22,9 @@ def score_of_query(query: Mapping[str, Any], fields: Fields) -> float | None:
     ((kind, body),) = query.items()
     if kind == "match_all":
         return 1.0
+    if kind == "term":
+        ((field, value),) = body.items()
+        return 1.0 if fields.get(field) == value else None
     if kind == "exists":
         return 1.0 if body["field"] in fields else None
     if kind == "constant_score":
@@ -135,8 +138,13 @@ def solr(model: bytes, store: bytes) -> Callable[[Fields], float]:
         definition = definitions[feature["name"]]
         params = definition["params"]
         if definition["class"].endswith(".SolrFeature"):
-            (field,) = re.fullmatch(r"-(.+):\[\* TO \*\]", params["fq"][0]).groups()  # type: ignore[union-attr]
-            found = f32(field not in fields)
+            (query,) = params["fq"]
+            if is_missing := re.fullmatch(r"-(.+):\[\* TO \*\]", query):
+                found = f32(is_missing[1] not in fields)
+            else:
+                term = re.fullmatch(r"\{!term f=(.+?)\}(.*)", query)
+                assert term is not None, query
+                found = f32(str(fields.get(term[1])) == term[2])
         else:
             assert definition["class"].endswith(".FieldValueFeature")
             found = f32(fields.get(params["field"], float(params["defaultValue"])))

@@ -56,7 +56,9 @@ def test_scores_that_rank_otherwise_are_refused() -> None:
         compare_scores(np.array([1.0, 2.0]), np.array([2.0, 1.0]), 2).require()
     with pytest.raises(InputError, match="in another order"):
         compare_scores(np.array([1.0, 2.0]), np.array([1.0, np.nan]), 2).require()
-    compare_scores(np.array([1.0, 2.0, np.nan]), np.array([10.0, 20.0, np.nan]), 3).require()
+    with pytest.raises(InputError, match="not finite numbers"):
+        compare_scores(np.array([1.0, np.nan]), np.array([1.0, np.nan]), 2).require()
+    compare_scores(np.array([1.0, 2.0]), np.array([10.0, 20.0]), 2).require()
 
 
 def test_pairs_within_rounding_may_change_places() -> None:

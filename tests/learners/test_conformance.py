@@ -18,6 +18,7 @@ from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.counting import count_chunks
 from cuolr.logs.log_folder import load_click_log
 from cuolr.policies.model_folder import load_policy
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
@@ -307,3 +308,9 @@ def test_a_log_without_rewards_says_nothing_about_them() -> None:
         fitted("naive", log).provenance for log in (LOG, replace(LOG, reward=(3 * LOG.clicks).astype(np.float32)))
     ]
     assert [each.get("reward_of_a_click") for each in provenance] == [None, 3.0]
+
+
+@every_learner
+def test_a_counted_log_gives_what_its_sessions_give(name: str) -> None:
+    sessions = LOG.select(np.tile(np.arange(len(LOG)), 3))
+    assert_same_policy(policy_of(fitted(name, sessions)), policy_of(fitted(name, count_chunks([sessions]))))

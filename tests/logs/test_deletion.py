@@ -164,8 +164,8 @@ def test_counts_of_another_log_are_refused_before_anything_is_written(tmp_path: 
     which = SessionsToDelete(session_ids=["0-1"])
     for name, problem in (
         ("other", "does not hold all of the sessions|the columns and the length of lists"),
-        ("small", "small: was not aggregated from this log"),
-        ("log", "log: expected an aggregated log"),
+        ("small", "small: was not made from this log"),
+        ("log", "log: expected a counted or aggregated log"),
     ):
         with pytest.raises(InputError, match=problem):
             delete_sessions(tmp_path / "log", which, [tmp_path / name])

@@ -138,9 +138,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least 2 different logs"):
         merge_logs([a, a], tmp_path / "x")
     save_click_log(aggregate(load_click_log(b)), tmp_path / "aggregated")
-    with pytest.raises(
-        InputError, match=r"day 0 is a log of sessions, .*aggregated is aggregated; merge logs of sessions"
-    ):
+    with pytest.raises(InputError, match=r"day 0 is of sessions, .*aggregated is aggregated; merge logs of one form"):
         merge_logs([a, tmp_path / "aggregated"], tmp_path / "x")
     cuolr.save_click_log(imported(days.days[1], days.features.rename({"price": "cost"})), tmp_path / "cost")
     with pytest.raises(InputError, match=r"cost: feature 'price' is missing, which .*day 0 has\n.*'cost' is not in"):

@@ -102,6 +102,7 @@ def test_xgboost_scores_the_same_up_to_rounding(policy: str) -> None:
         ({"feature": [0, -1]}, "features from 0 to 1"),
         ({"threshold": [0.5, np.nan]}, "numbers as thresholds"),
         ({"value": [1.0, 2.0, np.inf, 0.0]}, "finite values"),
+        ({"value": [1.0, 2.0, -1e300, 0.0]}, "finite values, up to 1e\\+30"),
         ({"value": [1.0, 2.0]}, "trees of at least one leaf"),
         ({"value": [1.0, 2.0, 3.0]}, "a value for each of 4 leaves, found 3"),
         ({"kind": [1, 0]}, "splits of the kinds"),

@@ -1,6 +1,8 @@
 """What is refused: one line, a type, no trace; and who may call."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.serving.address import access_to, is_loopback, listen
+from cuolr.serving.app import create_app
 from cuolr.serving.guard import Access
 from cuolr.serving.limits import Limits
 from cuolr.serving.served_models import ServedModels
+from cuolr.serving.service import Service
 from tests.serving.small_service import PRICE, TestClient, documents, linear_model, serving
 
 JSON = {"Content-Type": "application/json"}
@@ -213,3 +217,33 @@ def test_models_need_different_names(tmp_path: Path) -> None:
         ServedModels.load([one, two])
     with pytest.raises(InputError, match="found none"):
         ServedModels.load([])
+
+
+@dataclass(frozen=True)
+class Page:
+    status: int
+    content_type: str
+    body: bytes
+    headers: Mapping[str, str]
+
+
+def test_pages_keep_their_own_policy_and_need_the_same_host_and_token(tmp_path: Path) -> None:
+    policy = {"Content-Security-Policy": "default-src 'none'; connect-src 'self'"}
+    seen: list[str] = []
+
+    def pages(target: str) -> Page:
+        seen.append(target)
+        return Page(200 if target == "/" else 404, "text/html; charset=utf-8", b"<p>&lt;script&gt;", policy)
+
+    service = Service(ServedModels.load([linear_model(tmp_path / "m", [1.0], PRICE)]))
+    app = create_app(service, Access(token=TOKEN), pages)
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    with TestClient(app, base_url="http://127.0.0.1", headers=headers) as running:
+        answer = running.get("/browse")
+        assert (answer.status_code, answer.text) == (200, "<p>&lt;script&gt;")
+        assert answer.headers["content-security-policy"] == policy["Content-Security-Policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert running.get("/browse/query?id=a%26b").status_code == 404
+        assert running.get("/browse/", headers={"Authorization": "no"}).status_code == 401
+        assert running.get("/browse/", headers={"Host": "evil.example"}).status_code == 400
+    assert seen == ["/", "/query?id=a%26b"]

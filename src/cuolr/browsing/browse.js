@@ -71,7 +71,7 @@ function showTable() {
   const which = overview.shown > all ? `${whole(all)} of ${plural(overview.shown, "query")}, those with the largest estimated change${rest}. ` : "";
   table.replaceChildren(
     make("p", { class: "caption" }, `${which}Change in ${outcome}: that of all logged sessions of a query, if they saw the model’s list, with the 95 % interval from the clicks on its documents. ` +
-      (overview.users ? `Under users of ${overview.users.toUpperCase()}, which explains this log best.` : "It cannot be estimated: too few clicks.")),
+      (overview.users ? `Under users of the click model ${overview.users}, which explains this log best.` : "It cannot be estimated: too few clicks.")),
     radios,
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of queries" }, make("table", { class: "compact queries" },
       make("thead", {}, make("tr", {}, ["query", "sessions", `change in ${outcome}`, "relative", "moved"].map((head) => make("th", { scope: "col" }, head)))),

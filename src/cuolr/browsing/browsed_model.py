@@ -63,12 +63,13 @@ class BrowsedModel:
             stages: Receives the progress.
         """
         check_arguments(min_sessions=(min_sessions, Range(1)))
+        stages("explaining the model", None)
+        # First of all: a log with other features is refused before any work.
+        explainer = FeatureExplainer.of(policy, log.candidates)
         users = UsersOfLog.fit(log, stages=stages)
         counts = ClickCounts.of(users.log, stages)
         # Without clicks there are no users to fit.
         examination = users.examination if users.fitted else ExaminationModel.full(counts.lists.k)
-        stages("explaining the model", None)
-        explainer = FeatureExplainer.of(policy, log.candidates)
         evidence = DocumentEvidence.of(counts, examination)
         return cls(policy, users, evidence, explainer, min_sessions=min_sessions)
 

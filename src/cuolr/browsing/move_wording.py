@@ -20,7 +20,7 @@ def reason_for(move: Move, outcome: Outcome) -> str:
 def _what_is_missing(move: Move, rate: str) -> str:
     number = f"fewer than {MIN_EXAMINATIONS:g} expected examinations"
     if move.rate.rate is None:
-        return "the log never shows this document where users examine it"
+        return "the log never shows this document, or only where examination is not known"
     if move.rate.examinations < MIN_EXAMINATIONS:
         return f"this document has {number} ({move.rate.examinations:.1f})"
     if move.rate_of_passed.examinations < MIN_EXAMINATIONS:

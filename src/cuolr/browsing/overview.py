@@ -7,6 +7,7 @@ import numpy as np
 
 from cuolr.browsing.browsed_model import BrowsedModel
 from cuolr.browsing.query_changes import QueryChanges
+from cuolr.errors import InputError
 from cuolr.examination.curve_intervals import ExaminationCurves, examination_curves
 from cuolr.examination.from_clicks import logging_scores_of
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
@@ -72,6 +73,8 @@ class Overview:
             number: Number of queries in the table.
             stages: Receives the progress.
         """
+        if not len(browsed.queries):
+            raise InputError(f"no query of the log has {browsed.min_sessions:,} sessions; lower --min-sessions")
         stages("estimating changes", None)
         changes = browsed.changes()
         queries = chosen_queries(changes, browsed.evidence.sessions, browsed.queries, number)
@@ -122,8 +125,6 @@ def chosen_queries(changes: QueryChanges, sessions: Doubles, queries: Ints, numb
 def _moved(browsed: BrowsedModel, queries: Ints, stages: Stages) -> list[int]:
     """The number of documents of each model's list that are elsewhere in production's."""
     candidates, first = browsed.log.candidates, browsed.evidence.first
-    if not len(queries):
-        return []
     ranker = RankingInParts(browsed.policy, stages("ranking", len(queries)))
     rankings = ranker.rank(candidates.select(queries), int(candidates.sizes[queries].max()))
     moved = []

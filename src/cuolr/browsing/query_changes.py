@@ -1,19 +1,22 @@
 """The estimated change in clicks, or reward, of each query, if the model's list takes the place of production's."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from cuolr.browsing.document_evidence import DocumentEvidence
-from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.compared_lists import ComparedLists
 from cuolr.off_policy.gain_on_log import GainOnLog, lists_to_compare
 from cuolr.off_policy.judgments import NO_EXAMINATIONS, score_interval
 from cuolr.off_policy.users.fitted_users import UserResponse
-from cuolr.types import Doubles
+from cuolr.types import Doubles, Ints
 
-# Attractiveness at which the exposure of a document is computed, at least: one that was never clicked has some.
-MIN_ATTRACTIVENESS = 1e-3
+# Step of the derivative in an attractiveness.
+STEP = 0.01
+# Documents of a query whose errors count, at most: those that are shown most often.
+MAX_DOCUMENTS = 40
 # Standard errors in half an interval of 95 %.
 QUANTILE = 1.959964
 # Largest standard error of an attractiveness, which is between 0 and 1.
@@ -40,9 +43,9 @@ class QueryChanges:
     def estimate(cls, asked: GainOnLog, evidence: DocumentEvidence) -> Self:
         """Run the users that explain the log best forward over both lists, as `cuolr assess` does.
 
-        The error is that of the documents' attractiveness, by the linear term: Σ_d (Δ expected examinations of d)² ·
-        Var(α̂_d). A document that the log never shows has the mean attractiveness of the others, with the spread of
-        these as its error. That users and their examination are estimated, too, is left out.
+        The error is that of the documents' attractiveness, by the delta method. A document that the log never shows has
+        the mean attractiveness of the others, with the spread of these as its error. That users and their examination
+        are estimated, too, is left out.
 
         Args:
             asked: The model, the users and the queries.
@@ -70,20 +73,41 @@ class QueryChanges:
 
 
 def _variances(compared: ComparedLists, response: UserResponse, evidence: DocumentEvidence) -> Doubles:
-    """[n_queries] the variance of the change."""
-    alpha = np.maximum(response.attractiveness, MIN_ATTRACTIVENESS)
-    examined = [_examinations(lists, response, alpha) for lists in (compared.target, compared.baseline)]
-    error = _errors(response, evidence)[evidence.first]
-    query = evidence.counts.lists.candidates.query_of_document
-    squares = ((examined[0] - examined[1]) * compared.worth * error) ** 2
-    return np.bincount(query, squares, compared.n_queries).astype(np.float64)
+    """[n_queries] the variance of the change: Σ_d (∂ change / ∂ α_d)² · Var(α̂_d)."""
+
+    def change(attractiveness: Doubles) -> Doubles:
+        both = (compared.by_query(lists, response, attractiveness) for lists in (compared.target, compared.baseline))
+        return next(both) - next(both)
+
+    alpha, query = response.attractiveness, evidence.counts.lists.candidates.query_of_document
+    error, at_estimate = _errors(response, evidence)[evidence.first], change(alpha)
+    variance = np.zeros(compared.n_queries)
+    for pairs in _one_of_each_query(compared, query):
+        step = np.where(alpha[pairs] > 0.5, -STEP, STEP)
+        moved = alpha.copy()
+        moved[pairs] += step
+        slope = (change(moved) - at_estimate)[query[pairs]] / step
+        variance[query[pairs]] += (slope * error[pairs]) ** 2
+    return variance
 
 
-def _examinations(lists: CountedLists, response: UserResponse, alpha: Doubles) -> Doubles:
-    """[n_documents] expected examinations of each document over all sessions: expected clicks / α."""
-    where = lists.documents >= 0
-    clicks = response.clicks(lists.documents, alpha) * lists.count[:, None]
-    return np.bincount(lists.documents[where], clicks[where], len(alpha)).astype(np.float64) / alpha
+def _one_of_each_query(compared: ComparedLists, query: Ints) -> Iterator[Ints]:
+    """The documents of the lists: the most shown of each query, then the second of each, and so on.
+
+    Args:
+        compared: The lists.
+        query: [n_documents] the query of each document.
+    """
+    shown = np.zeros(len(query))
+    for lists in (compared.target, compared.baseline):
+        where = lists.documents >= 0
+        sessions = np.broadcast_to(lists.count[:, None], where.shape)[where]
+        shown += np.bincount(lists.documents[where], sessions, len(query))
+    used = np.flatnonzero(shown)
+    order = used[np.lexsort((used, -shown[used], query[used]))]
+    place = np.arange(len(order)) - np.searchsorted(query[order], query[order])
+    for number in range(min(int(place.max(initial=-1)) + 1, MAX_DOCUMENTS)):
+        yield order[place == number]
 
 
 def _errors(response: UserResponse, evidence: DocumentEvidence) -> Doubles:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from cuolr.cli.browse_options import DocumentFlags, load_browsed
+from cuolr.cli.browse_options import PAGE_QUERIES, DocumentFlags, make_page
 from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import say, stage_bars
 from cuolr.config import Range, check_arguments
@@ -24,7 +24,7 @@ class PageFlags:
     """
 
     static: Path | None = None
-    queries: int = 200
+    queries: int = PAGE_QUERIES
     port: int = 8421
 
 
@@ -57,20 +57,15 @@ def browse(
     if page.static is not None:
         check_suffix(page.static, (".html",))
         check_files((page.static,), overwrite)
-    # These need torch, which takes a second to load; no other command should wait for it.
-    from cuolr.browsing.browse_page import BrowsePage
+    # It needs torch, which takes a second to load; no other command should wait for it.
     from cuolr.browsing.browse_server import BrowsePages, browse_server
-    from cuolr.browsing.overview import Overview
-    from cuolr.off_policy.assess import assess
-    from cuolr.policies.model_folder import provenance_of
 
     with stage_bars() as stages:
-        browsed = load_browsed(model, log, documents, window.window(), stages)
-        evaluation = assess(browsed.policy, browsed.log, None, provenance_of(model), stages, users=browsed.users)
-        overview = Overview.of(browsed, evaluation, page.queries, stages)
-        made = BrowsePage(model.name or str(model), log.name or str(log), browsed, overview)
+        made = make_page(model, log, page.queries, stages, documents, window.window())
+        overview = made.overview
         if page.static is not None:
             text = made.with_all_queries(stages)
+            page.static.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(page.static) as file:
                 file.write_text(text, encoding="utf-8")
     if page.static is not None:

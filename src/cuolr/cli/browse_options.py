@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuolr.logs.log_folder import load_click_log
-from cuolr.logs.time_window import TimeWindow
+from cuolr.logs.time_window import ALL_TIME, TimeWindow
 from cuolr.progress import Stages
 
 if TYPE_CHECKING:
+    from cuolr.browsing.browse_page import BrowsePage
     from cuolr.browsing.browsed_model import BrowsedModel
+
+# Queries in the first view of a page.
+PAGE_QUERIES = 200
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,36 @@ class DocumentFlags:
 
     titles: Path | None = None
     min_sessions: int = 10
+
+
+def make_page(
+    model: Path,
+    log: Path,
+    queries: int,
+    stages: Stages,
+    documents: DocumentFlags = DocumentFlags(),
+    window: TimeWindow = ALL_TIME,
+) -> "BrowsePage":
+    """The page of a model beside a log.
+
+    Args:
+        model: Folder of the model.
+        log: Folder of the log.
+        queries: Number of queries in the first view.
+        stages: Receives the progress.
+        documents: Documents and queries.
+        window: Sessions to use, by time.
+    """
+    # These need torch, which takes a second to load; no other command should wait for it.
+    from cuolr.browsing.browse_page import BrowsePage
+    from cuolr.browsing.overview import Overview
+    from cuolr.off_policy.assess import assess
+    from cuolr.policies.model_folder import provenance_of
+
+    browsed = load_browsed(model, log, documents, window, stages)
+    evaluation = assess(browsed.policy, browsed.log, None, provenance_of(model), stages, users=browsed.users)
+    overview = Overview.of(browsed, evaluation, queries, stages)
+    return BrowsePage(model.name or str(model), log.name or str(log), browsed, overview)
 
 
 def load_browsed(

@@ -63,7 +63,7 @@ def delete_sessions(
     Args:
         log: Folder of a click log with ids.
         which: Sessions to delete.
-        counts: Folders of logs that were aggregated from this one; the sessions are subtracted from them.
+        counts: Folders of logs that were counted or aggregated from this one; the sessions are subtracted from them.
         models: Folders to search for models that learned from this log, or from one that shares sessions with it.
         dry_run: Say what would be deleted, and write nothing.
         json: Print JSON instead of messages.

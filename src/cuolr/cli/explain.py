@@ -46,7 +46,8 @@ def explain(
 
 
 def _show(found: "QueryView") -> None:
-    heads = ["model", "production", "document", "shown", "clicks", f"{found.outcome} rate, 95 % interval", "move"]
+    rate = "click rate" if found.outcome == "clicks" else "reward rate"
+    heads = ["model", "production", "document", "shown", "clicks", f"{rate}, 95 % interval", "move"]
     show_table(f"{found.query_id}: {_summary(found)}", heads, [_row(one) for one in found.documents], left=(2, 6))
     if found.lists > 1:
         show_text("Production: the documents that sessions show furthest up on average.")

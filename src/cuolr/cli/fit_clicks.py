@@ -110,7 +110,7 @@ def fit_clicks(
     the same users on the documents of the log. Clicks are fitted; rewards are not used.
 
     Args:
-        log: Folder of a click log, not aggregated.
+        log: Folder of a click log, of sessions or counted.
         fitting: What is fitted.
         window: Sessions to use, by time.
         json: Print JSON instead of tables.

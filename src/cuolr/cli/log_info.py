@@ -68,6 +68,8 @@ def log_info(
     _show_features(features)
     if found.sessions is not None:
         _show_sessions(found.sessions)
+    else:
+        say("note: duplicates, robots and drift are looked for in a log of sessions only")
     _show_advice(found)
 
 

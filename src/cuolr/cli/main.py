@@ -30,6 +30,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "merge click logs, such as those of the last four weeks",
             "cuolr merge-logs WEEK_1 WEEK_2 --keep-days 28 --out LOG",
         ),
+        "count": Command(
+            "cuolr.cli.count:count",
+            "count equal sessions, so that cost follows their lists",
+            "cuolr count LOG --out COUNTS",
+        ),
         "delete-sessions": Command(
             "cuolr.cli.delete_sessions:delete_sessions",
             "delete a person's sessions; which models had them?",

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from cuolr.cli.browse_options import PAGE_QUERIES, make_page
 from cuolr.cli.terminal import say, stage_bars
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError, problems_in
 from cuolr.logs.log_folder import load_click_log
 
 if TYPE_CHECKING:
+    from cuolr.serving.app import Pages
     from cuolr.serving.loss_limit import LossLimit
     from cuolr.serving.served_models import ServedModels
     from cuolr.serving.service import ListSettings
@@ -66,6 +68,7 @@ class ServedLogFlags:
         max_loss: Largest share of the clicks that --randomise may cost.
         safety_log: Click log with the features of the model, to estimate what --randomise costs. By default only what
             holds in the worst case counts.
+        browse: Click log to show the first model beside, at /browse/, as `cuolr browse` does.
         seed: Seed of --randomise and --interleave. By default another for each start.
     """
 
@@ -74,6 +77,7 @@ class ServedLogFlags:
     randomise: Annotated[str | None, tyro.conf.arg(metavar="NAME:AMOUNT")] = None
     max_loss: Annotated[str, tyro.conf.arg(metavar="SHARE")] = "5%"
     safety_log: Annotated[Path | None, tyro.conf.arg(metavar="LOG")] = None
+    browse: Annotated[Path | None, tyro.conf.arg(metavar="LOG")] = None
     seed: int | None = None
 
     def check(self) -> None:
@@ -148,13 +152,22 @@ def serve(
     served = ServedModels.load([*models, *([] if lists.interleave is None else [lists.interleave])])
     if limit is not None:
         _keep_within(limit, served)
+    pages = None if lists.browse is None else _pages_of(models[0], lists.browse)
     listening = listen(address.host, address.port)
     journal = None if lists.log is None else Journal(lists.log)
     service = Service(served, within, lists.settings(k, limit), journal)
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     say(f"serving {', '.join(served.models)} at http://{shown}:{port}; stop with Ctrl-C")
-    run_service(service, access, listening, say)
+    run_service(service, access, listening, say, pages)
+
+
+def _pages_of(model: Path, log: Path) -> "Pages":
+    """The page of a model beside a log."""
+    from cuolr.browsing.browse_server import BrowsePages
+
+    with stage_bars() as stages:
+        return BrowsePages(make_page(model, log, PAGE_QUERIES, stages)).answer
 
 
 def _keep_within(limit: "LossLimit", served: "ServedModels") -> None:

@@ -16,6 +16,7 @@ import polars as pl
 from cuolr.data.gzip_files import open_gzip
 from cuolr.data.json_columns import json_columns
 from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.zstandard_files import check_zstandard
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.progress import Stages, unseen_stages
@@ -124,7 +125,9 @@ def read_errors(place: Path | str) -> Iterator[None]:
     """Turn errors of polars into one line that names the file, and its line if known."""
     try:
         yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except pl.exceptions.PanicException:  # polars did not expect such a file; its own note is on stderr
+        raise InputError(f"{place}: cannot be read: damaged, or not what its name says") from None
+    except pl.exceptions.PolarsError as error:
         bad_line = _bad_line(place) if isinstance(place, Path) else None
         raise InputError(f"{place}: cannot be read: {bad_line or _first_line(error)}") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -166,6 +169,8 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
 def _check_head(path: Path) -> None:
     """Raise for files that polars would misread silently or with an unclear error."""
     if _is(path, (ZSTANDARD,)):
+        with read_errors(path):
+            check_zstandard(path)
         if not _is(path, JSON_LINES):
             _check_header(path, _zstandard_header(path))
         return

@@ -27,7 +27,7 @@ class Diagnosis:
 
     Attributes:
         info: Its size and click rates.
-        sessions: What is odd about its sessions; None for an aggregated log.
+        sessions: What is odd about its sessions; None for a counted or aggregated log.
         identifiability: Whether documents shown at several positions identify examination.
         variation: How the lists of a query vary.
         share_with_propensity: Share of the impressions with a logging propensity below 1; None if the log has none.
@@ -148,12 +148,12 @@ def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: 
     if isinstance(log, Path | str):
         folder = Path(log)
         info = describe_folder(folder, window, stages)
-        sessions = None if info.share_without_clicks is None else sessions_of_folder(folder, window, stages)
         log = load_click_log(folder, window, ids=False, stages=stages)
+        sessions = sessions_of_folder(folder, window, stages) if log.of_sessions else None
     else:
         require_type("log", log, ClickLog, "load_click_log, import_log and simulate return one")
         info = describe_log([log])
-        sessions = None if log.aggregated else describe_sessions([log], log.timestamp)
+        sessions = describe_sessions([log], log.timestamp) if log.of_sessions else None
     counts = ClickCounts.of(log, stages)
     diagnosis = Diagnosis(
         info=info,

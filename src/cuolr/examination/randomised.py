@@ -14,7 +14,7 @@ import scipy
 
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_folder import require_sessions
+from cuolr.logs.log_folder import require_single_sessions
 from cuolr.logs.page_positions import at_page_positions, page_width
 from cuolr.types import Bools, Doubles, Ints
 
@@ -99,7 +99,7 @@ class _Counts:
     def of(cls, blocks: Blocks) -> "_Counts":
         total: _Counts | None = None
         for log in blocks():
-            require_sessions(log, "estimating propensities")
+            require_single_sessions(log, "estimating propensities")
             if total is None:
                 by_position = (np.zeros(log.k, np.int64) for _ in range(7))
                 total = cls(0, *by_position, *np.zeros((2, log.candidates.n_documents), np.int64))

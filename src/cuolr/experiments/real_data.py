@@ -17,7 +17,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.identity import fingerprint
 from cuolr.logs.importing.seen_documents import has_features
-from cuolr.logs.log_folder import load_click_log, require_sessions
+from cuolr.logs.log_folder import load_click_log, require_single_sessions
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.off_policy.random_lists import order_by_score
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
@@ -128,7 +128,7 @@ def split_log(log: ClickLog, name: str, labels: RankingDataset | None = None) ->
         name: As the report prints it.
         labels: Labelled queries.
     """
-    require_sessions(log, "judging by lists in random order")
+    require_single_sessions(log, "judging by lists in random order")
     random = np.zeros(len(log), np.bool_) if log.randomised is None else log.randomised
     if random.all():
         raise InputError("all lists were in random order; expected others, too, to learn from")

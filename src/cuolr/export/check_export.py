@@ -40,7 +40,9 @@ class ExportCheck:
     reordered_pairs: bool
 
     def require(self) -> None:
-        """Raise if the exported model ranks differently."""
+        """Raise if the exported model ranks differently, or if the policy has no scores."""
+        if not np.isfinite(self.max_score):
+            raise InputError("not written: the model gives scores that are not finite numbers; train it again")
         if self.reordered_pairs or not np.isfinite(self.max_difference):
             raise InputError(
                 f"not written: it ranks documents in another order than the model, its scores differ by "
@@ -77,14 +79,11 @@ def check_export(
 
 def compare_scores(expected: Doubles, found: Doubles, n_random: int) -> ExportCheck:
     """Compare two scores [n] of each document, the first `n_random` of which are random ones."""
-    both = ~(np.isnan(expected) & np.isnan(found))
-    expected, found, n = expected[both], found[both], len(expected)
-    difference = np.abs(expected - found)
     largest = float(np.abs(expected).max(initial=0))
     return ExportCheck(
         random_documents=n_random,
-        threshold_documents=n - n_random,
-        max_difference=float(difference.max(initial=0)),
+        threshold_documents=len(expected) - n_random,
+        max_difference=float(np.abs(expected - found).max(initial=0)),
         max_score=largest,
         reordered_pairs=reorders(expected, found, ROUNDING * max(1.0, largest)),
     )

@@ -119,4 +119,5 @@ def _advice(folder: Path, target: str) -> str:
     student = folder / STUDENT_FOLDER
     if (student / SETTINGS_FILE).is_file():
         return f"export its student: cuolr export {student} --to {target}"
-    return f"make a student of it that fits: cuolr distil {folder} --to {EXPORTERS.get(target).student}"
+    kind = EXPORTERS.get(target).student
+    return f"make a student of it that fits: cuolr distil {folder} --data LOG --to {kind} --out STUDENT"

@@ -1,8 +1,8 @@
 """Queries of Elasticsearch and OpenSearch whose score is the value of a feature, to start from."""
 
-from datetime import datetime
 from typing import Any
 
+from cuolr.export.latest_date import latest_date
 from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.export.probe_documents import FeatureRange
 from cuolr.types import FeatureColumn
@@ -27,7 +27,7 @@ def query_of(column: FeatureColumn, number: int, default: float | None) -> dict[
     if column.kind in ("category", "hashed category"):
         return _zero_or_one(_is_missing(name))
     if column.kind == "date":
-        latest = round(datetime.fromisoformat(column.latest).timestamp() * 1_000)
+        latest = round(latest_date(column).timestamp() * 1_000)
         parameters = {"field": name, "latest": latest, "day": MILLISECONDS_PER_DAY}
         known = {"script_score": {"query": _exists(name), "script": {"source": AGE, "params": parameters}}}
         return known if default is None else _or_constant(known, name, default)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cuolr.export.latest_date import latest_date
 from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.export.sided_trees import Variant
 
@@ -21,7 +22,7 @@ def feature_of(model: PointwiseModel, variant: Variant, store: str) -> dict[str,
     if column.kind in ("category", "hashed category"):
         return _if_matches(variant.name, f"-{field}:[* TO *]", store)
     if column.kind == "date":
-        latest = column.latest.replace("+00:00", "Z")
+        latest = latest_date(column).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         age = f"{{!func}}if(exists({field}),div(ms({latest},{field}),{MILLISECONDS_PER_DAY}),{variant.default!r})"
         return {"store": store, "name": variant.name, "class": f"{CLASSES}.SolrFeature", "params": {"q": age}}
     parameters = {"field": field, "defaultValue": repr(variant.default)}

@@ -6,8 +6,8 @@ from cuolr.types import Bools, Doubles, Floats, Ints
 
 # `MultipleAdditiveTreesModel` compares with threshold + SLACK, in float32.
 SLACK = np.float32(1e-6)
-# From this number on, the slack is less than half of the distance to the next float32 number.
-LARGE = 32.0
+# From this number on, the slack is less than half of the distance to either float32 number beside it.
+LARGE = 64.0
 # Numbers around t − SLACK that are tried.
 TRIED = 8
 # The least standard deviation that is a normal float32 number is 2⁻¹²⁶.

@@ -1,7 +1,6 @@
 """`vespa`: LightGBM JSON for trees, ONNX for other models, with a rank profile to paste."""
 
 import json
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from cuolr.export.exporter import ExportedModel, Exporter
 from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.export.json_trees import ReadSplit, read_trees
+from cuolr.export.latest_date import latest_date
 from cuolr.export.onnx_graph import onnx_bytes, onnx_scores
 from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.export.raw_trees import raw_trees
@@ -106,8 +106,7 @@ def _expression(column: FeatureColumn, number: int) -> str:
     if column.kind in ("category", "hashed category"):
         return f'if ({attribute} == "", 1, 0)'
     if column.kind == "date":
-        latest = datetime.fromisoformat(column.latest).timestamp()
-        return f"({latest!r} - {attribute}) / {SECONDS_PER_DAY}"
+        return f"({latest_date(column).timestamp()!r} - {attribute}) / {SECONDS_PER_DAY}"
     return attribute
 
 

@@ -4,7 +4,7 @@ Rewards enter the temporal-difference target linearly, and weighted clicks enter
 mean over the sessions of a row, weighted by their number, gives the same gradient as the sessions.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ import polars as pl
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
+from cuolr.logs.merging_frames import merged_frames
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles
@@ -62,16 +63,17 @@ def aggregate_chunks(
     chunks: Iterable[ClickLog], weighting: Weighting | None = None, progress: Progress = unseen
 ) -> ClickLog:
     """Aggregate a log that is given in chunks; see `aggregate`."""
-    sums: list[pl.DataFrame] = []
-    rows_after_merge = 0
-    for chunk in chunks:
-        sums.append(_sums_by_list(chunk, weighting))
-        # Merging only after the number of rows has doubled keeps the total cost linear.
-        if sum(map(len, sums)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
-            sums = [_merge(sums)]
-            rows_after_merge = len(sums[0])
-        progress(len(chunk))
-    return _means(_merge(sums), chunk)
+    last: ClickLog | None = None
+
+    def sums() -> Iterator[pl.DataFrame]:
+        nonlocal last
+        for last in chunks:
+            yield _sums_by_list(last, weighting)
+            progress(len(last))
+
+    merged = merged_frames(sums(), _merge)
+    assert last is not None
+    return _means(merged, last)
 
 
 def subtract(lists: ClickLog, sessions: ClickLog) -> ClickLog:

@@ -5,7 +5,7 @@ clicks above through the last one only need less: counts of (document, position,
 rows, not by sessions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,8 @@ from cuolr.types import Bools, Candidates, Doubles, Ints
 
 # Random folds of the sessions: to hold some out, and to resample where there are few queries.
 FOLDS = 10
+# Name of the context that holds the fold while sessions are counted.
+FOLD = "fold of sessions"
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class ClickPatterns:
         """Count the sessions of a log, or of the folder of a log, which is read in chunks.
 
         Args:
-            log: Raw sessions.
+            log: Raw or counted sessions.
             seed: Decides the folds.
             window: The sessions of a folder to count.
             stages: Shows the progress of reading a folder.
@@ -127,17 +129,23 @@ class ClickPatterns:
 
     @classmethod
     def _of_chunks(cls, chunks: Iterable[ClickLog], seed: int, by: Sequence[str]) -> Self:
-        sessions, candidates = 0, None
+        candidates = None
 
         def labels(chunk: ClickLog) -> dict[str, npt.NDArray[Any]]:
-            nonlocal sessions, candidates
-            require_sessions(chunk, "fitting click models")
-            candidates, first, sessions = chunk.candidates, sessions, sessions + len(chunk)
+            nonlocal candidates
+            candidates = chunk.candidates
             day = _days(chunk) if "day" in by else None
-            context = {f"{CONTEXT}{name}": chunk.context[name] for name in chunk.context if "context" in by}
-            return {"fold": _folds(first, len(chunk), seed)} | context | ({} if day is None else {"day": day})
+            names = [name for name in chunk.context if "context" in by and name != FOLD]
+            context = {f"{CONTEXT}{name}": chunk.context[name] for name in names}
+            return {"fold": chunk.context[FOLD]} | context | ({} if day is None else {"day": day})
 
-        counted = count_patterns(chunks, labels)
+        def in_folds() -> Iterator[ClickLog]:
+            first = 0
+            for chunk in chunks:
+                yield _in_folds(chunk, first, seed)
+                first += len(chunk)
+
+        counted = count_patterns(in_folds(), labels)
         where = counted.ranking >= 0
         if candidates is None or not where.any():
             raise InputError("the log shows no documents in any session")
@@ -257,6 +265,17 @@ class ClickPatterns:
     def last_clicks(self) -> LastClicks:
         """The counts of (list, last click), and of (document, position) above it."""
         return LastClicks.of(self.documents, self.clicks, self.count, self.unit, len(self.pairs))
+
+
+def _in_folds(log: ClickLog, first: int, seed: int) -> ClickLog:
+    """The log with the fold of each row as context; the sessions of a counted row are dealt to the folds at random."""
+    require_sessions(log, "fitting click models")
+    if log.of_sessions:
+        return replace(log, context={**log.context, FOLD: _folds(first, len(log), seed)})
+    dealt = np.random.default_rng((seed, first)).multinomial(log.count, np.full(FOLDS, 1 / FOLDS))
+    row, fold = np.nonzero(dealt)
+    parts = replace(log.select(row), count=dealt[row, fold])
+    return replace(parts, context={**parts.context, FOLD: fold})
 
 
 def _folds(first: int, sessions: int, seed: int) -> Ints:

@@ -29,7 +29,7 @@ class ClickLog:
         ranking: [M, K] the candidate index of the document at each position, 0 = the query's first document; −1 =
             nothing shown.
         clicks: [M, K] 0 or 1 in uint8; once aggregated, the mean (weighted) click of the row's sessions in float64.
-        count: [M] the number of sessions that a row stands for, 1 unless aggregated.
+        count: [M] the number of sessions that a row stands for, 1 unless counted or aggregated.
         logging_propensity: [M, K] the logging policy's probability of each shown document given those above it.
         examination: [M, K] whether the user examined the document; once aggregated, the mean.
         timestamp: [M] as in the source: a number, or a date and time.
@@ -41,7 +41,8 @@ class ClickLog:
         session_id: [M] as in the source, as text; "" = unknown. For merging and deleting, never for learning.
         user_id: [M] the same for the user.
         context: [M] each: columns that describe the session, such as device or layout, as texts or numbers.
-        aggregated: Whether rows stand for several sessions that were shown the same list.
+        aggregated: Whether rows stand for several sessions that were shown the same list, with their mean clicks.
+        counted: Whether rows stand for several sessions with the same list and the same clicks; see `counting`.
     """
 
     candidates: Candidates
@@ -59,11 +60,13 @@ class ClickLog:
     user_id: Strings | None = None
     context: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     aggregated: bool = False
+    counted: bool = False
 
     def __post_init__(self) -> None:
         rows, k = self.ranking.shape
         assert self.query.shape == self.count.shape == (rows,), (self.query.shape, self.count.shape, rows)
-        assert self.aggregated or (self.count == 1).all(), "a raw row is one session"
+        assert not self.of_sessions or (self.count == 1).all(), "a raw row is one session"
+        assert not (self.aggregated and self.counted)
         assert self.clicks.shape == (rows, k), (self.clicks.shape, rows, k)
         assert self.clicks.dtype == (np.float64 if self.aggregated else np.uint8), self.clicks.dtype
         for by_position in (self.logging_propensity, self.examination, self.reward, self.page_position):
@@ -85,6 +88,11 @@ class ClickLog:
     def sessions(self) -> int:
         """The number of sessions that the rows stand for together."""
         return int(self.count.sum())
+
+    @property
+    def of_sessions(self) -> bool:
+        """Whether each row is one session."""
+        return not (self.aggregated or self.counted)
 
     @property
     def where(self) -> Bools:
@@ -115,12 +123,12 @@ class ClickLog:
 
     @classmethod
     def from_columns(
-        cls, candidates: Candidates, columns: Mapping[str, npt.NDArray[Any]], aggregated: bool
+        cls, candidates: Candidates, columns: Mapping[str, npt.NDArray[Any]], aggregated: bool, counted: bool = False
     ) -> "ClickLog":
         """A log with these columns, named as in `columns`."""
         context = {name.removeprefix(CONTEXT): values for name, values in columns.items() if name.startswith(CONTEXT)}
         others: dict[str, Any] = {name: values for name, values in columns.items() if not name.startswith(CONTEXT)}
-        return cls(candidates, context=context, aggregated=aggregated, **others)
+        return cls(candidates, context=context, aggregated=aggregated, counted=counted, **others)
 
     @classmethod
     def from_frame(cls, table: Any, features: Any, k: int | None = None, strict: bool = False) -> "ClickLog":
@@ -149,7 +157,7 @@ class ClickLog:
 
         It has all columns of the log, with positions from 1. Documents without ids have their number within the query,
         from 1.
-        An aggregated log has a `count`, and mean clicks, which `from_frame` does not accept.
+        A counted log has a `count`, an aggregated log mean clicks as well, which `from_frame` does not accept.
         """
         row, position = np.nonzero(self.where)
         query, index = self.query[row], self.ranking[row, position]
@@ -161,7 +169,7 @@ class ClickLog:
             "click": self.clicks[row, position],
         }
         for name, values in self.columns.items():
-            if name not in ("query", "ranking", "clicks") and (name != "count" or self.aggregated):
+            if name not in ("query", "ranking", "clicks") and (name != "count" or not self.of_sessions):
                 frame[name] = values[row] if values.ndim == 1 else values[row, position]
         if self.page_position is not None:
             frame["page_position"] = frame["page_position"] + 1
@@ -170,4 +178,4 @@ class ClickLog:
     def select(self, rows: slice | IntegerArray) -> "ClickLog":
         """The log of these rows, in this order; a slice copies nothing."""
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return ClickLog.from_columns(self.candidates, columns, self.aggregated)
+        return ClickLog.from_columns(self.candidates, columns, self.aggregated, self.counted)

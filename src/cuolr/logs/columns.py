@@ -30,7 +30,7 @@ def index_dtype(candidates: Candidates) -> np.dtype[np.int16] | np.dtype[np.int3
 
 
 def expected_types(
-    file: Path, stored: pl.Schema, candidates: Candidates, k: int, aggregated: bool
+    file: Path, stored: pl.Schema, candidates: Candidates, k: int, aggregated: bool, counted: bool = False
 ) -> dict[str, pl.DataType]:
     """The type to read each stored column as, or an error that lists all problems with the columns.
 
@@ -53,7 +53,7 @@ def expected_types(
         "user_id": pl.String(),
         **{name: found for name, found in stored.items() if _is_context(name, found)},
     }
-    required = (*REQUIRED, "count") if aggregated else REQUIRED
+    required = (*REQUIRED, "count") if aggregated or counted else REQUIRED
     known = (*required, *OPTIONAL, *(name for name in expected if name.startswith(CONTEXT)))
     problems = [f"{file}: column '{name}' is missing" for name in required if name not in stored]
     problems += [
@@ -135,9 +135,9 @@ def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
     yield (log.clicks != 0) & ~where, "clicks: expected none where nothing was shown"
     if log.aggregated:
         yield ~np.isfinite(log.clicks), "clicks: expected finite numbers"
-        yield log.count < 1, "count: expected 1 or more"
     else:
         yield log.clicks > 1, "clicks: expected 0 or 1"
+    yield log.count < 1, "count: expected 1 or more"
     if log.logging_propensity is not None:
         possible = (log.logging_propensity > 0) & (log.logging_propensity <= 1)
         yield where & ~possible, "logging_propensity: expected more than 0 and at most 1"

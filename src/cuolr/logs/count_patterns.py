@@ -1,6 +1,6 @@
 """The one place where sessions become counts: of each query, list and click pattern, by streaming."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_folder import ROWS_AT_A_TIME
+from cuolr.logs.merging_frames import merged_frames
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.progress import Progress, unseen
 from cuolr.random import U64
@@ -55,23 +55,20 @@ class CountedPatterns:
 def count_patterns(
     chunks: Iterable[ClickLog], labels: Callable[[ClickLog], Labels], progress: Progress = unseen
 ) -> CountedPatterns:
-    """Count the sessions of a log, given in chunks of raw sessions; memory grows with the rows of the result only.
+    """Count the sessions of a log, given in chunks, raw or counted; memory grows with the rows of the result only.
 
     Args:
         chunks: At least one.
         labels: What distinguishes the sessions of a chunk; called once for each, in order.
         progress: Called with the number of sessions of each chunk.
     """
-    counts: list[pl.DataFrame] = []
-    rows_after_merge = 0
-    for chunk in chunks:
-        counts.append(_count(at_page_positions(chunk), labels(chunk)))
-        # Merging only after the number of rows has doubled keeps the total cost linear.
-        if sum(map(len, counts)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
-            counts = [_merged(counts)]
-            rows_after_merge = len(counts[0])
-        progress(len(chunk))
-    merged = _merged(counts)
+
+    def counts() -> Iterator[pl.DataFrame]:
+        for chunk in chunks:
+            yield _count(at_page_positions(chunk), labels(chunk))
+            progress(len(chunk))
+
+    merged = merged_frames(counts(), _merged)
     merged = merged.sort(["query", *(name for part in (RANKING, LABEL, CLICKS) for name in _names(merged, part))])
     ranking = merged.select(_names(merged, RANKING)).to_numpy()
     rewards = _names(merged, REWARD)
@@ -94,10 +91,11 @@ def _count(log: ClickLog, labels: Labels) -> pl.DataFrame:
     columns |= {f"{LABEL}{name}": values for name, values in labels.items()}
     columns |= {f"{CLICKS}{word}": values for word, values in enumerate(_packed(log.clicks[:, :k]))}
     keys = list(columns)
+    columns[COUNT] = log.count
     if log.reward is not None:
-        columns |= {f"{REWARD}{position}": log.reward[:, position].astype(np.float64) for position in range(k)}
-    sums = [pl.len().cast(pl.Int64).alias(COUNT), pl.col(f"^{REWARD}.*$").sum()]
-    return pl.DataFrame(columns).group_by(keys).agg(sums)
+        rewards = log.reward * log.count[:, None].astype(np.float64)
+        columns |= {f"{REWARD}{position}": rewards[:, position] for position in range(k)}
+    return pl.DataFrame(columns).group_by(keys).agg(pl.all().sum())
 
 
 def _merged(counts: list[pl.DataFrame]) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from cuolr.data.candidate_store import DOCUMENT_IDS, FEATURE_NAMES, RECIPE
 from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import subtract
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.counting import subtract_sessions
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey, Kind
 from cuolr.logs.identity import DELETIONS, described
 from cuolr.logs.log_folder import (
@@ -91,16 +92,17 @@ def delete_sessions(
     Args:
         folder: A log of sessions, with ids.
         which: The sessions.
-        counts: Logs that were aggregated from this one, to subtract the sessions from.
+        counts: Logs that were counted or aggregated from this one, to subtract the sessions from.
         dry_run: Whether to write nothing.
         stages: Receives the sessions that were read so far, first to find those to delete, then to write the others.
     """
     folder = Path(folder)
     meta = read_meta(folder)
-    if meta["aggregated"]:
+    if meta["aggregated"] or meta["counted"]:
+        form = "an aggregated" if meta["aggregated"] else "a counted"
         raise InputError(
-            f"{folder}: an aggregated log has no ids; delete the sessions from the log that it was made of, and "
-            "give this one as counts, or aggregate again"
+            f"{folder}: {form} log has no ids; delete the sessions from the log that it was made of, and give this one "
+            "as counts, or make it again"
         )
     _check_key(folder, meta, which.id_key)
     deleted, nameless, (ids, unknown) = _find(folder, which)
@@ -231,16 +233,17 @@ def _without(folder: Path, deleted: Bools, orphans: Ints, stages: Stages) -> Ite
 
 
 def _subtracted(folder: Path, found: _Found) -> ClickLog:
-    """An aggregated log without the sessions that are deleted."""
-    if not read_meta(folder)["aggregated"]:
-        raise InputError(f"{folder}: expected an aggregated log; delete from this one by ids, too")
+    """A counted or aggregated log without the sessions that are deleted."""
+    meta = read_meta(folder)
+    if not (meta["aggregated"] or meta["counted"]):
+        raise InputError(f"{folder}: expected a counted or aggregated log; delete from this one by ids, too")
     lists, sessions = load_click_log(folder), found.sessions
     assert sessions is not None
     ours, other = lists.candidates, sessions.candidates
     if not (np.array_equal(ours.query_ids, other.query_ids) and np.array_equal(ours.offsets, other.offsets)):
-        raise InputError(f"{folder}: was not aggregated from this log: it has other queries or documents")
+        raise InputError(f"{folder}: was not made from this log: it has other queries or documents")
     with problems_in(folder):
-        return QueriesLeft(found.orphans).of(subtract(lists, sessions))
+        return QueriesLeft(found.orphans).of((subtract_sessions if lists.counted else subtract)(lists, sessions))
 
 
 def _copy_others(folder: Path, unfinished: Path) -> None:

@@ -10,7 +10,7 @@ from cuolr.files import content_hash
 from cuolr.logs.clicklog import ClickLog
 
 # Entries of the source of a log.
-MERGED, DELETIONS = "merged", "deletions"
+MERGED, DELETIONS, COUNTED = "merged", "deletions", "counted"
 IDENTITY = "sessions_sha256"
 
 
@@ -41,7 +41,7 @@ def described(folder: Path, meta: Mapping[str, Any]) -> dict[str, Any]:
         meta: Its `meta.json`.
     """
     source = meta.get("source", {})
-    earlier = {name: source[name] for name in (MERGED, DELETIONS) if name in source}
+    earlier = {name: source[name] for name in (MERGED, DELETIONS, COUNTED) if name in source}
     identity = {IDENTITY: meta[IDENTITY]} if IDENTITY in meta else {}
     return {"folder": str(folder), "sessions": meta.get("sessions"), **identity, "source": earlier}
 
@@ -55,6 +55,7 @@ def identities(meta: Mapping[str, Any]) -> set[str]:
     found = {meta[IDENTITY]} if isinstance(meta.get(IDENTITY), str) else set()
     source = meta.get("source")
     if isinstance(source, Mapping):
-        for earlier in (*source.get(MERGED, ()), *source.get(DELETIONS, ())):
+        counted = [source[COUNTED]] if COUNTED in source else []
+        for earlier in (*source.get(MERGED, ()), *source.get(DELETIONS, ()), *counted):
             found |= identities(earlier)
     return found

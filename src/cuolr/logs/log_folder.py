@@ -1,8 +1,8 @@
 """A click log as a self-contained folder, all that training needs.
 
-    sessions.parquet   a row per session (aggregated: per list): query, ranking, clicks; where known: count,
-                       logging_propensity, examination, timestamp, reward, page_position, randomised, session_id,
-                       user_id, context.<name>
+    sessions.parquet   a row per session (aggregated: per list; counted: per list and clicks): query, ranking, clicks;
+                       where known: count, logging_propensity, examination, timestamp, reward, page_position,
+                       randomised, session_id, user_id, context.<name>
     features.npy …     the candidates, see `candidate_store`
     meta.json          where the log comes from: for people, never for learners
 
@@ -87,6 +87,7 @@ def write_click_log(
         meta = {
             "format": FORMAT,
             "aggregated": first.aggregated,
+            "counted": first.counted,
             "k": first.k,
             "rows": rows,
             "sessions": sessions,
@@ -125,10 +126,10 @@ def read_click_log(
     """Read a log chunk by chunk, for logs that are larger than memory; see `load_click_log`."""
     rows = _count_rows(folder)
     file, meta, candidates = folder / SESSIONS_FILE, read_meta(folder), load_candidates(folder)
-    aggregated: bool = meta["aggregated"]
+    aggregated, counted = meta["aggregated"], meta["counted"]
     with read_errors(file):
         sessions = pl.scan_parquet(file, glob=False)
-        types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated)
+        types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated, counted)
     types = {name: dtype for name, dtype in types.items() if ids or name not in IDS}
     bounds = _bounds(folder, window)
     progress = stages(f"reading {folder.name}", rows)
@@ -137,7 +138,7 @@ def read_click_log(
             part = sessions.select(types.keys()).slice(start, rows_at_a_time)
             frame = part.cast(types).collect()  # type: ignore[arg-type]
         columns = {"count": one_each(len(frame))} | {c.name: to_numpy(file, c) for c in frame}
-        chunk = ClickLog.from_columns(candidates, columns, aggregated)
+        chunk = ClickLog.from_columns(candidates, columns, aggregated, counted)
         check_rows(file, chunk, start)
         if bounds is not None:
             assert chunk.timestamp is not None
@@ -173,6 +174,8 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise InputError(f"{file}: format {meta['format']} needs a newer cuolr; this version reads up to {FORMAT}")
     if type(meta.get("aggregated")) is not bool:
         raise InputError(f"{file}: expected 'aggregated' to be true or false, found {meta.get('aggregated')!r}")
+    if type(meta.setdefault("counted", False)) is not bool or (meta["aggregated"] and meta["counted"]):
+        raise InputError(f"{file}: expected 'counted' to be true or false, and not with 'aggregated'")
     if type(meta.get("k")) is not int or meta["k"] < 1:
         raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
     return meta
@@ -185,6 +188,13 @@ def require_sessions(log: ClickLog, what: str) -> None:
             f"{what} needs the clicks of each session, but the rows of this log are means over several sessions; use "
             "the log from before aggregation"
         )
+
+
+def require_single_sessions(log: ClickLog, what: str) -> None:
+    """Raise if a row may stand for several sessions."""
+    require_sessions(log, what)
+    if log.counted:
+        raise InputError(f"{what} needs sessions one by one, but this log is counted; use the log that was counted")
 
 
 def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
@@ -204,7 +214,7 @@ def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
         end += len(chunk)
     assert first is not None, "a log has at least one chunk"
     assert end == rows, (end, rows)
-    return ClickLog.from_columns(first.candidates, {"count": one_each(rows)} | columns, first.aggregated)
+    return ClickLog.from_columns(first.candidates, {"count": one_each(rows)} | columns, first.aggregated, first.counted)
 
 
 def one_each(rows: int) -> Ints:
@@ -213,8 +223,8 @@ def one_each(rows: int) -> Ints:
 
 
 def _stored_columns(log: ClickLog) -> dict[str, npt.NDArray[Any]]:
-    """The columns to store; counts only if aggregated, because they are 1 otherwise."""
-    return {name: values for name, values in log.columns.items() if name != "count" or log.aggregated}
+    """The columns to store; counts only if they may be more than 1."""
+    return {name: values for name, values in log.columns.items() if name != "count" or not log.of_sessions}
 
 
 def _frame(log: ClickLog) -> pl.DataFrame:

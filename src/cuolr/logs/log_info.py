@@ -76,11 +76,11 @@ def describe_log(chunks: Iterable[ClickLog]) -> LogInfo:
     context: dict[str, Counter[str]] = {name: Counter() for name in first.context}
     for chunk in (at_page_positions(chunk, width) for chunk in itertools.chain([first], chunks)):
         sessions += chunk.sessions
-        without_clicks += int((~chunk.clicks.any(axis=1)).sum())
+        without_clicks += int(chunk.count[~chunk.clicks.any(axis=1)].sum())
         clicks += chunk.count @ chunk.clicks
         if chunk.reward is not None:
             reward += float(chunk.count @ chunk.reward.sum(axis=1, dtype=np.float64))
-            rewarded += int((chunk.reward > 0).sum())
+            rewarded += int(chunk.count @ (chunk.reward > 0).sum(axis=1))
         if chunk.randomised is not None:
             randomised += int(chunk.count[chunk.randomised].sum())
         for name, values in chunk.context.items():

@@ -1,9 +1,9 @@
 """Several logs as one, such as those of four weeks: candidates are united, and a session is counted once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import aggregate_chunks
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, common_columns, common_types, index_dtype
+from cuolr.logs.counting import count_chunks
 from cuolr.logs.hashed_ids import HASHED_WITH
 from cuolr.logs.identity import MERGED, described
 from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
@@ -23,6 +24,9 @@ from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, 
 from cuolr.logs.united_candidates import UnitedCandidates, unite
 from cuolr.progress import Progress, Stages, unseen_stages
 from cuolr.types import Bools, Ints
+
+# What the rows of a log are.
+Form: TypeAlias = Literal["of sessions", "counted", "aggregated"]
 
 # What stands in a column after the last document of a list.
 AFTER_LAST = {"ranking": -1, "logging_propensity": 1.0, "page_position": -1}
@@ -41,7 +45,7 @@ def merge_logs(
     a document or on a session, the later one in `folders` counts.
 
     Args:
-        folders: The logs, the latest last: all of sessions, or all aggregated.
+        folders: The logs, the latest last: all of sessions, all counted, or all aggregated.
         out: The folder to create.
         window: The sessions to keep; 28d counts from the latest session of all logs.
         overwrite: Whether an existing log is replaced.
@@ -53,7 +57,7 @@ def merge_logs(
     metas = [read_meta(path) for path in paths]
     _check_alike(paths, metas)
     merge = _Merge.of(paths, metas, window)
-    aggregated: bool = metas[0]["aggregated"]
+    form = form_of(metas[0])
     expired = merge.expired()
     source: dict[str, Any] = {MERGED: [described(path, meta) for path, meta in zip(paths, metas, strict=True)]}
     if key := _key_of(metas[0]):
@@ -64,7 +68,7 @@ def merge_logs(
         sessions=sum(meta["sessions"] for meta in metas),
         outside=merge.outside,
         repeated=sum(len(repeated) for repeated in merge.repeated),
-        without_id=0 if aggregated else sum(map(len, merge.kept)) - merge.outside - len(merge.ids),
+        without_id=0 if form != "of sessions" else sum(map(len, merge.kept)) - merge.outside - len(merge.ids),
         differing=merge.differing(stages),
         changed=merge.united.changed,
         left_out=merge.left_out,
@@ -75,7 +79,7 @@ def merge_logs(
     chunks = map(QueriesLeft(expired).of, merge.chunks(merge.kept, stages("merging", merge.rows)))
     write_click_log(
         Path(out),
-        [aggregate_chunks(chunks)] if aggregated else chunks,
+        _combined(form, chunks),
         {**source, "merge": report.as_dict()},
         overwrite,
     )
@@ -113,7 +117,7 @@ class _Merge:
         examples = [next(read_click_log(path, rows_at_a_time=1)) for path in paths]
         columns, left_out = common_columns(examples)
         kept = _in_window(paths, "timestamp" in columns, metas[0]["aggregated"], window)
-        outside = int(sum((~of_log).sum() for of_log in kept))
+        outside = sum(_sessions(path, ~of_log) for path, of_log in zip(paths, kept, strict=True))
         ids = pl.concat(
             _ids(number, path, of_log) for number, (path, of_log) in enumerate(zip(paths, kept, strict=True))
         )
@@ -183,7 +187,7 @@ class _Merge:
         for name in IDS:
             found.setdefault(name, np.full(len(log), "", "<U1"))
         return ClickLog.from_columns(
-            candidates, {name: self._to_length(name, found[name]) for name in self.columns}, log.aggregated
+            candidates, {name: self._to_length(name, found[name]) for name in self.columns}, log.aggregated, log.counted
         )
 
     def _to_length(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -196,17 +200,39 @@ class _Merge:
         return np.concatenate([values, rest], axis=1)
 
 
+def form_of(meta: Mapping[str, Any]) -> Form:
+    """What the rows of a log are, by its `meta.json`."""
+    if meta["aggregated"]:
+        return "aggregated"
+    return "counted" if meta["counted"] else "of sessions"
+
+
+def _combined(form: Form, chunks: Iterable[ClickLog]) -> Iterable[ClickLog]:
+    """The chunks of several logs, with equal rows added up."""
+    if form == "of sessions":
+        return chunks
+    return [aggregate_chunks(chunks) if form == "aggregated" else count_chunks(chunks)]
+
+
+def _sessions(path: Path, rows: Bools) -> int:
+    """The number of sessions of these rows."""
+    count = read_column(path, "count")
+    return int(rows.sum() if count is None else count[rows].sum())
+
+
 def _key_of(meta: Mapping[str, Any]) -> str | None:
     key: str | None = meta.get("source", {}).get(HASHED_WITH)
     return key
 
 
 def _check_alike(paths: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> None:
-    """Raise if logs of sessions and aggregated logs are mixed, ids hashed in different ways, or different rewards."""
+    """Raise if logs are of different forms, their ids hashed in different ways, or their rewards different."""
     for path, meta in zip(paths, metas, strict=True):
-        if meta["aggregated"] != metas[0]["aggregated"]:
-            first, other = (("a log of sessions", "aggregated")[one["aggregated"]] for one in (metas[0], meta))
-            raise InputError(f"{paths[0]} is {first}, {path} is {other}; merge logs of sessions, then aggregate")
+        if form_of(meta) != form_of(metas[0]):
+            raise InputError(
+                f"{paths[0]} is {form_of(metas[0])}, {path} is {form_of(meta)}; merge logs of one form: count a log of "
+                "sessions first (cuolr count), or aggregate after merging"
+            )
         if _key_of(meta) != _key_of(metas[0]):
             raise InputError(
                 f"{paths[0]} and {path}: ids are hashed with different keys, or in one of them only; import both with "

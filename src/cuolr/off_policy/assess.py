@@ -158,7 +158,7 @@ def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any])
     if "held_out_queries" in validated_by:
         queries = held_out_queries(log, training["held_out"], training["seed"])
         return log, EvaluatedQueries(queries, seen, held_out=True, examination=examination)
-    if "held_out_sessions" in validated_by and not log.aggregated:
+    if "held_out_sessions" in validated_by and log.of_sessions:
         rows = held_out_sessions(log, training["held_out"], training["seed"])
         return log.select(rows), EvaluatedQueries(trained_on=seen, held_out=True, examination=examination)
     return log, EvaluatedQueries(trained_on=True, examination=examination)

@@ -184,7 +184,7 @@ def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:
             "log: expected the logging policy's probability of each shown document (logging_propensity), found none"
         )
     rewards_of(log, estimand)
-    row = "row" if log.aggregated else "session"
+    row = "session" if log.of_sessions else "row"
     check_probabilities("logging_propensity", log.logging_propensity, log.where, row=row)
     k = log.k if estimand.k is None else estimand.k
     check_arguments(k=(k, Range(1, log.k)))
@@ -196,7 +196,7 @@ def _prepared(log: ClickLog, estimand: Estimand) -> ClickLog:
     if (shown.where[:, 1:] > shown.where[:, :-1]).any():
         order = np.argsort(~shown.where, axis=1, kind="stable")[:, :k]
         columns = {name: np.take_along_axis(shown.columns[name], order, axis=1) for name in columns}
-    few = len(np.unique(shown.query)) < MANY_QUERIES and not shown.aggregated
+    few = len(np.unique(shown.query)) < MANY_QUERIES and shown.of_sessions
     context = {UNIT: session_groups(len(shown))} if few else {}
     plain = replace(shown, **columns, examination=None, timestamp=None, page_position=None, context=context)
     return aggregate(plain)

@@ -36,7 +36,7 @@ def importance_gains(policy: RankingPolicy, log: ClickLog, estimand: Estimand) -
 def check_propensities(log: ClickLog) -> None:
     """Raise if a propensity of a log that has any is no probability, or 0."""
     if log.logging_propensity is not None:
-        row = "row" if log.aggregated else "session"
+        row = "session" if log.of_sessions else "row"
         check_probabilities("logging_propensity", log.logging_propensity, log.where, row=row)
 
 

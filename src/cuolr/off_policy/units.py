@@ -36,7 +36,7 @@ class Units:
     def of(cls, log: ClickLog) -> Self:
         """Queries, in groups if there are very many; or groups of sessions, if the log is raw and of few queries."""
         queries = np.unique(log.query).astype(np.int64)
-        if len(queries) < MANY_QUERIES and not log.aggregated:
+        if len(queries) < MANY_QUERIES and log.of_sessions:
             of_row = session_groups(len(log))
             groups = min(SESSION_GROUPS, len(log))
             return cls(of_row, np.arange(groups), groups, of_sessions=True)

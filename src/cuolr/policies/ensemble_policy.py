@@ -64,7 +64,8 @@ class EnsemblePolicy(ScaledScoringPolicy):
         scores = np.zeros(len(features), np.float32)
         for member, weight in zip(self.members, self.weights, strict=True):
             if weight:
-                scores += np.float32(weight) * member.score_scaled(features)
+                with np.errstate(over="ignore", invalid="ignore"):  # infinite scores are ranked, too
+                    scores += np.float32(weight) * member.score_scaled(features)
         return scores
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -22,6 +22,8 @@ NO_MISSING, MISSING_RIGHT, MISSING_LEFT = 0, 8, 10
 UNUSED_DEFAULT_LEFT = 2
 # LightGBM's text names each feature.
 MAX_FEATURES = 1 << 20
+# Scores are float32, whose largest number is 3e38.
+LARGEST_VALUE = 1e30
 KNOWN_SPLITS = (NO_MISSING, UNUSED_DEFAULT_LEFT, MISSING_RIGHT, MISSING_LEFT)
 
 
@@ -68,8 +70,8 @@ class RegressionTrees:
         number = len(self.value) - len(self.leaves)
         if any(len(array) != number for array in splits):
             yield f"expected {number} splits, found {', '.join(str(len(array)) for array in splits)}"
-        if not np.isfinite(self.value).all() or np.isnan(self.threshold).any():
-            yield "expected finite values, and numbers as thresholds"
+        if not (np.abs(self.value) <= LARGEST_VALUE).all() or np.isnan(self.threshold).any():
+            yield f"expected finite values, up to {LARGEST_VALUE:.0e}, and numbers as thresholds"
         if ((self.feature < 0) | (self.feature >= self.n_features)).any():
             yield f"expected features from 0 to {self.n_features - 1}"
         if not np.isin(self.kind, KNOWN_SPLITS).all():
@@ -179,6 +181,9 @@ class RegressionTrees:
         (n_features,) = arrays["trees.n_features"].tolist()
         types: dict[str, Any] = {"threshold": np.float64, "value": np.float64}
         names = ("leaves", "feature", "threshold", "kind", "left", "right", "value")
+        for name in names:
+            if (arrays[f"trees.{name}"].dtype.kind == "f") != (name in types):
+                raise ValueError(f"trees.{name}: found {arrays[f'trees.{name}'].dtype}")
         return cls(int(n_features), *(arrays[f"trees.{name}"].astype(types.get(name, np.int64)) for name in names))
 
     @cached_property

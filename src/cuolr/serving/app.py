@@ -1,9 +1,9 @@
 """The application: addresses, bodies and answers."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pydantic_core
 from fastapi import FastAPI, Request
@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 import cuolr
 from cuolr.serving import calls
@@ -29,12 +29,37 @@ BODIES: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
 }
 
 
-def create_app(service: Service, access: Access = ONLY_THIS_MACHINE) -> FastAPI:
+class Answer(Protocol):
+    """The answer of a page."""
+
+    @property
+    def status(self) -> int:
+        """HTTP status."""
+
+    @property
+    def content_type(self) -> str:
+        """Type of the body."""
+
+    @property
+    def body(self) -> bytes:
+        """The page."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Further headers, such as its content security policy."""
+
+
+# Gives the answer to a target below the root of pages, such as `/` or `/query?id=shoes`.
+Pages: TypeAlias = Callable[[str], Answer]
+
+
+def create_app(service: Service, access: Access = ONLY_THIS_MACHINE, pages: Pages | None = None) -> FastAPI:
     """The application of a service.
 
     Args:
         service: What its addresses do.
         access: Who may call.
+        pages: What is shown at /browse/; None = nothing.
     """
 
     @asynccontextmanager
@@ -50,6 +75,8 @@ def create_app(service: Service, access: Access = ONLY_THIS_MACHINE) -> FastAPI:
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
     _add_ranking(app, service)
     _add_state(app, service)
+    if pages is not None:
+        _add_pages(app, pages)
     return app
 
 
@@ -87,6 +114,18 @@ def _add_state(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         """Counters, as Prometheus reads them."""
         return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _add_pages(app: FastAPI, pages: Pages) -> None:
+    @app.get("/browse", include_in_schema=False)
+    async def root() -> Response:
+        return RedirectResponse("/browse/")
+
+    @app.get("/browse/{rest:path}", include_in_schema=False)
+    async def page(request: Request, rest: str) -> Response:
+        target = f"/{rest}?{request.url.query}" if request.url.query else f"/{rest}"
+        found = await asyncio.to_thread(pages, target)
+        return Response(found.body, found.status, dict(found.headers), found.content_type)
 
 
 async def _read(request: Request, service: Service) -> dict[str, Any]:

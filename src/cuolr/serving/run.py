@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import uvicorn
 
-from cuolr.serving.app import create_app
+from cuolr.serving.app import Pages, create_app
 from cuolr.serving.guard import Access
 from cuolr.serving.service import Service
 
@@ -14,7 +14,13 @@ from cuolr.serving.service import Service
 GRACE_SECONDS = 10
 
 
-def run_service(service: Service, access: Access, listening: socket.socket, say: Callable[[str], None]) -> None:
+def run_service(
+    service: Service,
+    access: Access,
+    listening: socket.socket,
+    say: Callable[[str], None],
+    pages: Pages | None = None,
+) -> None:
     """Answer calls until Ctrl-C or SIGTERM; calls that have begun are answered first.
 
     Args:
@@ -22,10 +28,11 @@ def run_service(service: Service, access: Access, listening: socket.socket, say:
         access: Who may call.
         listening: The socket.
         say: Receives messages for the operator.
+        pages: What is shown at /browse/; None = nothing.
     """
     _messages_to(say)
     config = uvicorn.Config(
-        create_app(service, access),
+        create_app(service, access, pages),
         log_config=None,
         access_log=False,
         server_header=False,

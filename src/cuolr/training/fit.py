@@ -158,7 +158,7 @@ def _hold_out(request: FitRequest, log: ClickLog) -> tuple[ClickLog, Ints, Mappi
     training = request.config.training
     if request.validation is not None:
         return log, np.empty(0, np.int64), request.validation.described
-    if request.log.example.aggregated or len(queries_shown(log)) >= MANY_QUERIES:
+    if not request.log.example.of_sessions or len(queries_shown(log)) >= MANY_QUERIES:
         held_out = held_out_queries(log, training.held_out, training.seed)
         return log, held_out, {"held_out_queries": training.held_out}
     grouped, held_out = with_held_out_sessions(request.log.sessions(unseen_stages), training.held_out, training.seed)

@@ -8,7 +8,7 @@ import numpy as np
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_folder import require_sessions
+from cuolr.logs.log_folder import require_single_sessions
 from cuolr.logs.session_groups import MANY_QUERIES, in_groups
 from cuolr.training.batches import WeightedLists
 from cuolr.types import Ints
@@ -46,7 +46,7 @@ def held_out_sessions(log: ClickLog, share: float, seed: int) -> Ints:
         share: Share of these sessions to hold out.
         seed: Seed of the sample.
     """
-    require_sessions(log, f"a log of fewer than {MANY_QUERIES} queries")
+    require_single_sessions(log, f"a log of fewer than {MANY_QUERIES} queries")
     rows = np.flatnonzero(log.where.any(axis=1))
     if len(rows) < 2:
         raise InputError(f"log: expected at least 2 sessions with shown documents, found {len(rows)}")

@@ -11,7 +11,7 @@ from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import index_dtype
-from cuolr.logs.log_folder import one_each, require_sessions
+from cuolr.logs.log_folder import one_each, require_single_sessions
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.policies.policy import RankingPolicy
 from cuolr.random import DEFAULT_SEED
@@ -67,7 +67,7 @@ class UserSimulation:
     def _lists(self) -> ClickLog:
         """The rows that sessions are drawn from, without clicks."""
         log = self.log
-        require_sessions(log, "simulating users")
+        require_single_sessions(log, "simulating users")
         ranking, page_position = log.ranking, log.page_position
         if self.policy is not None:
             ranked: IntegerArray = self.policy.rank(log.candidates, self.k).astype(index_dtype(log.candidates))

@@ -32,7 +32,7 @@ class ClickPairs:
 
     @classmethod
     def of(cls, log: ClickLog) -> Self:
-        """Count the pairs of raw sessions. A session without a click, or without a skip, has none."""
+        """Count the pairs of sessions, raw or counted. A session without a click, or without a skip, has none."""
         _, first, of_session = np.unique(
             np.column_stack([log.query, log.ranking]), axis=0, return_index=True, return_inverse=True
         )
@@ -44,7 +44,8 @@ class ClickPairs:
             clicks = log.clicks[rows] > 0
             session, clicked = np.nonzero(clicks)
             of_click, skipped = np.nonzero((log.where[rows] & ~clicks)[session])
-            weight = (log.rewards[rows][session, clicked] / ideal[clicks.sum(axis=1)[session]])[of_click]
+            rewards = log.rewards[rows][session, clicked] * log.count[rows][session]
+            weight = (rewards / ideal[clicks.sum(axis=1)[session]])[of_click]
             of_list = of_session[rows][session][of_click].astype(np.int64)
             parts.append(_summed((of_list * k + clicked[of_click]) * k + skipped, weight.astype(np.float64)))
         pair, weight = _summed(*(np.concatenate(values) for values in zip(*parts, strict=True)))

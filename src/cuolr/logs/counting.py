@@ -1,0 +1,124 @@
+"""Counting: sessions that are equal in all that learners use become one row with their number.
+
+Nothing but the ids and the time of day is lost, so what is learned from a counted log is what is learned from the
+sessions. Counts add up: those of 28 days are the counts of each day, merged.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from cuolr.errors import InputError
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import IDS, text_array
+from cuolr.logs.identity import COUNTED, described
+from cuolr.logs.log_folder import read_click_log, read_meta, require_sessions, write_click_log
+from cuolr.logs.merging_frames import merged_frames
+from cuolr.logs.time_window import ALL_TIME, TimeWindow, as_times
+from cuolr.progress import Stages, unseen_stages
+
+COUNT = "count"
+
+
+def count_log(
+    folder: Path, out: Path, window: TimeWindow = ALL_TIME, overwrite: bool = False, stages: Stages = unseen_stages
+) -> ClickLog:
+    """Count a saved log in chunks, and write the counted log; memory grows with its rows only.
+
+    Args:
+        folder: A log of sessions, or a counted one.
+        out: The folder to create.
+        window: The sessions to count.
+        overwrite: Whether an existing log is replaced.
+        stages: Receives the rows that were read so far.
+    """
+    counted = count_chunks(read_click_log(folder, window=window, ids=False, stages=stages))
+    meta = read_meta(folder)
+    source = {name: value for name, value in meta.get("source", {}).items() if name != COUNTED}
+    write_click_log(out, [counted], {**source, COUNTED: described(folder, meta)}, overwrite)
+    return counted
+
+
+def count_chunks(chunks: Iterable[ClickLog]) -> ClickLog:
+    """A row for each query, list, clicks, rewards, context and day that occur, sorted, with the number of its sessions.
+
+    Ids are dropped, and timestamps become days (UTC); those that are no times are dropped.
+
+    Args:
+        chunks: Raw or counted sessions of one log; at least one.
+    """
+    example: ClickLog | None = None
+
+    def frames() -> Iterator[pl.DataFrame]:
+        nonlocal example
+        for chunk in chunks:
+            example = chunk if example is None else example
+            yield _sums([_frame(chunk)])
+
+    merged = merged_frames(frames(), _sums)
+    assert example is not None
+    return _log_of(merged.sort(_keys(merged)), example)
+
+
+def subtract_sessions(counted: ClickLog, sessions: ClickLog) -> ClickLog:
+    """A counted log without some of the sessions that it was made of.
+
+    Args:
+        counted: The counted log.
+        sessions: The sessions to take out, over the same candidates.
+
+    Raises:
+        InputError: If they are not all in it, or if nothing else is.
+    """
+    total, part = _frame(counted), _sums([_frame(sessions)])
+    keys = _keys(total)
+    if set(total.columns) != set(part.columns):
+        raise InputError("expected a counted log with the columns and the length of lists of the sessions")
+    joined = total.join(part, on=keys, how="left", suffix=" gone", maintain_order="left")
+    gone = joined[f"{COUNT} gone"].fill_null(0)
+    if gone.sum() != part[COUNT].sum() or (joined[COUNT] < gone).any():
+        raise InputError("does not hold all of the sessions to subtract")
+    left = joined.with_columns((joined[COUNT] - gone).alias(COUNT)).filter(pl.col(COUNT) > 0)
+    if not len(left):
+        raise InputError("no session would be left")
+    return _log_of(left, counted)
+
+
+def _frame(log: ClickLog) -> pl.DataFrame:
+    """The rows with a column for each position, without ids."""
+    require_sessions(log, "counting")
+    columns: dict[str, npt.NDArray[Any]] = {}
+    for name, values in log.columns.items():
+        if values.ndim == 2:
+            columns |= {f"{name}.{position}": values[:, position] for position in range(log.k)}
+        elif name == "timestamp":
+            times = as_times(values)
+            columns |= {} if times is None else {name: times.astype("datetime64[D]").astype("datetime64[us]")}
+        elif name not in IDS:
+            columns[name] = values
+    return pl.DataFrame(columns)
+
+
+def _sums(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    rows = pl.concat(frames)
+    return rows.group_by(_keys(rows)).agg(pl.col(COUNT).sum())
+
+
+def _keys(rows: pl.DataFrame) -> list[str]:
+    return [name for name in rows.columns if name != COUNT]
+
+
+def _log_of(rows: pl.DataFrame, like: ClickLog) -> ClickLog:
+    """The counted log, with the columns of another over the same candidates."""
+    columns: dict[str, npt.NDArray[Any]] = {}
+    for name, values in like.columns.items():
+        if values.ndim == 2:
+            by_position = rows.select(f"{name}.{position}" for position in range(like.k)).to_numpy()
+            columns[name] = np.ascontiguousarray(by_position)
+        elif name in rows.columns:
+            columns[name] = text_array(rows[name]) if values.dtype.kind == "U" else rows[name].to_numpy()
+    return ClickLog.from_columns(like.candidates, columns, aggregated=False, counted=True)

@@ -1,0 +1,69 @@
+"""`cuolr count`, and the commands that take a counted log."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cuolr.logs.log_folder import save_click_log
+from tests.cli.conftest import Run
+from tests.small_log import small_log
+
+LOG = small_log(rows=120, queries=12)
+DISTINCT = len(np.unique(np.column_stack([LOG.query, LOG.ranking, LOG.clicks]), axis=0))
+
+
+@pytest.fixture
+def counts(run: Run, tmp_path: Path) -> Path:
+    """A counted log of 360 sessions and 12 queries."""
+    save_click_log(LOG.select(np.tile(np.arange(120), 3)), tmp_path / "LOG")
+    result = run("count", tmp_path / "LOG", "--out", tmp_path / "COUNTS")
+    assert result.err == f"wrote {tmp_path / 'COUNTS'}: 360 sessions in {DISTINCT} rows\n"
+    return tmp_path / "COUNTS"
+
+
+def test_a_log_is_counted_once_and_told(run: Run, counts: Path) -> None:
+    log, again = counts.parent / "LOG", counts.parent / "AGAIN"
+    assert json.loads(run("count", counts, "--out", again, "--json").out) == {
+        "out": str(again),
+        "sessions": 360,
+        "rows": DISTINCT,
+    }
+    for arguments, problem in (
+        ((log, "--out", counts), "already exists"),
+        ((counts.parent / "NOWHERE", "--out", counts.parent / "X"), "folder not found"),
+        ((log, "--since", "2d", "--out", counts.parent / "X"), "no timestamps"),
+    ):
+        result = run("count", *arguments)
+        assert result.status == 2
+        assert problem in result.err
+
+
+def test_log_info_of_counts_is_that_of_the_sessions(run: Run, counts: Path) -> None:
+    found, expected = (json.loads(run("log-info", log, "--json").out) for log in (counts, counts.parent / "LOG"))
+    assert found["sessions"] == expected["sessions"] == 360
+    assert found["share_without_clicks"] == expected["share_without_clicks"]
+    assert found["click_rate"] == expected["click_rate"]
+    assert "in a log of sessions only" in run("log-info", counts).err
+
+
+def test_click_models_are_fitted_to_counts(run: Run, counts: Path) -> None:
+    result = run("fit-clicks", counts, "--click-models", "pbm", "ubm", "--json")
+    assert result.status == 0, result.err
+
+
+def test_a_model_is_trained_and_assessed_on_counts(run: Run, counts: Path) -> None:
+    model = counts.parent / "MODEL"
+    assert run("train", counts, "--learner", "naive", "--steps", 5, "--out", model).status == 0
+    found, expected = (json.loads(run("assess", model, log, "--json").out) for log in (counts, counts.parent / "LOG"))
+    assert found["recommendation"] == expected["recommendation"]
+    assert found["overlap"] == expected["overlap"]
+
+
+def test_what_needs_sessions_says_so(run: Run, counts: Path) -> None:
+    users = counts.parent / "users.toml"
+    assert run("fit-clicks", counts, "--click-models", "pbm", "--out", users).status == 0
+    result = run("simulate", "--data", counts, "--click-model", users, "--sessions", 10, "--out", counts.parent / "X")
+    assert result.status == 2
+    assert "simulating users needs sessions one by one, but this log is counted" in result.err

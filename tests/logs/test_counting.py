@@ -1,0 +1,162 @@
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuolr.errors import InputError
+from cuolr.logs import merging_frames
+from cuolr.logs.aggregate import aggregate
+from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.counting import count_chunks, count_log, subtract_sessions
+from cuolr.logs.counts import ClickCounts
+from cuolr.logs.deletion import SessionsToDelete, delete_sessions
+from cuolr.logs.log_folder import load_click_log, save_click_log
+from cuolr.logs.log_info import describe_log
+from cuolr.logs.merge import merge_logs
+from tests.data.small_data import assert_same_log, candidates_of, full_log, log_of, random_log
+from tests.logs.day_tables import make_days, save_days
+
+
+def contents(log: ClickLog) -> Counter[tuple[object, ...]]:
+    """By hand: the number of sessions of each query, list and clicks, by the ids of queries and documents."""
+    found: Counter[tuple[object, ...]] = Counter()
+    names = log.candidates.document_names[log.documents]
+    for row in range(len(log)):
+        shown = log.where[row]
+        key = (log.candidates.query_ids[log.query[row]], *names[row][shown], *log.clicks[row][shown].tolist())
+        found[key] += int(log.count[row])
+    return found
+
+
+def test_equal_sessions_become_one_row() -> None:
+    log = log_of(
+        candidates_of(3, 2),
+        query=[1, 0, 0, 0, 0],
+        ranking=[[1, -1], [2, 0], [0, 2], [2, 0], [2, 0]],
+        clicks=[[1, 0], [0, 1], [1, 1], [1, 0], [0, 1]],
+    )
+    counted = count_chunks([log])
+    assert counted.counted
+    assert not counted.aggregated
+    assert counted.query.tolist() == [0, 0, 0, 1]
+    assert counted.ranking.tolist() == [[0, 2], [2, 0], [2, 0], [1, -1]]
+    assert counted.clicks.tolist() == [[1, 1], [0, 1], [1, 0], [1, 0]]
+    assert counted.count.tolist() == [1, 2, 1, 1]
+
+
+def test_sessions_of_different_rewards_context_or_days_are_told_apart_and_ids_and_hours_go() -> None:
+    log = log_of(candidates_of(2), [0] * 4, [[1, 0]] * 4, [[1, 0]] * 4)
+    times = np.array(["2026-11-01T08", "2026-11-01T23", "2026-11-02T08", "2026-11-01T08"], "datetime64[us]")
+    device, ids = np.array(["phone", "phone", "phone", "desktop"]), np.array(["a", "b", "c", "d"])
+    counted = count_chunks([replace(log, timestamp=times, context={"device": device}, session_id=ids, user_id=ids)])
+    assert counted.session_id is None
+    assert counted.user_id is None
+    assert counted.timestamp is not None
+    days = counted.timestamp.astype("datetime64[D]").astype(str).tolist()
+    rows = sorted(zip(days, counted.context["device"].tolist(), counted.count.tolist(), strict=True))
+    assert rows == [("2026-11-01", "desktop", 1), ("2026-11-01", "phone", 2), ("2026-11-02", "phone", 1)]
+    rewards = np.array([[1, 0], [2, 0], [2, 0], [1, 0]], np.float32)
+    counted = count_chunks([replace(log, reward=rewards)])
+    assert counted.reward is not None
+    assert sorted(zip(counted.reward[:, 0].tolist(), counted.count.tolist(), strict=True)) == [(1.0, 2), (2.0, 2)]
+
+
+@given(seed=st.integers(0, 1000), lists=st.integers(1, 3), parts=st.integers(1, 4))
+def test_what_is_counted_of_counts_is_what_is_counted_of_sessions(seed: int, lists: int, parts: int) -> None:
+    log = random_log(candidates_of(4, 3, 6, seed=seed), 50, 3, lists, seed)
+    whole = count_chunks([log])
+    assert contents(whole) == contents(log)
+    chunks = [log.select(rows) for rows in np.array_split(np.arange(len(log)), parts)]
+    assert_same_log(count_chunks(chunks), whole)
+    assert_same_log(count_chunks([count_chunks([chunk]) for chunk in chunks]), whole)
+    assert_same_log(aggregate(whole), aggregate(log))
+    of_counts, of_sessions = ClickCounts.of(whole), ClickCounts.of(log)
+    assert_same_log(of_counts.lists, of_sessions.lists)
+    for name in ("cells", "impressions", "clicks"):
+        np.testing.assert_array_equal(getattr(of_counts, name), getattr(of_sessions, name))
+    assert describe_log([whole]) == describe_log([log])
+
+
+def test_chunks_are_added_up_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = random_log(candidates_of(4, 3), 60, 3)
+    whole = count_chunks([log])
+    monkeypatch.setattr(merging_frames, "ROWS_AT_A_TIME", 3)
+    assert_same_log(count_chunks(log.select(slice(start, start + 7)) for start in range(0, 60, 7)), whole)
+
+
+def test_folds_of_counted_sessions_have_all_of_them() -> None:
+    log = random_log(candidates_of(4, 3), 400, 3)
+    patterns = ClickPatterns.of(count_chunks([log]))
+    assert patterns.sessions == 400
+    sizes = np.bincount(patterns.fold, weights=patterns.count)
+    assert len(sizes) == 10
+    assert sizes.min() > 15  # each has 40 ± 6
+    sessions = ClickPatterns.of(log)
+    for name in ("impressions", "clicks"):
+        assert getattr(patterns.cells, name).sum() == getattr(sessions.cells, name).sum()
+
+
+def test_a_counted_log_is_saved_and_loaded(tmp_path: Path) -> None:
+    save_click_log(full_log(), tmp_path / "LOG")
+    counted = count_log(tmp_path / "LOG", tmp_path / "COUNTS")
+    assert_same_log(load_click_log(tmp_path / "COUNTS"), counted)
+    assert counted.sessions == full_log().sessions
+    assert_same_log(count_log(tmp_path / "COUNTS", tmp_path / "AGAIN"), counted)
+
+
+def test_counts_of_days_merge_to_the_counts_of_all_days(tmp_path: Path) -> None:
+    days = save_days(make_days(1, sessions=40), tmp_path)
+    for number, day in enumerate(days):
+        count_log(day, tmp_path / f"COUNTS {number}")
+    merge_logs(days, tmp_path / "LOG")
+    whole = count_log(tmp_path / "LOG", tmp_path / "COUNTS")
+    report = merge_logs([tmp_path / "COUNTS 0", tmp_path / "COUNTS 1"], tmp_path / "MERGED")
+    merged = load_click_log(tmp_path / "MERGED")
+    assert report.kept == merged.sessions == whole.sessions == 80
+    assert contents(merged) == contents(whole)
+    with pytest.raises(InputError, match=r"is of sessions, .* is counted; merge logs of one form: count"):
+        merge_logs([days[0], tmp_path / "COUNTS 1"], tmp_path / "MIXED")
+
+
+def test_sessions_are_taken_away_from_counts() -> None:
+    log = random_log(candidates_of(4, 3), 60, 3)
+    counted = count_chunks([log])
+    left = subtract_sessions(counted, log.select(slice(0, 25)))
+    assert_same_log(left, count_chunks([log.select(slice(25, 60))]))
+    with pytest.raises(InputError, match="does not hold all of the sessions"):
+        subtract_sessions(left, log)
+    with pytest.raises(InputError, match="no session would be left"):
+        subtract_sessions(counted, log)
+
+
+def test_deleted_sessions_are_taken_away_from_counts(tmp_path: Path) -> None:
+    log, *_ = save_days(make_days(1, sessions=40), tmp_path)
+    count_log(log, tmp_path / "COUNTS")
+    delete_sessions(log, SessionsToDelete(user_ids=["user 3"]), [tmp_path / "COUNTS"])
+    left = load_click_log(tmp_path / "COUNTS")
+    assert left.sessions == 32
+    assert contents(left) == contents(load_click_log(log))
+    with pytest.raises(InputError, match="a counted log has no ids"):
+        delete_sessions(tmp_path / "COUNTS", SessionsToDelete(user_ids=["user 2"]))
+
+
+def test_a_damaged_counted_log_is_refused(tmp_path: Path) -> None:
+    save_click_log(full_log(), tmp_path / "LOG")
+    count_log(tmp_path / "LOG", tmp_path / "COUNTS")
+    meta = tmp_path / "COUNTS" / "meta.json"
+    meta.write_text(meta.read_text().replace('"counted": true', '"counted": "yes"'))
+    with pytest.raises(InputError, match="expected 'counted' to be true or false"):
+        load_click_log(tmp_path / "COUNTS")
+    meta.write_text(meta.read_text().replace('"counted": "yes"', '"counted": false'))
+    with pytest.raises(InputError, match="unexpected column 'count'"):
+        load_click_log(tmp_path / "COUNTS")
+
+
+def test_means_cannot_be_counted() -> None:
+    with pytest.raises(InputError, match="counting needs the clicks of each session"):
+        count_chunks([aggregate(random_log(candidates_of(4, 3), 20, 3))])
