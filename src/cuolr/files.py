@@ -10,15 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 import cuolr
 from cuolr.errors import InputError
+from cuolr.output_lock import hold, writing
 
-# The names of files that are being written, or that a killed process left unfinished.
-UNFINISHED = ".*.unfinished"
 # Packages that affect results.
 DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "polars")
 # Rows of an array and bytes of a file that are hashed at a time, to bound memory.
@@ -36,12 +35,15 @@ def atomic_file(path: Path) -> Iterator[Path]:
     >>> target.read_text(), [file.name for file in target.parent.iterdir()]
     ('42', ['answer.txt'])
     """
-    unfinished = _beside(path)
-    try:
-        yield unfinished
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with writing(path):
+        unfinished = _beside(path)
+        try:
+            yield unfinished
+            _flush(unfinished)
+            os.replace(unfinished, path)
+            _flush(path.parent)
+        finally:
+            unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -53,25 +55,30 @@ def atomic_folder(path: Path, overwrite: bool = False, ours: str | None = None) 
         overwrite: Whether an existing folder is replaced; otherwise it is an error, before any work.
         ours: See `refuse_existing`.
     """
-    refuse_existing(path, overwrite, ours)
     path = Path(os.path.abspath(path))  # "." has no name to derive a temporary one from
-    unfinished = _beside(path)
-    unfinished.mkdir(parents=True)
-    try:
-        yield unfinished
-        _put_in_place(unfinished, path, overwrite)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    with writing(path):
+        refuse_existing(path, overwrite, ours)
+        unfinished = _beside(path)
+        unfinished.mkdir()
+        try:
+            yield unfinished
+            for written in (*unfinished.rglob("*"), unfinished):
+                _flush(written)
+            _put_in_place(unfinished, path, overwrite)
+            _flush(path.parent)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def refuse_existing(path: Path, overwrite: bool, ours: str | None = None) -> None:
-    """Raise, before any work, if the output path exists.
+    """Raise, before any work, if the output path exists or another process writes it.
 
     Args:
         path: The output path.
         overwrite: Whether an existing output may be replaced.
         ours: A file that every output folder of this kind contains; a folder without it is never replaced.
     """
+    hold(path)
     if not path.exists():
         return
     if not overwrite:
@@ -93,12 +100,12 @@ def check_files(paths: Iterable[Path | None], overwrite: bool) -> None:
     for number, file in enumerate(files):
         if file.resolve() in [other.resolve() for other in files[:number]]:
             raise InputError(f"{file}: given for two outputs; choose a different file for each")
-        refuse_existing(file, overwrite)
         if file.is_dir():
             raise InputError(f"{file}: is a folder; choose the name of a file")
         there = next(folder for folder in file.absolute().parents if folder.exists())
         if not there.is_dir():
             raise InputError(f"{file}: cannot be written, because {there} is a file, not a folder")
+        refuse_existing(file, overwrite)
 
 
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
@@ -120,7 +127,7 @@ def size_of(path: Path) -> int:
 
 def _put_in_place(unfinished: Path, path: Path, overwrite: bool) -> None:
     """Rename a folder to `path`; on failure the previous folder is put back."""
-    replaced = _beside(path)
+    replaced = _beside(path, "replaced")
     if overwrite and path.exists():
         os.rename(path, replaced)
     try:
@@ -132,8 +139,20 @@ def _put_in_place(unfinished: Path, path: Path, overwrite: bool) -> None:
     shutil.rmtree(replaced, ignore_errors=True)
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(UNFINISHED.replace("*", f"{path.name}.{uuid.uuid4().hex[:12]}"))
+def _beside(path: Path, kind: Literal["unfinished", "replaced"] = "unfinished") -> Path:
+    """A new name, which `output_lock` recognises if it is left over."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.{kind}")
+
+
+def _flush(path: Path) -> None:
+    """Have a file or a folder written to the disk itself, so that it survives a loss of power."""
+    if os.name == "nt":  # where this needs a handle to write with, and a folder has none
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def content_hash(*parts: Any) -> str:

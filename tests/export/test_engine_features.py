@@ -26,7 +26,7 @@ ROWS: Floats = np.array(
     [[3.5, 1, 0, 0, 1, 0, 1], [np.nan, 0, 1, 0, 0, 1, 0], [10.0, 0, 0, 1, 0, 1, 1], [1.25, 0, 0, 0, 1, 0, 0]],
     np.float32,
 )
-FIELDS = [
+FIELDS: list[engines.Fields] = [
     {"price": 3.5, "brand": "Acme & Co", "kind_bucket": 0, "sold": 1},
     {"brand": "b", "kind_bucket": 1, "sold": 0},
     {"price": 10.0, "kind_bucket": 1, "sold": 1},

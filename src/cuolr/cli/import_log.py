@@ -8,7 +8,7 @@ import tyro
 
 from cuolr.cli.feature_flags import LogFeatureFlags, NamedColumns, flags_in_problems, parse_columns
 from cuolr.cli.options import LetorFlags, Name, RetentionFlags
-from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, stage_bars
+from cuolr.cli.terminal import in_one_line, progress_bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.errors import InputError
 from cuolr.files import refuse_existing
@@ -199,4 +199,4 @@ def _show(report: ImportReport, json: bool, more: dict[str, Any] | None = None) 
     )
     # What is repaired in a session and dropped of it has the same examples.
     for reason, examples in {row.reason: row.examples for _, row in rows if row.examples}.items():
-        show_text("\n  ".join([f"{reason}, for example:", *examples]))
+        show_text("\n  ".join([f"{reason}, for example:", *map(in_one_line, examples)]))

@@ -15,6 +15,7 @@ from cuolr.cli.check_arguments import check_command
 from cuolr.cli.help import Command, command_help, overview
 from cuolr.cli.terminal import say
 from cuolr.errors import InputError, InputWarning
+from cuolr.output_lock import outputs_held
 from cuolr.registry import did_you_mean
 
 DESCRIPTION = "Learn to rank documents from click logs, whatever the click model."
@@ -171,6 +172,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "simulate a click log on a labelled data set",
             "cuolr simulate --data DATA --click-model pbm --sessions 100000 --out LOG",
         ),
+        "clean": Command(
+            "cuolr.cli.clean:clean",
+            "remove what killed commands left in a folder",
+            "cuolr clean RESULTS",
+        ),
         "oracle": Command(
             "cuolr.cli.oracle:oracle",
             "train on the true labels: a reference for other models",
@@ -195,7 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("always", InputWarning)
             warnings.showwarning = _show_warning
-            status = _run(list(sys.argv[1:] if arguments is None else arguments))
+            with outputs_held():
+                status = _run(list(sys.argv[1:] if arguments is None else arguments))
             sys.stdout.flush()
     except InputError as error:
         for problem in error.problems:

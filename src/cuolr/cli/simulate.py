@@ -82,10 +82,10 @@ class LoggingOptions:
         """Raise, before any work, if the logging policy cannot be saved or would be saved into the log."""
         if self.save_logging is None:
             return
-        refuse_existing(self.save_logging, overwrite, ours=SETTINGS_FILE)
         folder, log = self.save_logging.resolve(), log.resolve()
         if folder.is_relative_to(log) or log.is_relative_to(folder):
             raise InputError(f"--save-logging: expected a folder outside the log, found {self.save_logging}")
+        refuse_existing(self.save_logging, overwrite, ours=SETTINGS_FILE)
 
     def policy(self, train: RankingDataset, seed: int) -> tuple[RankingPolicy, dict[str, Any]]:
         """The policy, and its entry in the log's description."""
@@ -145,8 +145,8 @@ def simulate(
         json: Print JSON instead of a message.
         data_options: How to read the data set.
     """
-    refuse_existing(log.out, log.overwrite, ours=SESSIONS_FILE)
     logging_policy.check(log.out, log.overwrite)
+    refuse_existing(log.out, log.overwrite, ours=SESSIONS_FILE)
     check_arguments(**{"--randomised-lists": (log.randomised_lists, Range(0))})
     if (data / SESSIONS_FILE).is_file():
         _simulate_users(data, users, log, logging_policy, json)

@@ -1,6 +1,7 @@
 """Terminal output: results on stdout, progress and messages on stderr."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,8 +27,26 @@ from rich.table import Table
 
 from cuolr.progress import Stages
 
+# What a terminal obeys instead of showing it: control characters, and those that change the direction of writing, by
+# which a text can pose as another; and halves of surrogate pairs, which cannot be printed. Not tabs and new lines.
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 # The console of the bar or table on display: messages are printed above it.
 _showing: list[Console] = []
+
+
+def printable(text: str) -> str:
+    r"""A text that can come from a log, such as an id, with an escape for each character that a terminal would obey.
+
+    >>> printable("\x1b[2Jred\u202e")
+    '\\x1b[2Jred\\u202e'
+    """
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def in_one_line(text: str) -> str:
+    r"""The same, with an escape for each new line, too: no id can pose as a message or a row of its own."""
+    return printable(text).replace("\n", "\\n")
 
 
 def show_table(
@@ -39,17 +58,17 @@ def show_table(
 ) -> None:
     """Print a table; columns are right-aligned, those in `left` left-aligned; empty heads are not shown."""
     table = Table(
-        title=escape(title),
-        caption=caption and escape(caption),
+        title=escape(in_one_line(title)),
+        caption=caption and escape(printable(caption)),
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
     )
     table.show_header = any(columns)
     for i, column in enumerate(columns):
-        table.add_column(escape(column), justify="left" if i in left else "right", overflow="fold")
+        table.add_column(escape(in_one_line(column)), justify="left" if i in left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(in_one_line(cell)) for cell in row))
     console = Console()
     if not console.is_terminal:
         # A file or a pipe has no width to fit.
@@ -59,7 +78,7 @@ def show_table(
 
 def show_text(text: str) -> None:
     """Print a result as text."""
-    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+    Console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def bar(share: float, width: int = 40) -> str:
@@ -79,7 +98,8 @@ def show_json(value: Any) -> None:
 
 def say(message: str) -> None:
     """Print a message on stderr."""
-    (_showing[-1] if _showing else Console(stderr=True)).print(message, markup=False, highlight=False, soft_wrap=True)
+    console = _showing[-1] if _showing else Console(stderr=True)
+    console.print(in_one_line(message), markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -108,7 +128,7 @@ def progress_bar(what: str, total: int, unit: Literal["items", "bytes"] = "items
             speed_estimate_period=float("inf"),  # one item may take minutes
         ) as progress,
     ):
-        task = progress.add_task(what, total=total)
+        task = progress.add_task(escape(in_one_line(what)), total=total)
         yield lambda done: progress.advance(task, done)
 
 
@@ -140,7 +160,7 @@ def stage_bars() -> Iterator[Stages]:
         def begin(name: str, total: int | None) -> Callable[[int], None]:
             for earlier in progress.task_ids:
                 progress.remove_task(earlier)
-            task = progress.add_task(name, total=total)
+            task = progress.add_task(escape(in_one_line(name)), total=total)
 
             def advance(amount: int) -> None:
                 if task in progress.task_ids:  # the stage may have been followed by another
@@ -197,11 +217,13 @@ def live_table(
     values: dict[tuple[str, str], str] = {}
 
     def table() -> Table:
-        made = Table(title=escape(title), box=box.SIMPLE_HEAD, title_justify="left")
+        made = Table(title=escape(in_one_line(title)), box=box.SIMPLE_HEAD, title_justify="left")
         for i, column in enumerate(columns):
-            made.add_column(escape(column), justify="right" if i else "left")
+            made.add_column(escape(in_one_line(column)), justify="right" if i else "left")
         for row in rows:
-            made.add_row(escape(row), *(values.get((row, column), "[dim]…[/dim]") for column in columns[1:]))
+            made.add_row(
+                escape(in_one_line(row)), *(values.get((row, column), "[dim]…[/dim]") for column in columns[1:])
+            )
         return made
 
     with _console() as console, ExitStack() as stack:
@@ -210,7 +232,7 @@ def live_table(
             live = stack.enter_context(Live(table(), console=console, auto_refresh=False, transient=True))
 
         def put(row: str, places: Sequence[str], value: str) -> None:
-            values.update({(row, column): escape(value) for column in places})
+            values.update({(row, column): escape(in_one_line(value)) for column in places})
             if live is None:
                 say(f"{row}, {', '.join(places)}: {value}")
             else:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from cuolr.data.spreadsheet_text import without_formulas
 from cuolr.data.tables import write_errors
 from cuolr.errors import InputError, require_type
 from cuolr.evaluation.measures import GradedLists, Measure, WithoutRelevant, mean_over_queries
@@ -85,7 +86,7 @@ def write_per_query(path: Path, evaluation: Evaluation) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_errors(path), atomic_file(path) as unfinished:
         if suffix == ".csv":
-            table.write_csv(unfinished)
+            without_formulas(table).write_csv(unfinished)
         elif suffix == ".json":
             table.write_json(unfinished)
         else:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from cuolr.data.spreadsheet_text import without_formulas
 from cuolr.data.tables import write_errors
 from cuolr.errors import InputError
 from cuolr.files import atomic_file
@@ -33,7 +34,7 @@ def write_rankings(path: Path, candidates: Candidates, ranking: Ints) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_errors(path), atomic_file(path) as unfinished:
         if suffix == ".csv":
-            table.write_csv(unfinished)
+            without_formulas(table).write_csv(unfinished)
         else:
             table.write_parquet(unfinished)
 

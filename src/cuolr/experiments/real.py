@@ -17,6 +17,7 @@ from cuolr.experiments.spec import Cell, Experiment, Method
 from cuolr.experiments.workers import describe
 from cuolr.files import atomic_file, content_hash, versions
 from cuolr.json_files import read_json
+from cuolr.output_lock import writing
 from cuolr.progress import Stages
 
 SUMMARY_FILE = "real.json"
@@ -56,6 +57,13 @@ def run_real(
     Returns:
         The summary, also written to the folder, and the error of each cell that failed.
     """
+    with writing(request.out):
+        return _run_real(request, say, stages)
+
+
+def _run_real(
+    request: RealRequest, say: Callable[[str], None], stages: Stages
+) -> tuple[RealSummary, Mapping[Cell, str]]:
     _check_folder(request.out)
     cells = real_cells(request)
     (request.out / "cells").mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,8 @@ from cuolr.experiments.results import (
     result_to_json,
 )
 from cuolr.experiments.spec import Cell
-from cuolr.files import UNFINISHED, atomic_file
+from cuolr.files import atomic_file
+from cuolr.output_lock import UNFINISHED
 
 DESCRIPTION = "experiment.json"
 PACKED = f"results{SUFFIX}"

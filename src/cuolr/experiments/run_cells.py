@@ -17,6 +17,7 @@ from cuolr.experiments.selection import select
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.spec_file import check
 from cuolr.experiments.workers import Failure, Finished, Workers
+from cuolr.output_lock import writing
 
 # Called with each cell that has a result, and whether this run produced it.
 ShowCell: TypeAlias = Callable[[Finished, bool], None]
@@ -101,7 +102,12 @@ class RunSummary:
 
 
 def run_cells(request: RunRequest, display: Display) -> RunSummary:
-    """Run the cells that have no result yet."""
+    """Run the cells that have no result yet; one process at a time."""
+    with writing(request.out):
+        return _run_cells(request, display)
+
+
+def _run_cells(request: RunRequest, display: Display) -> RunSummary:
     experiment, folder = request.experiment, ResultsFolder(request.out)
     check(experiment)
     check_arguments(jobs=(request.jobs, Range(1)))

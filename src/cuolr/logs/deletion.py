@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from cuolr.logs.log_folder import (
     write_click_log,
 )
 from cuolr.logs.queries_left import QueriesLeft
+from cuolr.output_lock import writing
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Bools, Ints
 
@@ -96,7 +98,14 @@ def delete_sessions(
         dry_run: Whether to write nothing.
         stages: Receives the sessions that were read so far, first to find those to delete, then to write the others.
     """
-    folder = Path(folder)
+    # A second process that deletes from the same log must not read it before this one has written it.
+    with nullcontext() if dry_run else writing(Path(folder)):
+        return _delete_sessions(Path(folder), which, counts, dry_run, stages)
+
+
+def _delete_sessions(
+    folder: Path, which: SessionsToDelete, counts: Sequence[Path | str], dry_run: bool, stages: Stages
+) -> DeletionReport:
     meta = read_meta(folder)
     if meta["aggregated"] or meta["counted"]:
         form = "an aggregated" if meta["aggregated"] else "a counted"

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from cuolr.data.spreadsheet_text import without_formulas
 from cuolr.data.tables import write_errors
 from cuolr.errors import InputError
 from cuolr.files import atomic_file, check_suffix
@@ -56,11 +57,12 @@ def write_judgments(path: Path, table: pl.DataFrame, file_format: JudgmentFormat
         if file_format == "workbench":
             unfinished.write_text(json.dumps(_workbench(path.stem, table), indent=2) + "\n", encoding="utf-8")
         elif file_format == "quepid":
-            table.select(query="query_id", docid="doc_id", rating=_plain(table["rating"])).write_csv(unfinished)
+            columns = table.select(query="query_id", docid="doc_id", rating=_plain(table["rating"]))
+            without_formulas(columns).write_csv(unfinished)
         elif path.suffix.lower() in (".parquet", ".pq"):
             table.write_parquet(unfinished)
         else:
-            table.write_csv(unfinished)
+            without_formulas(table).write_csv(unfinished)
 
 
 def _workbench(name: str, table: pl.DataFrame) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def _write_qrels(path: Path, table: pl.DataFrame) -> None:
         topics = topics_file(path)
         with write_errors(topics), atomic_file(topics) as unfinished:
             text = pl.col("query_id").str.replace_all(r"\s+", " ")
-            queries.select("number", text).write_csv(
+            without_formulas(queries.select("number", text)).write_csv(
                 unfinished, separator="\t", include_header=False, quote_style="never"
             )
         numbers = lines.join(queries, on="query_id", how="left", maintain_order="left")["number"].cast(pl.String)

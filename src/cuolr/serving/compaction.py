@@ -1,14 +1,14 @@
 """Parts from journals: written whole or not at all, and only then is the journal removed."""
 
 import logging
-import os
 from pathlib import Path
 
 import polars as pl
 
 from cuolr.errors import InputError
-from cuolr.files import UNFINISHED, atomic_file
+from cuolr.files import atomic_file
 from cuolr.logs.served_log import NUMBERED, PART, read_journal
+from cuolr.output_lock import clean
 
 log = logging.getLogger("cuolr.serving")
 
@@ -30,8 +30,7 @@ def compact(journal: Path) -> None:
 
 def compact_all(folder: Path) -> None:
     """Make parts of the journals that a crash left behind, and remove unfinished files."""
-    for unfinished in folder.glob(UNFINISHED):
-        unfinished.unlink(missing_ok=True)
+    clean(folder)
     for path in sorted(folder.iterdir()):
         match = NUMBERED.fullmatch(path.name)
         if match is not None and match[1] == "journal":
@@ -39,16 +38,5 @@ def compact_all(folder: Path) -> None:
 
 
 def _write(rows: pl.DataFrame, part: Path) -> None:
-    """Write a part that survives the loss of power: its content, then its name."""
     with atomic_file(part) as unfinished:
         rows.write_parquet(unfinished, compression="zstd")
-        _sync(unfinished)
-    _sync(part.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from cuolr.errors import InputError
-from cuolr.files import UNFINISHED, atomic_file
+from cuolr.files import atomic_file
+from cuolr.output_lock import UNFINISHED, clean, hold
 from cuolr.policies.model_folder import ARRAYS_PATTERN, SETTINGS_FILE, STUDENT_FOLDER, put_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
@@ -88,12 +89,8 @@ class RunFolder:
             shutil.rmtree(self.path / STUDENT_FOLDER)
 
     def _remove_unfinished(self) -> None:
-        """Remove files and folders left unfinished by a killed process."""
-        for file in self.path.glob(UNFINISHED):
-            if file.is_dir():
-                shutil.rmtree(file)
-            else:
-                file.unlink()
+        """Remove files left unfinished by a killed process."""
+        clean(self.path)
 
     def _cut_metrics(self, step: int) -> None:
         """Keep the lines up to `step`; a crash may have left later ones, or half a line."""
@@ -113,7 +110,8 @@ def _step_of(line: str, where: str) -> int:
 
 
 def check_place(path: Path, overwrite: bool) -> None:
-    """Raise `InputError` if no run can be started in this folder."""
+    """Raise `InputError` if no run can be started in this folder, or another process writes to it."""
+    hold(path)
     if not path.exists():
         return
     names = [file.name for file in path.iterdir() if not file.match(UNFINISHED)] if path.is_dir() else [""]
@@ -124,7 +122,8 @@ def check_place(path: Path, overwrite: bool) -> None:
 
 
 def check_to_resume(path: Path) -> Path:
-    """The checkpoint file of a run; raises `InputError` if there is none."""
+    """The checkpoint file of a run; raises `InputError` if there is none, or another process goes on with it."""
+    hold(path)
     checkpoint = path / CHECKPOINT_FILE
     if not checkpoint.exists():
         raise InputError(f"{checkpoint}: not found, so there is nothing to resume; start without resume")

@@ -7,7 +7,8 @@ The cache folder is `$CUOLR_CACHE`, else `$XDG_CACHE_HOME/cuolr`, else `~/.cache
 
 If the size, modification time and reader's version of a path are unchanged, the cache is used without reading the
 file. Otherwise the content is hashed, and parsed only if it is new. Arrays that were touched after they were written
-are compared with their checksums, and parsed again if they differ. Entries are written atomically.
+are compared with their checksums, and parsed again if they differ. Entries are written atomically, and forgotten 90
+days after their last use, or if the cache exceeds 50 GB, those first whose last use is longest ago.
 """
 
 import json
@@ -20,10 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from cuolr.data.letor.forget_entries import LAST_USE, forget_entries, mark_used
 from cuolr.data.letor.grouping import group_file
 from cuolr.data.letor.reader import READER_VERSION, LetorFile, LetorOptions, read_file
 from cuolr.errors import InputWarning, unreadable
 from cuolr.files import atomic_file, atomic_folder, content_hash
+from cuolr.output_lock import BusyError
 from cuolr.progress import Progress
 from cuolr.types import Candidates
 
@@ -94,9 +97,10 @@ class Cache:
 
     def _load(self, content: str) -> LetorFile | None:
         folder = self.folder / "content" / content
-        description = _read_json(folder / "content.json")
+        description = _read_json(folder / LAST_USE)
         if description is None:
             return None
+        mark_used(folder)
         try:
             arrays = {name: _open_array(folder, name, description["arrays"][name], self.verify) for name in _ARRAYS}
             return _as_file(arrays, bool(description["dense"]), description["note"])
@@ -109,12 +113,15 @@ class Cache:
             with atomic_folder(self.folder / "content" / content, overwrite=True) as folder:
                 arrays = {name: _write_array(folder, name, value) for name, value in _arrays_of(file).items()}
                 description = {"dense": file.dense, "note": file.note, "arrays": arrays}
-                (folder / "content.json").write_text(json.dumps(description), encoding="utf-8")
+                (folder / LAST_USE).write_text(json.dumps(description), encoding="utf-8")
+        except BusyError:  # another process parsed the same file
+            return file
         except OSError as error:
             warnings.warn(
                 f"{self.folder}: cannot be written ({error.strerror}); not cached", InputWarning, stacklevel=3
             )
             return file
+        forget_entries(self.folder, content)
         return self._load(content) or file
 
     def _point(self, pointer: Path, known: dict[str, Any]) -> None:
@@ -122,7 +129,7 @@ class Cache:
             pointer.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(pointer) as unfinished:
                 unfinished.write_text(json.dumps(known), encoding="utf-8")
-        except OSError:
+        except (OSError, BusyError):
             return
 
 

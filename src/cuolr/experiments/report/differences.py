@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cuolr.data.spreadsheet_text import row_without_formulas
 from cuolr.evaluation.significance import t_interval
 from cuolr.experiments.report.scores import Entry
 from cuolr.experiments.report.settings import Setting
@@ -110,7 +111,7 @@ def _csv(found: list[MethodDifference]) -> str:
     rows = list(_records(found))
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(map(row_without_formulas, rows))
     return text.getvalue()
 
 

@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 
+from cuolr.data.spreadsheet_text import row_without_formulas
 from cuolr.experiments.report.paper import DATASETS
 from cuolr.experiments.report.scores import Score, Table
 from cuolr.experiments.report.settings import Setting
@@ -98,7 +99,7 @@ def as_csv(summary: Summary) -> str:
     rows = records(summary)
     writer = csv.DictWriter(text, list(rows[0]) if rows else ["method"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(map(row_without_formulas, rows))
     return text.getvalue()
 
 
