@@ -16,6 +16,7 @@ from tests.small_log import small_log
 
 SCRIPT = "<script>document.title = 'run'</script>"
 PICTURE = "<img src=x onerror=\"document.title = 'run'\">"
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 ENDING = "</script><script>document.title = 'run'</script>"
 
 
@@ -34,7 +35,8 @@ def hostile_log() -> ClickLog:
 def hostile_page(queries: int = 200) -> BrowsePage:
     log = hostile_log()
     policy = linear_policy(log)
-    title = {("", str(name)): (f"{PICTURE} {number}", "") for number, name in enumerate(log.candidates.document_names)}
+    names = log.candidates.document_names.tolist()
+    title = {("", name): (f"{PICTURE} {number}", f"data:image/png;base64,{PNG}") for number, name in enumerate(names)}
     browsed = BrowsedModel.fit(policy, log).with_titles(DocumentTitles(Path(), title))
     evaluation = assess(policy, browsed.log, users=browsed.users)
     return BrowsePage(f"MODEL{SCRIPT}", f"LOG{ENDING}", browsed, Overview.of(browsed, evaluation, queries))

@@ -125,6 +125,7 @@ def test_both_lists_are_side_by_side_with_a_line_for_each_document(wide: Page, m
         names = wide.locator(f"{side} .words > span:first-child").all_inner_texts()
         assert names == [one.title for one in ranked]
     assert wide.locator(".lists path").count() == len(view.documents)
+    assert set(wide.evaluate("[...document.querySelectorAll('.card img')].map(one => one.naturalWidth)")) == {1}
     boxes = [wide.locator(f"{side} .card").first.bounding_box() for side in (".from", ".to")]
     assert boxes[0] is not None
     assert boxes[1] is not None

@@ -146,3 +146,9 @@ def test_what_polars_did_not_expect_is_one_line() -> None:
     message = r"^a\.parquet: cannot be read: damaged, or not what its name says$"
     with pytest.raises(InputError, match=message), read_errors("a.parquet"):
         raise pl.exceptions.PanicException("called `Result::unwrap()` on an `Err` value")
+
+
+def test_a_header_with_line_ends_of_another_system_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"query_id,doc_id\rq,a\rq,b\r")
+    with pytest.raises(InputError, match="line 1: expected a header, found another form of text"):
+        scan_table(tmp_path / "a.csv")

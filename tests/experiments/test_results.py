@@ -27,7 +27,9 @@ def test_folders_are_made_with_their_first_file(tmp_path: Path) -> None:
 
 
 def without(file: Path, key: str) -> str:
-    return json.dumps({name: value for name, value in json.loads(file.read_text()).items() if name != key})
+    return json.dumps(
+        {name: value for name, value in json.loads(file.read_text()).items() if name not in (key, "sha256")}
+    )
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"format": "other"}), json.dumps({"format": FORMAT})])
@@ -51,10 +53,35 @@ def test_a_result_that_lacks_something_is_damaged(folder: Path, key: str) -> Non
 @pytest.mark.parametrize("values", [{}, {"ndcg@10": [0.5]}, {"ndcg@10": ["high"]}])
 def test_a_result_without_a_value_for_each_measure_and_query_is_damaged(folder: Path, values: dict[str, Any]) -> None:
     (file,) = (folder / "cells").iterdir()
-    content = json.loads(file.read_text())
+    content = json.loads(without(file, "sha256"))
     file.write_text(json.dumps({**content, "per_query": {**content["per_query"], **values} if values else {}}))
     (error,) = read_results(folder).failed.values()
     assert f"{file.name}: damaged" in error
+
+
+def test_a_number_that_was_changed_is_noticed_and_files_without_a_hash_are_read(folder: Path) -> None:
+    (file,) = (folder / "cells").iterdir()
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "seconds": 1e9}))
+    (error,) = read_results(folder).failed.values()
+    assert f"{file.name}: damaged: it does not match its hash" in error
+    file.write_text(json.dumps({name: value for name, value in content.items() if name != "sha256"}))
+    assert not read_results(folder).failed
+
+
+@pytest.mark.parametrize("leave", ["name", "link"])
+def test_no_cell_is_read_from_outside_of_the_folder(folder: Path, leave: str) -> None:
+    (file,) = (folder / "cells").iterdir()
+    outside = folder / "outside.json"
+    file.rename(outside)
+    if leave == "link":
+        file.symlink_to(outside)
+    else:
+        described = json.loads(without(folder / "experiment.json", "sha256"))
+        described["cells"][0]["name"] = "../outside"
+        (folder / "experiment.json").write_text(json.dumps(described))
+    (error,) = read_results(folder).failed.values()
+    assert "damaged: expected the name of a file in the folder of results" in error
 
 
 @pytest.mark.parametrize("key", ["cells", "data", "versions", "experiment"])

@@ -9,7 +9,7 @@ from cuolr.export.raw_trees import folded, highest_raw, raw_trees
 from cuolr.policies.regression_trees import MISSING_LEFT, MISSING_RIGHT, NO_MISSING, RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates
-from tests.export.example_models import linear, tree_ensemble, trees
+from tests.export.example_models import documents, linear, tree_ensemble, trees
 
 # Zero to four: scaled to −1 … 1.
 FOUR = Normaliser("min-max", np.array([0.0]), np.array([4.0]))
@@ -90,8 +90,18 @@ def test_trees_of_an_ensemble_have_its_weights() -> None:
     joined = raw_trees(PointwiseModel.of(tree_ensemble()))
     one, two = trees(seed=0).trees, trees(seed=1).trees
     expected = [*(one.value * np.float32(0.3)), *(two.value * np.float64(np.float32(-1.7)))]
-    assert joined.value.tolist() == pytest.approx(expected)
-    assert joined.leaves.tolist() == [*one.leaves, *two.leaves]
+    assert sorted(joined.value.tolist()) == pytest.approx(sorted(expected))
+    assert sorted(joined.leaves.tolist()) == sorted([*one.leaves, *two.leaves])
+
+
+def test_trees_with_small_values_come_first() -> None:
+    joined = raw_trees(PointwiseModel.of(tree_ensemble()))
+    ends = np.cumsum(joined.leaves)
+    largest = [np.abs(joined.value[end - n : end]).max() for end, n in zip(ends, joined.leaves, strict=True)]
+    assert largest == sorted(largest)
+    raw = documents(missing=True).features
+    found = TreesPolicy(joined).score_scaled(raw)
+    assert found.tolist() == pytest.approx(tree_ensemble().score(documents(missing=True)).tolist(), abs=1e-5)
 
 
 def test_only_trees_become_trees() -> None:

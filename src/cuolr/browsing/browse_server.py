@@ -94,8 +94,8 @@ def browse_server(pages: BrowsePages, port: int) -> ThreadingHTTPServer:
 
         def do_GET(self) -> None:
             """Answer."""
-            host = (self.headers.get("Host") or "").rsplit(":", 1)[0] if self.headers.get("Host") else ""
-            own = host in HOSTS or self.headers.get("Host") in HOSTS
+            host = self.headers.get("Host", "")
+            own = host in HOSTS or host.rpartition(":")[0] in HOSTS
             answer = pages.answer(self.path) if own else PageAnswer(403, JSON, b'{"error":"Unknown host."}')
             self.send_response(answer.status)
             for name, value in answer.headers.items():

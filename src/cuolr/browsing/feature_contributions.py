@@ -25,9 +25,8 @@ class FeatureContributions:
     """Scores of documents, as differences from the mean of these documents.
 
     Attributes:
-        score: [n] the score; None if the policy has none.
+        score: [n] the score.
         by_feature: [n, F] what each feature adds.
-        unexplained: [n] score − Σ by_feature: what is not a sum over features.
     """
 
     score: Doubles
@@ -35,7 +34,7 @@ class FeatureContributions:
 
     @property
     def unexplained(self) -> Doubles:
-        """[n] the rest."""
+        """[n] score − Σ by_feature: what is not a sum over features."""
         rest: Doubles = self.score - self.by_feature.sum(axis=1)
         return rest
 
@@ -70,8 +69,7 @@ class FeatureExplainer:
     Attributes:
         policy: What scores the documents; None = it cannot be explained, because it does not score by features.
         parts: The parts of the score that are sums over features, with their weights.
-        opaque: The names of the others, such as "plug-in".
-        approximate: The names of those whose sums are an approximation.
+        opaque: The classes of the others, such as those of plug-ins.
     """
 
     policy: ScaledScoringPolicy | None

@@ -27,4 +27,4 @@ def clean(folder: tyro.conf.Positional[Path], json: bool = False) -> None:
         return
     for one in found:
         say(f"{one.outcome}: {one.path}")
-    say(f"{folder}: {sum(one.outcome == 'removed' for one in found):,} leftovers removed")
+    say(f"{folder}: leftovers removed: {sum(one.outcome == 'removed' for one in found):,}")

@@ -13,6 +13,7 @@ from cuolr.logs.deletion import delete_sessions as delete
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
 from cuolr.logs.identity import IDENTITY, digest_of_clicks, identities
 from cuolr.logs.log_folder import load_click_log, read_meta
+from cuolr.output_lock import hold
 from cuolr.progress import Stages
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def delete_sessions(
         json: Print JSON instead of messages.
     """
     chosen = which.which()
+    if not dry_run:
+        hold(log)
     with stage_bars() as stages:
         found = _models(log, models, stages)
         hashed = HASHED_WITH in read_meta(log).get("source", {})

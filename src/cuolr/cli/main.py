@@ -83,6 +83,11 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "which of two models do users of a service prefer?",
             "cuolr interleaving SERVED",
         ),
+        "distil": Command(
+            "cuolr.cli.distil:distil",
+            "make one fast model that ranks as a slower one does",
+            "cuolr distil MODEL --data LOG --to trees --out STUDENT",
+        ),
         "assess": Command(
             "cuolr.cli.assess:assess",
             "estimate from a click log whether to ship, test or keep",

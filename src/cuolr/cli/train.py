@@ -107,6 +107,8 @@ class RunOptions:
     """Replace an existing model and start again."""
     warm_start: Annotated[Path | None, tyro.conf.arg(metavar="MODEL")] = None
     """Start from the weights of this model, of the same learner and features, such as last week's."""
+    no_student: bool = False
+    """Make no student, the fast model of trees that is put beside a slower one (see `cuolr distil`)."""
     window: TimeFlags = field(default_factory=TimeFlags)
 
     def start(self) -> "WarmStart | None":
@@ -128,7 +130,8 @@ def train(
     """Train a ranking policy from a click log.
 
     The policy with the best validation score is kept. With --validate it is a measure on labelled queries; otherwise it
-    is how well the model explains the clicks on held-out queries of the log. Ctrl-C stops with a checkpoint. With
+    is how well the model explains the clicks on held-out queries of the log. A model that is not a single fast ranker
+    gets one beside it, in the folder student. Ctrl-C stops with a checkpoint. With
     `torchrun --nproc-per-node 2 -m cuolr train …`, processes share every batch.
 
     Args:
@@ -157,6 +160,6 @@ def train(
         if learning.preset == "paper":
             tell_differences_from_paper(request, measure)
         validate = validation.load(sessions.example.candidates.n_features, speak)
-        result = fit_with_messages(replace(request, validation=validate), measure)
+        result = fit_with_messages(replace(request, validation=validate), measure, not running.no_student)
         if json and distributed.is_first():
             show_json(result)

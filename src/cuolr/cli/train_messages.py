@@ -9,10 +9,14 @@ from typing import Any
 
 from cuolr.cli.assess import recommendation_lines
 from cuolr.cli.terminal import say, stage_bars, training_bar
+from cuolr.distillation.distil import distil
+from cuolr.distillation.student import StudentConfig, is_fast
+from cuolr.errors import InputError
 from cuolr.files import atomic_file
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
 from cuolr.policies.ensemble_policy import EnsemblePolicy
+from cuolr.policies.model_folder import STUDENT_FOLDER, save_policy
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training import distributed
 from cuolr.training.fit import FitRequest, ModelFolder, check_warm_start, fit
@@ -21,6 +25,8 @@ from cuolr.training.loop import Progress as StepProgress
 from cuolr.training.presets.configure import has_setting
 from cuolr.training.run_folder import ASSESSMENT_FILE, CHECKPOINT_FILE
 
+# Documents that the student learns from, so that it costs little beside training.
+STUDENT_DOCUMENTS = 50_000
 # Number of lists that the paper estimates propensities from, appendix A.
 PAPER_LISTS = 10_000_000
 
@@ -37,12 +43,13 @@ def speak(message: str) -> None:
         say(message)
 
 
-def fit_with_messages(request: FitRequest, measure: str | None) -> dict[str, Any]:
-    """Train, evaluate the model on the log, and write both to the folder of the run.
+def fit_with_messages(request: FitRequest, measure: str | None, student: bool = True) -> dict[str, Any]:
+    """Train, evaluate the model on the log, make a student of it, and write all to the folder of the run.
 
     Args:
         request: The log and the settings, with a folder.
         measure: The measure of the validation on labels; None = held-out clicks.
+        student: Whether to make a student of a model that is not fast by itself.
 
     Returns:
         The result as JSON values.
@@ -62,7 +69,9 @@ def fit_with_messages(request: FitRequest, measure: str | None) -> dict[str, Any
     facts = {"out": str(folder.path), **result.provenance["training"]}
     if not distributed.is_first():
         return facts
-    return {**facts, "assessment": _assess(result, request.log.sessions(unseen_stages), folder.path)}
+    log = request.log.sessions(unseen_stages)
+    facts["assessment"] = _assess(result, log, folder.path)
+    return {**facts, "student": _make_student(result, log, folder.path)} if student else facts
 
 
 def tell_differences_from_paper(request: FitRequest, measure: str | None) -> None:
@@ -133,6 +142,27 @@ def _tell_result(result: TrainingResult, request: FitRequest, measure: str | Non
             "note: held-out clicks predict the best step poorly; --set training.keep=last keeps the last step "
             "(docs/training.md, validation without labels)"
         )
+
+
+def _make_student(result: TrainingResult, log: ClickLog, out: Path) -> dict[str, Any] | None:
+    """Put a student of trees beside a model that is not a single fast ranker; returns how well it imitates it."""
+    assert result.best is not None
+    teacher = result.best.policy
+    if is_fast(teacher):
+        return None
+    try:
+        with stage_bars() as stages:
+            found = distil(teacher, log.candidates, "trees", StudentConfig(max_documents=STUDENT_DOCUMENTS), stages)
+    except InputError as error:
+        say(f"note: no student was made: {error}")
+        return None
+    folder = out / STUDENT_FOLDER
+    save_policy(found.student, folder, found.provenance(result.provenance))
+    say(
+        f"wrote {folder}: trees for fast ranking, with {found.agreement:.0%} of the model's top 10 on "
+        f"{found.held_out:,} other queries ({found.seconds:.1f} s)"
+    )
+    return {"out": str(folder), **found.described(), "seconds": found.seconds}
 
 
 def _assess(result: TrainingResult, log: ClickLog, out: Path) -> dict[str, Any]:

@@ -193,7 +193,11 @@ def _check_head(path: Path) -> None:
         if head.startswith(codecs.BOM_UTF8):
             raise InputError(f"{path}: expected a JSON object, found a byte order mark; save it as UTF-8 without one")
         return
-    _check_header(path, next(csv.reader([text.removeprefix("\ufeff")], delimiter=_separator(path))))
+    try:
+        header = next(csv.reader([text.removeprefix("\ufeff")], delimiter=_separator(path)))
+    except csv.Error as error:  # such as line ends of old Macs
+        raise InputError(f"{path}: line 1: expected a header, found another form of text ({error})") from None
+    _check_header(path, header)
 
 
 def _check_header(path: Path, header: list[str]) -> None:

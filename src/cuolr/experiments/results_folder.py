@@ -29,7 +29,7 @@ from cuolr.experiments.results import (
     result_to_json,
 )
 from cuolr.experiments.spec import Cell
-from cuolr.files import atomic_file
+from cuolr.files import atomic_file, content_hash
 from cuolr.output_lock import UNFINISHED
 
 DESCRIPTION = "experiment.json"
@@ -81,11 +81,18 @@ class ResultsFolder:
             return None
 
     def _result(self, name: str) -> CellResult | None:
-        file = self.path / "cells" / f"{name}.json"
+        file = self._file("cells", name)
         return result_from_json(_read(file), file) if file.is_file() else self._packed_results.get(name)
 
+    def _file(self, kind: str, name: str) -> Path:
+        """The file of a cell; a name that would lead out of the folder is refused."""
+        file = self.path / kind / f"{name}.json"
+        if file.name != f"{name}.json" or file.is_symlink():
+            raise InputError(f"{file}: damaged: expected the name of a file in the folder of results")
+        return file
+
     def _error(self, name: str) -> str | None:
-        file = self.path / "failed" / f"{name}.json"
+        file = self._file("failed", name)
         return str(_read(file).get("error", "unknown")) if file.is_file() else self._packed_errors.get(name)
 
     def is_finished(self, name: str) -> bool:
@@ -141,7 +148,8 @@ def read_results(path: Path) -> Results:
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     path.parent.mkdir(exist_ok=True)
     with atomic_file(path) as unfinished:
-        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        hashed = {**content, "sha256": content_hash(content)}
+        unfinished.write_text(json.dumps(hashed) + "\n", encoding="utf-8")
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -153,4 +161,8 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path}: not a file of results of this version; expected format '{FORMAT}'")
+    # Files from before there was a hash have none.
+    digest = content.pop("sha256", None)
+    if digest is not None and digest != content_hash(content):
+        raise InputError(f"{path}: damaged: it does not match its hash; run the same experiment command again")
     return content

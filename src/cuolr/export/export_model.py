@@ -11,12 +11,10 @@ from cuolr.export.exporter import ExportedModel
 from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.export.pointwise_model import CannotHold, PointwiseModel
 from cuolr.files import atomic_file, check_files, check_suffix
-from cuolr.policies.model_folder import SETTINGS_FILE, load_policy
+from cuolr.policies.model_folder import SETTINGS_FILE, STUDENT_FOLDER, load_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
 
-# The folder of a student inside the folder of a model.
-STUDENT = "student"
 # What engines accept as the name of a model.
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -118,7 +116,7 @@ def _checked_name(name: str | None, folder: Path) -> str:
 
 def _advice(folder: Path, target: str) -> str:
     """What to export instead."""
-    student = folder / STUDENT
+    student = folder / STUDENT_FOLDER
     if (student / SETTINGS_FILE).is_file():
         return f"export its student: cuolr export {student} --to {target}"
     kind = EXPORTERS.get(target).student

@@ -37,7 +37,7 @@ def raw_trees(model: PointwiseModel, takes: str = "trees") -> RegressionTrees:
         for member, weight in zip(model.members, model.weights, strict=True)
         if isinstance(member, TreesPolicy)
     ]
-    return _joined(weighted)
+    return _smallest_first(_joined(weighted))
 
 
 def folded(policy: TreesPolicy) -> RegressionTrees:
@@ -129,3 +129,20 @@ def _joined(parts: list[RegressionTrees]) -> RegressionTrees:
     names = ("leaves", "feature", "threshold", "kind", "left", "right", "value")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return RegressionTrees(parts[0].n_features, **arrays)
+
+
+def _smallest_first(trees: RegressionTrees) -> RegressionTrees:
+    """The trees by their largest value, ascending: engines that add up in float32 then lose least."""
+    number = len(trees.leaves)
+    of_leaf, of_split = np.repeat(np.arange(number), trees.leaves), np.repeat(np.arange(number), trees.leaves - 1)
+    largest = np.zeros(number)
+    np.maximum.at(largest, of_leaf, np.abs(trees.value))
+    place = np.empty(number, np.int64)
+    place[np.argsort(largest, kind="stable")] = np.arange(number)
+    splits, leaves = np.argsort(place[of_split], kind="stable"), np.argsort(place[of_leaf], kind="stable")
+    return replace(
+        trees,
+        leaves=trees.leaves[np.argsort(place)],
+        value=trees.value[leaves],
+        **{name: getattr(trees, name)[splits] for name in ("feature", "threshold", "kind", "left", "right")},
+    )

@@ -24,6 +24,8 @@ from cuolr.policies.trial import check_policy
 
 SETTINGS_FILE = "model.json"
 ARRAYS_PATTERN = "model-*.safetensors"
+# The folder of a student, a model of its own, inside the folder of its teacher.
+STUDENT_FOLDER = "student"
 FORMAT_FAMILY = "cuolr-policy-"
 FORMAT = f"{FORMAT_FAMILY}4"
 

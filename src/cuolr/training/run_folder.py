@@ -4,9 +4,11 @@ model.json, model-….safetensors   the best policy so far, see `policies.model_
 checkpoint.safetensors            the state of the run, see `checkpoints`
 metrics.jsonl                     the logged values, one line per step
 assessment.json                   the off-policy evaluation of the final model, see `off_policy`
+student/                          a model of its own that ranks as the final model does, see `distillation`
 """
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
@@ -15,13 +17,13 @@ from typing import Any
 from cuolr.errors import InputError
 from cuolr.files import atomic_file
 from cuolr.output_lock import UNFINISHED, clean, hold
-from cuolr.policies.model_folder import ARRAYS_PATTERN, SETTINGS_FILE, put_policy
+from cuolr.policies.model_folder import ARRAYS_PATTERN, SETTINGS_FILE, STUDENT_FOLDER, put_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
 
 CHECKPOINT_FILE, METRICS_FILE = "checkpoint.safetensors", "metrics.jsonl"
 ASSESSMENT_FILE = "assessment.json"
-FILES = (SETTINGS_FILE, ARRAYS_PATTERN, CHECKPOINT_FILE, METRICS_FILE, ASSESSMENT_FILE)
+FILES = (SETTINGS_FILE, ARRAYS_PATTERN, CHECKPOINT_FILE, METRICS_FILE, ASSESSMENT_FILE, STUDENT_FOLDER)
 
 
 class RunFolder:
@@ -48,6 +50,7 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         for name in (CHECKPOINT_FILE, METRICS_FILE, ASSESSMENT_FILE):
             (self.path / name).unlink(missing_ok=True)
+        self._remove_student()
         self._remove_unfinished()
 
     def resume(self) -> dict[str, Any]:
@@ -61,6 +64,7 @@ class RunFolder:
             raise InputError(
                 [f"{checkpoint}: cannot be resumed with other settings: {problem}" for problem in problems]
             )
+        self._remove_student()
         self._remove_unfinished()
         self._cut_metrics(saved["state"]["step"])
         state: dict[str, Any] = saved["state"]
@@ -78,6 +82,11 @@ class RunFolder:
     def publish(self, policy: RankingPolicy, provenance: Mapping[str, Any]) -> None:
         """Make `policy` the model of this folder."""
         put_policy(policy, self.path, provenance)
+
+    def _remove_student(self) -> None:
+        """Remove the student of an earlier model, if it is one."""
+        if (self.path / STUDENT_FOLDER / SETTINGS_FILE).is_file():
+            shutil.rmtree(self.path / STUDENT_FOLDER)
 
     def _remove_unfinished(self) -> None:
         """Remove files left unfinished by a killed process."""

@@ -198,8 +198,10 @@ def _plain_time(dtype: pl.DataType) -> pl.Expr:
         return pl.coalesce(*(time.dt.replace_time_zone(None) for time in zoned), *plain, day)
     if dtype.is_float():
         return pl.when(column.is_finite()).then(column)
-    if dtype.is_numeric():
-        return column
+    if dtype.is_decimal():
+        return column.cast(pl.Float64)
+    if dtype.is_integer():  # polars has wider ones, NumPy not
+        return column.cast(pl.Int64, strict=False) if dtype in (pl.Int128, pl.UInt128) else column
     if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     return column.cast(pl.Datetime("us"))

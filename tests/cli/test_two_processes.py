@@ -1,0 +1,71 @@
+"""Two processes with the same output: the second says so and ends, before any work, for every verb that writes."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cuolr.output_lock import writing
+from tests.cli.conftest import Run
+
+RESULTS = Path(__file__).parents[2] / "docs/results/table1-mq2008-2000-steps/results.parquet"
+# Arguments of each verb whose output is OUT; what it reads need not be there, because the output is checked first.
+VERBS = {
+    "import-log": ["TABLE", "--out", "OUT"],
+    "merge-logs": ["LOG", "LOG_2", "--out", "OUT"],
+    "delete-sessions": ["OUT", "--session-id", "1"],
+    "log-info": ["LOG", "--html", "OUT.html"],
+    "propensity": ["LOG", "--out", "OUT.json"],
+    "fit-clicks": ["LOG", "--out", "OUT.toml"],
+    "judgments": ["LOG", "--out", "OUT.csv"],
+    "train": ["LOG", "--out", "OUT"],
+    "rank": ["MODEL", "--candidates", "TABLE", "--out", "OUT.csv"],
+    "evaluate": ["MODEL", "--data", "DATA", "--per-query", "OUT.csv"],
+    "pack": ["RESULTS", "OUT.parquet"],
+    "generate": ["tiny", "--out", "OUT"],
+    "simulate": ["--data", "DATA", "--click-model", "pbm", "--sessions", "5", "--out", "OUT"],
+    "oracle": ["--data", "DATA", "--out", "OUT"],
+    "demo": ["--out", "OUT"],
+    "report": [str(RESULTS), "--out", "OUT"],
+    "experiment": ["table1", "--data", "DATA", "--out", "OUT"],
+    "tune": ["sac", "--data", "DATA", "--out", "OUT"],
+}
+HOLD = "import sys; from pathlib import Path; from cuolr.output_lock import writing\n"
+HOLD += "with writing(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+
+
+@pytest.fixture(params=VERBS)
+def verb(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def other(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The output, which another process is writing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", ":".join(sys.path))
+    (out,) = (argument for argument in VERBS[verb] if argument.startswith("OUT"))
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield out
+        process.kill()
+
+
+def test_the_second_process_says_that_another_is_writing(verb: str, other: str, run: Run, tmp_path: Path) -> None:
+    done = run(verb, *VERBS[verb])
+    assert (done.status, done.out) == (2, "")
+    assert len(done.err.splitlines()) == 1
+    assert f"{other}: another process is writing it (process " in done.err
+    assert [file.name for file in tmp_path.iterdir()] == [f".{other}.lock.unfinished"]
+
+
+def test_an_output_is_free_after_a_command_that_failed(run: Run, tmp_path: Path) -> None:
+    assert run("import-log", tmp_path / "none.csv", "--out", tmp_path / "new" / "LOG").status == 2
+    assert list(tmp_path.iterdir()) == []
+    with writing(tmp_path / "new" / "LOG"):
+        pass
