@@ -80,7 +80,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def commands(inputs: Path, out: Path) -> dict[str, list[object]]:
-    simulated = ["--click-model", "pbm", "--sessions", 50, "--k", 3, "--out", out]
+    simulated = ["--click-model", "pbm", "--sessions", 50, "--k", 3, "--randomised-lists", 100, "--out", out]
     return {
         "generate": ["generate", "tiny", "--train", 3, "--vali", 2, "--test", 2, "--out", out],
         "simulate": ["simulate", "--data", inputs / "DATA", "--logging", "random", *simulated],
@@ -92,7 +92,7 @@ def commands(inputs: Path, out: Path) -> dict[str, list[object]]:
     "name",
     [
         pytest.param("generate", marks=pytest.mark.thorough),
-        pytest.param("simulate", marks=pytest.mark.slow),
+        pytest.param("simulate", marks=pytest.mark.thorough),
         "import-log",
     ],
 )
