@@ -8,6 +8,7 @@ holds over several machines if the file system passes locks on. Who holds it may
     .LOG.0123456789ab.replaced     an earlier output that was being replaced; put back if the new one is not there
 """
 
+import errno
 import os
 import platform
 import re
@@ -134,7 +135,10 @@ def _locked(path: Path) -> Iterator[None]:
 def _make_parents(folder: Path) -> list[Path]:
     """Create a folder; returns those that were not there, from above."""
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()][::-1]
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from None
     return missing
 
 

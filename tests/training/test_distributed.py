@@ -97,7 +97,8 @@ def test_the_command_line_writes_one_model_and_speaks_once(tmp_path: Path) -> No
     command = ("cuolr", "train", tmp_path / "log", "--learner", "cql", "--out", tmp_path / "model", *options)
     done = torchrun(*command, "--steps", 4)
     assert done.returncode == 0, done.stderr
-    assert (done.stderr.count("step 4 of 4: "), done.stderr.count("wrote ")) == (1, 1)
+    wrote = [done.stderr.count(f"wrote {tmp_path / folder}: ") for folder in ("model", "model/student")]
+    assert (done.stderr.count("step 4 of 4: "), wrote) == (1, [1, 1])
     refused = torchrun(*command, "--steps", 6)
     assert refused.stderr.count("error: ") == 1
     resumed = torchrun(*command, "--steps", 6, "--resume")

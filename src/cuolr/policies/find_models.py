@@ -10,6 +10,7 @@ from cuolr.errors import InputError
 from cuolr.logs.identity import IDENTITY, identities
 from cuolr.policies.model_folder import (
     SETTINGS_FILE,
+    STUDENT_FOLDER,
     digest_of_arrays,
     load_policy,
     provenance_of,
@@ -140,6 +141,8 @@ def _in_folder(folder: Path) -> Iterator[_Model]:
     if not folder.is_dir():
         raise InputError(f"{folder}: folder not found")
     for file in sorted(folder.rglob(SETTINGS_FILE)):
+        if file.parent.name == STUDENT_FOLDER and (file.parents[1] / SETTINGS_FILE).is_file():
+            continue  # part of the model that it is a student of
         try:
             yield _Model(file.parent, provenance_of(file.parent))
         except InputError:
