@@ -12,6 +12,8 @@ from cuolr.serving.service import Service
 
 # Seconds that calls have to finish once the service is told to stop.
 GRACE_SECONDS = 10
+# Longer than the minute for which proxies keep idle connections, so that none is closed while a call is on its way.
+KEEP_ALIVE_SECONDS = 75
 
 
 def run_service(
@@ -36,6 +38,7 @@ def run_service(
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         lifespan="on",
     )
