@@ -24,7 +24,7 @@ from cuolr.types import Candidates
 PACKAGE = Path(cuolr.__file__).parent
 
 # What every room stands on; it imports nothing from a room.
-GROUND_FLOOR = {"types", "errors", "config", "registry", "files", "json_files", "random", "progress", "output_lock"}
+GROUND_FLOOR = {"types", "errors", "config", "registry", "files", "random", "progress", "output_lock"}
 # What learns, and what drives it; from the logs it may reach what reads no labels.
 WALLED_ROOMS = {"networks", "policies", "examination", "training", "learners", "distillation"}
 # What reads labels, makes clicks of them, or measures by them.

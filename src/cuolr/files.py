@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders, content hashes, and the versions recorded with results."""
+"""Atomic writing of files and folders, JSON of unknown origin, content hashes, and versions recorded with results."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 import cuolr
-from cuolr.errors import InputError
+from cuolr.errors import InputError, unreadable
 from cuolr.output_lock import hold, writing
 
 # Packages that affect results.
@@ -205,3 +205,34 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def parse_json(content: bytes | str) -> Any:
+    """The value that JSON text describes.
+
+    >>> parse_json("[" * 100_000)
+    Traceback (most recent call last):
+        ...
+    cuolr.errors.InputError: not valid JSON: nested too deeply
+
+    Raises:
+        InputError: If it is not JSON: not UTF-8, nested too deeply, or with a number of thousands of digits, too.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise InputError("not valid JSON: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"not valid JSON: {error}") from None
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file; raises `InputError` that names the file."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from None
+    try:
+        return parse_json(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None

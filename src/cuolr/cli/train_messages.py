@@ -145,7 +145,7 @@ def _tell_result(result: TrainingResult, request: FitRequest, measure: str | Non
 
 
 def _make_student(result: TrainingResult, log: ClickLog, out: Path) -> dict[str, Any] | None:
-    """Put a student of trees beside a model that is not a single fast ranker; returns how well it imitates it."""
+    """Put a student of trees beside a model that is not a single fast ranker; returns how well they agree."""
     assert result.best is not None
     teacher = result.best.policy
     if is_fast(teacher):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cuolr.data.array_files import read_array
 from cuolr.errors import InputError, problems_in
-from cuolr.json_files import read_json
+from cuolr.files import read_json
 from cuolr.types import Candidates, FeatureRecipe, Strings
 
 FEATURES, OFFSETS, QUERY_IDS, DOCUMENT_IDS = "features.npy", "offsets.npy", "query_ids.npy", "document_ids.npy"

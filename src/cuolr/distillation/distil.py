@@ -18,7 +18,7 @@ from cuolr.types import Candidates, Ints
 
 @dataclass(frozen=True)
 class Distilled:
-    """A student, and how well it imitates its teacher.
+    """A student, and how well it agrees with its teacher.
 
     Attributes:
         student: Ranks as the teacher does, faster.
@@ -37,7 +37,7 @@ class Distilled:
     seconds: float
 
     def described(self) -> dict[str, Any]:
-        """What it is and how well it imitates, as JSON values; the same whenever it is made again."""
+        """What it is and how well it agrees, as JSON values; the same whenever it is made again."""
         return {
             "kind": self.kind,
             f"agreement_of_top_{TOP}": self.agreement,

@@ -18,7 +18,7 @@ def teacher_scores(teacher: RankingPolicy, candidates: Candidates, progress: Pro
     counts −log(1 + r), r from 0, and all documents below `LIST_LENGTH` as the one at that position.
 
     Args:
-        teacher: The model to imitate.
+        teacher: The model to reproduce.
         candidates: At least one document.
         progress: Called with the number of queries that were rated since the last call.
     """

@@ -15,8 +15,7 @@ from cuolr.experiments.real_summary import NAIVE, RealSummary, summarise
 from cuolr.experiments.selection import select
 from cuolr.experiments.spec import Cell, Experiment, Method
 from cuolr.experiments.workers import describe
-from cuolr.files import atomic_file, content_hash, versions
-from cuolr.json_files import read_json
+from cuolr.files import atomic_file, content_hash, read_json, versions
 from cuolr.output_lock import writing
 from cuolr.progress import Stages
 

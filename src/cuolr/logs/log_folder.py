@@ -24,8 +24,7 @@ from cuolr.data.candidate_store import FEATURES, OFFSETS, QUERY_IDS, load_candid
 from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
-from cuolr.files import atomic_folder, content_hash, versions
-from cuolr.json_files import read_json
+from cuolr.files import atomic_folder, content_hash, read_json, versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within

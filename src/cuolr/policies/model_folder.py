@@ -17,8 +17,7 @@ from safetensors.numpy import load, save
 
 import cuolr
 from cuolr.errors import InputError, problems_in, unreadable
-from cuolr.files import atomic_file, atomic_folder, content_hash
-from cuolr.json_files import parse_json
+from cuolr.files import atomic_file, atomic_folder, content_hash, parse_json
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.policies.trial import check_policy
 

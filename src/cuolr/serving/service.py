@@ -22,7 +22,7 @@ from cuolr.serving.shown_lists import ListRandomisation, ShownList, as_ranked
 from cuolr.types import Floats
 
 log = logging.getLogger("cuolr.serving")
-# Seconds between two looks at the folders of the models.
+# Seconds between two checks of the folders of the models.
 WATCH_SECONDS = 1.0
 
 

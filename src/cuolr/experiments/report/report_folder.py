@@ -13,8 +13,7 @@ from cuolr.experiments.report.plots import all_plots
 from cuolr.experiments.report.summary import Summary, summarise
 from cuolr.experiments.report.table_files import as_csv, latex, markdown, records
 from cuolr.experiments.results_folder import read_results
-from cuolr.files import atomic_folder, refuse_existing
-from cuolr.json_files import read_json
+from cuolr.files import atomic_folder, read_json, refuse_existing
 from cuolr.progress import Stages, unseen_stages
 
 PAGE = "report.html"
