@@ -58,6 +58,7 @@ class ComparedLists:
         sessions: [units] the sessions of each unit.
         worth: [P] mean reward of a click on each pair.
         clicks: [P] the clicks on each pair.
+        query_of_pair: [P] the query of each pair.
         position_weights: [k] what a click at each rank counts; None = 1.
     """
 
@@ -69,6 +70,7 @@ class ComparedLists:
     sessions: Doubles
     worth: Doubles
     clicks: Doubles
+    query_of_pair: Ints
     position_weights: Doubles | None = None
 
     def by_query(self, lists: CountedLists, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:

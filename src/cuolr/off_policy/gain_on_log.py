@@ -102,6 +102,7 @@ def lists_to_compare(asked: GainOnLog) -> ComparedLists:
         sessions=counts.units.sums(sessions),
         worth=_worth(log),
         clicks=counts.clicks_by_pair(),
+        query_of_pair=log.candidates.query_of_document,
         position_weights=asked.position_weights,
     )
 
