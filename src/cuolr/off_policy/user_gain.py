@@ -6,6 +6,7 @@ import numpy as np
 
 from cuolr.off_policy.compared_lists import ComparedLists
 from cuolr.off_policy.heavy_tails import heavy_tailed_interval
+from cuolr.off_policy.refutation import missed_towards_policy
 from cuolr.off_policy.units import Units
 from cuolr.off_policy.unknown_documents import worst_and_best_change
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence
@@ -28,6 +29,8 @@ class UserGain:
         worst_case: The gain if documents that the log says nothing about are the worst for the policy.
         best_case: The gain if they are the best: as attractive as the best of the log.
         calibration: Reward of the logged lists by these users, over the logged reward.
+        missed: How much less than these users expect the policy earns, by the logged lists that are most like its own,
+            with its interval; see `missed_towards_policy`.
         changes: [n_queries] expected change of the reward of each query.
     """
 
@@ -37,6 +40,7 @@ class UserGain:
     worst_case: float
     best_case: float
     calibration: float
+    missed: tuple[float, tuple[float, float]]
     changes: Doubles
 
     @property
@@ -80,6 +84,7 @@ def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists,
         worst_case=min(gain, *(case / total for case in cases)),
         best_case=max(gain, *(case / total for case in cases)),
         calibration=float(logged.sum()) / total,
+        missed=missed_towards_policy(compared, response),
         changes=changes,
     )
 

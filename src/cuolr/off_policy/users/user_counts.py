@@ -72,7 +72,8 @@ class UserCounts:
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
             by_level = [_patterns(log.select(of_level), units.of_row[of_level]).cells for of_level in rows]
-        lists = CountedLists(patterns.query, patterns.documents, patterns.count).distinct()
+        clicks = patterns.clicks * patterns.count[:, None]
+        lists = CountedLists(patterns.query, patterns.documents, patterns.count, clicks).distinct()
         of_cells = ExaminationCells.of_levels(by_level, pairs, patterns.k, _least(lists, log.candidates))
         return cls(lists, of_cells, patterns, levels, units)
 
