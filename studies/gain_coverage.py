@@ -241,6 +241,8 @@ def measure(
                 "plausible": [e.estimator for e in found.estimates],
                 "gains": [e.gain for e in found.estimates],
                 "intervals": [list(e.interval) for e in found.estimates],
+                "corrections": [[e.correction, *map(float, e.correction_interval)] for e in found.estimates],
+                "bounds": [list(e.bounds) for e in found.estimates],
             }
 
 
@@ -325,7 +327,8 @@ def main(
         for _, of_log in itertools.groupby(
             measure(setting, missing, out.with_suffix(".models"), policies), key=lambda line: line["log"]
         ):
-            found = list(of_log)
+            seen = {(line["log"], line["policy"]) for line in of_setting}
+            found = [line for line in of_log if (line["log"], line["policy"]) not in seen]
             lines += found
             with out.open("a", encoding="utf-8") as file:
                 file.write("".join(json.dumps(line) + "\n" for line in found))
