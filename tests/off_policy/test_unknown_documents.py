@@ -73,7 +73,9 @@ def test_a_log_of_one_list_per_query_says_nothing_about_other_documents() -> Non
 
 
 def test_a_document_that_was_shown_but_hardly_examined_is_one_of_them() -> None:
-    response = replace(RESPONSE.rates, examinations=np.where(np.arange(5 * QUERIES) == 1, 0.5, RESPONSE.rates.examinations))
+    response = replace(
+        RESPONSE.rates, examinations=np.where(np.arange(5 * QUERIES) == 1, 0.5, RESPONSE.rates.examinations)
+    )
     least = least_attractiveness(compare(lists(3, 1), SHADING_OFF), TopClick(response))
     assert not response.known[1]
     assert least[1] == pytest.approx(3 * least[3])

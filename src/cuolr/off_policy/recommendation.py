@@ -75,7 +75,7 @@ class GainByEstimator:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether logged lists like the model's earn less than fitted users expect, so much that no gain may be left."""
+        """Whether logged lists like the model's earn less than fitted users expect, so that no gain may be left."""
         return self.correction_interval[1] < 0 and not self.bounds[0] + self.correction > MIN_GAIN
 
     @property

@@ -1,4 +1,4 @@
-"""Whether the logged lists that are most like a policy's have fewer clicks than fitted users expect: no model needed."""
+"""Whether logged lists that are like a policy's have fewer clicks than fitted users expect: no model needed."""
 
 import numpy as np
 

@@ -42,7 +42,7 @@ def least_attractiveness(compared: ComparedLists, response: UserResponse) -> Dou
     the 95 % interval, over queries, of their clicks per examination. A document that was shown too seldom to be known
     is one of them. One that was never shown is less attractive by the share of never shown ones among the documents of
     its query that are hardly or never shown: the more of them there are, the less does the logging policy shade off,
-    and the more does it exclude. So if the log shows the same documents in all sessions of a query, the worst case is 0.
+    and the more does it exclude. If the log shows the same documents in all sessions of a query, the worst case is 0.
     """
     rates, queries = response.rates, compared.n_queries
     shown, query = _sessions(compared.logged, len(rates.known)), compared.query_of_pair
