@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from cuolr.config import Range, check_ranges
+from cuolr.examination.conditional_likelihood import log_likelihood
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior
 from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
@@ -18,7 +17,6 @@ from cuolr.learners.factored.reward_prior import fit_reward_prior
 from cuolr.learners.factored.stacking import Stack, stack
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
-from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.reward_scale import information
 from cuolr.logs.scaled_documents import ScaledDocuments
@@ -193,7 +191,6 @@ class FactoredSteps(Steps):
         held_out = np.isin(rates.query, task.held_out)
         self._config = config
         self._seed = task.config.seed
-        self._batch_size = task.config.batch_size
         self._first_clicks = found.first_clicks
         self._logging_policy = found.logging_policy
         self._examination = found.examination
@@ -229,21 +226,24 @@ class FactoredSteps(Steps):
             self._stacked = self._step, stacked
         return self._stacked[1]
 
-    @torch.no_grad()
     def held_out_score(self) -> float:
-        """Σ_d α̂_d log softmax(s)_d, session-weighted mean over held-out queries."""
-        assert len(self._held_out), "nothing was held out"
-        members, targets = self.members(), self._held_out.targets()
+        """How well scores explain where clicks or rewards fall (`log_likelihood`), per click, on all queries.
 
-        def score(documents: Tensor) -> Tensor:
-            return torch.from_numpy(sum(weight * ranker.score(documents.numpy()) for ranker, weight in members))
+        Training queries are scored by the rankers that were not trained on them, held-out queries by all rankers. The
+        prior of the click rates has no part in it.
+        """
+        held_out = self._held_out
+        of_training = log_likelihood(self.stacked().scores(), self.rates.rewards, self.rates.expected_examinations)
+        of_held_out = log_likelihood(self._scores_of(held_out), held_out.rewards, held_out.expected_examinations)
+        return (of_training + of_held_out) / max(float(self.rates.rewards.sum() + held_out.rewards.sum()), 1.0)
 
-        total = 0.0
-        for start in range(0, len(targets), self._batch_size):
-            batch = targets.select(np.arange(start, min(start + self._batch_size, len(targets))))
-            scores = batch.scores(score)
-            total -= float((softmax_loss(scores.float(), batch.target, batch.where) * batch.weight).sum())
-        return total / float(targets.weight.sum())
+    def _scores_of(self, rates: ClickRates) -> Doubles:
+        """[R, N] the weighted sum of the scores of all rankers."""
+        scores, where = np.zeros(rates.where.shape), rates.where
+        documents = rates.features[rates.documents[where]]
+        for ranker, weight in self.members() if len(documents) else ():
+            scores[where] += weight * ranker.score(documents)
+        return scores
 
     def policy(self) -> EnsemblePolicy:
         """The ensemble of all rankers, each with its weight."""
