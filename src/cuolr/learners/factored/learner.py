@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from cuolr.config import Range, check_ranges
-from cuolr.examination.conditional_likelihood import log_likelihood
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior
 from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
@@ -227,23 +226,8 @@ class FactoredSteps(Steps):
         return self._stacked[1]
 
     def held_out_score(self) -> float:
-        """How well scores explain where clicks or rewards fall (`log_likelihood`), per click, on all queries.
-
-        Training queries are scored by the rankers that were not trained on them, held-out queries by all rankers. The
-        prior of the click rates has no part in it.
-        """
-        held_out = self._held_out
-        of_training = log_likelihood(self.stacked().scores(), self.rates.rewards, self.rates.expected_examinations)
-        of_held_out = log_likelihood(self._scores_of(held_out), held_out.rewards, held_out.expected_examinations)
-        return (of_training + of_held_out) / max(float(self.rates.rewards.sum() + held_out.rewards.sum()), 1.0)
-
-    def _scores_of(self, rates: ClickRates) -> Doubles:
-        """[R, N] the weighted sum of the scores of all rankers."""
-        scores, where = np.zeros(rates.where.shape), rates.where
-        documents = rates.features[rates.documents[where]]
-        for ranker, weight in self.members() if len(documents) else ():
-            scores[where] += weight * ranker.score(documents)
-        return scores
+        """How well clicks are explained on all queries; the prior of the click rates has no part in it."""
+        return self.stacked().clicks_explained(self.rates, self._held_out)
 
     def policy(self) -> EnsemblePolicy:
         """The ensemble of all rankers, each with its weight."""
