@@ -3,10 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from cuolr.experiments.results_folder import ResultsFolder
 from tests.experiments.small import run_small
@@ -32,3 +33,22 @@ def browser() -> Iterator[Browser]:
         launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield launched
         launched.close()
+
+
+@contextmanager
+def opened(browser: Browser, address: str, width: int, scheme: str, offline: bool = True) -> Iterator[Page]:
+    """A page at a width and in a colour scheme; whatever it complains of fails the test."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+        offline=offline,
+    )
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("requestfailed", lambda failed: complaints.append(failed.url))
+    page.goto(address)
+    yield page
+    context.close()
+    assert complaints == []
