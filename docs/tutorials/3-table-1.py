@@ -3,10 +3,9 @@
 #
 # Table 1 of *Unified Off-Policy Learning to Rank* (Zhang et al., NeurIPS 2023) trains the same learners on the
 # clicks of users of different kinds. A debiasing assumes one kind of user: IPW assumes the position-based model
-# (PBM), CM-IPW the dependent click model (DCM). CUOLR, offline reinforcement learning on the
-# [ranking MDP](../ranking-mdp.md), assumes none. This page does the same with three click models, generated data
-# and few steps, then shows what the assumptions are about. The whole table is one command,
-# `cuolr experiment table1`.
+# (PBM), CM-IPW the dependent click model (DCM). CUOLR, offline reinforcement learning on the [ranking
+# MDP](../ranking-mdp.md), assumes none. This page does the same with three click models, generated data and few
+# steps, then shows what the assumptions are about. The whole table is one command, `cuolr experiment table1`.
 
 # %%
 import matplotlib.pyplot as plt
@@ -27,8 +26,8 @@ production = cuolr.fit_ranksvm(train, 0.02)  # LOGGING: trained on the labels of
 # ## A log and propensities for each kind of user
 #
 # Production shows the same list of ten documents in all sessions of a query. IPW and CM-IPW also need
-# propensities; these come from lists in random order, which cost an engine the patience of its users. The others
-# have the log alone.
+# propensities; these come from lists in random order, which cost an engine the patience of its users. The
+# others have the log alone.
 
 
 # %%
@@ -47,8 +46,8 @@ for name, found in propensities.items():
 # %% [markdown]
 # ## The table
 #
-# Each learner learns from clicks, the step is chosen on validation queries, and nDCG@10 is measured with the labels
-# of test queries. Labels serve to measure; no learner has them.
+# Each learner learns from clicks, the step is chosen on validation queries, and nDCG@10 is measured with the
+# labels of test queries. Labels serve to measure; no learner has them.
 
 # %%
 logging = cuolr.evaluate(production, test, ["ndcg@10"])
@@ -66,8 +65,8 @@ for method in METHODS:
     print(f"{method:11}" + "".join(f"{scores[method, name].means()['ndcg@10']:9.3f}" for name in CLICK_MODELS))
 
 # %% [markdown]
-# How much of this is noise? Differences between two methods are taken query by query, and have a 95 % interval over the
-# test queries. Where it includes 0, the table has no winner.
+# How much of this is noise? Differences between two methods are taken query by query, and have a 95 % interval
+# over the test queries. Where it includes 0, the table has no winner.
 
 # %%
 for click_model in CLICK_MODELS:
@@ -81,10 +80,10 @@ for click_model in CLICK_MODELS:
 # ## Why: examination depends on the documents above
 #
 # The probability that a position is examined, for two lists: one with the best document at the top, one with an
-# irrelevant document there. Under PBM the curves are the same: a position is examined with its own probability, and
-# one curve, which IPW divides by, corrects all lists. Under the cascade model and DCM the curves differ: a click at
-# the top ends the session, or may end it. A curve by position is then only an average over lists, and too high
-# or too low for each of them.
+# irrelevant document there. Under PBM the curves are the same: a position is examined with its own probability,
+# and one curve, which IPW divides by, corrects all lists. Under the cascade model and DCM the curves differ: a
+# click at the top ends the session, or may end it. A curve by position is then only an average over lists, and
+# too high or too low for each of them.
 
 # %%
 best_on_top, worst_on_top = np.full((2, 10), 0.2)
@@ -100,13 +99,13 @@ panels[-1].legend()
 plt.show()
 
 # %% [markdown]
-# The state of the ranking MDP has the documents above, so that the expected click of a document *in its state* has the
-# right correction in all three panels, without being told which panel it is. That is the paper's argument. It has a
-# price: values of (state, document) are learned from far fewer clicks than one curve of ten numbers, which is
-# why a method with the right assumption can be as good or better with little data.
+# The state of the ranking MDP has the documents above, so that the expected click of a document *in its state*
+# has the right correction in all three panels, without being told which panel it is. That is the paper's
+# argument. It has a price: values of (state, document) are learned from far fewer clicks than one curve of ten
+# numbers, which is why a method with the right assumption can be as good or better with little data.
 #
-# **What the paper says, and what we measured.** In the paper CUOLR leads in most cells of table 1, on Yahoo and WEB10K.
-# In [our run on MQ2008](../results/table1-mq2008/tables.md), 5 folds, CUOLR(SAC) leads under cascade, DCM and CCM, IPW under PBM
-# and DLA under UBM, and no lead over the best baseline is significant. The default learner,
-# [`factored`](../learners/factored.md), takes a way between: it estimates one table of examination by position and last click,
-# which has PBM, cascade and DCM, and no states.
+# **What the paper says, and what we measured.** In the paper CUOLR leads in most cells of table 1, on Yahoo and
+# WEB10K. In [our run on MQ2008](../results/table1-mq2008/tables.md), 5 folds, CUOLR(SAC) leads under cascade,
+# DCM and CCM, IPW under PBM and DLA under UBM, and no lead over the best baseline is significant. The default
+# learner, [`factored`](../learners/factored.md), takes a way between: it estimates one table of examination by
+# position and last click, which has PBM, cascade and DCM, and no states.

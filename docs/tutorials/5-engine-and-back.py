@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 5. From a model to a search engine and back
 #
-# A model is worth something once users see its lists. This tutorial goes around the circle once: a log becomes a model, the
-# model a file that a search engine reads, `cuolr serve` shows lists and writes down what is clicked, and that log trains the
-# next model. No engine is needed to follow it: twenty lines of Python do what the plug-in of Elasticsearch does.
+# A model is worth something once users see its lists. This tutorial goes around the circle once: a log becomes
+# a model, the model a file that a search engine reads, `cuolr serve` shows lists and writes down what is
+# clicked, and that log trains the next model. No engine is needed to follow it: twenty lines of Python do what
+# the plug-in of Elasticsearch does.
 
 # %%
 import json
@@ -28,7 +29,8 @@ RNG = np.random.default_rng(5)
 FOLDER = Path(mkdtemp())
 
 # %% [markdown]
-# A shop's catalogue. Buyers like what is cheap and well rated, which only the simulation knows; production sorts by margin.
+# A shop's catalogue. Buyers like what is cheap and well rated, which only the simulation knows; production
+# sorts by margin.
 
 # %%
 products = pl.DataFrame(
@@ -65,9 +67,10 @@ print(f"{log.sessions:,} sessions, {log.clicks.mean():.3f} clicks per shown prod
 # %% [markdown]
 # ## A model that the engine can hold
 #
-# The model here is a network on examination-corrected clicks. The Learning to Rank plug-in takes trees and linear models only. So
-# the network is the *teacher* of a *student*, regression trees that score documents as it does
-# ([distillation](../distil.md)). `cuolr train` puts such a student into the folder of a model by itself.
+# The model here is a network on examination-corrected clicks. The Learning to Rank plug-in takes trees and
+# linear models only. So the network is the *teacher* of a *student*, regression trees that score documents as
+# it does ([distillation](../distil.md)). `cuolr train` puts such a student into the folder of a model by
+# itself.
 
 # %%
 teacher = cuolr.Ranker("dla", steps=150, batch_size=64, settings={"training.validate_every": 50}).fit(log).policy_
@@ -78,8 +81,9 @@ print(f"{distilled.agreement:.0%} of the teacher's top 10 are in the student's, 
 # %% [markdown]
 # ## Export
 #
-# The file is compared with the model before it is written: on made-up documents, at every threshold of the trees, with
-# missing values. On the command line: `cuolr export STUDENT --to elasticsearch-ltr --name shop --out shop.json`.
+# The file is compared with the model before it is written: on made-up documents, at every threshold of the
+# trees, with missing values. On the command line: `cuolr export STUDENT --to elasticsearch-ltr --name shop
+# --out shop.json`.
 
 # %%
 exported = export_folder(FOLDER / "STUDENT", "elasticsearch-ltr", FOLDER / "shop.json", name="shop")
@@ -93,9 +97,9 @@ print(json.dumps(features[0], indent=1))
 # %% [markdown]
 # ## What the engine does
 #
-# Two requests upload the feature set and the model ([how](../export/elasticsearch-ltr.md)). Then, for each search, the engine
-# fetches its best documents as before, computes the features of the first hundred or so (`window_size`), walks each tree from the
-# root, adds the leaves up, and sorts. That is all, and here it is:
+# Two requests upload the feature set and the model ([how](../export/elasticsearch-ltr.md)). Then, for each
+# search, the engine fetches its best documents as before, computes the features of the first hundred or so
+# (`window_size`), walks each tree from the root, adds the leaves up, and sorts. That is all, and here it is:
 
 
 # %%
@@ -116,9 +120,10 @@ print("student:", np.asarray(by_student.ids)[:5])
 # %% [markdown]
 # ## Serve, and write down what happens
 #
-# An engine's own log comes back by [UBI](../ubi.md) or [a table](../importing.md). `cuolr serve` ranks over HTTP and keeps a log
-# itself. `--randomise` swaps two neighbours in some of the lists: it costs few clicks, and without it a log of one list for each
-# query would not say how much of a click is the position's. The service is a process of its own, as in production.
+# An engine's own log comes back by [UBI](../ubi.md) or [a table](../importing.md). `cuolr serve` ranks over
+# HTTP and keeps a log itself. `--randomise` swaps two neighbours in some of the lists: it costs few clicks, and
+# without it a log of one list for each query would not say how much of a click is the position's. The service
+# is a process of its own, as in production.
 
 # %%
 command = [sys.executable, "-m", "cuolr", "serve", str(FOLDER / "STUDENT"), "--port", "0", "--k", str(SHOWN)]
@@ -157,8 +162,8 @@ print(sorted(path.name for path in (FOLDER / "SERVED").glob("*.parquet")))
 # %% [markdown]
 # ## The log comes back
 #
-# `cuolr import-log --format cuolr-serve SERVED --features features.csv --out NEXT_LOG` on the command line. The propensity of each
-# document, given those above it, is in the log.
+# `cuolr import-log --format cuolr-serve SERVED --features features.csv --out NEXT_LOG` on the command line. The
+# propensity of each document, given those above it, is in the log.
 
 # %%
 served, report = cuolr.import_log_with_report(FOLDER / "SERVED", products, format="cuolr-serve")
@@ -168,8 +173,9 @@ print(f"clicks per session: {log.clicks.sum() / log.sessions:.2f} → {served.cl
 # %% [markdown]
 # ## And around again
 #
-# The next model learns from the first log and most of the new one. The rest of it, which is later, compares the next model with the
-# one that is served now. A new folder under the same name is all that `cuolr serve` needs: it loads the model while it runs.
+# The next model learns from the first log and most of the new one. The rest of it, which is later, compares the
+# next model with the one that is served now. A new folder under the same name is all that `cuolr serve` needs:
+# it loads the model while it runs.
 
 # %%
 earlier, later = cuolr.split_by_time(served, 0.4)
