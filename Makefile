@@ -15,7 +15,7 @@ install: $(READY)  ## make .venv with the package and its development tools
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs,export,ray,serve,xgboost]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs,export,ray,report,serve,xgboost]'
 	touch $@
 
 demo: $(READY)  ## run the main job on a generated data set

@@ -156,7 +156,7 @@ for _ in range(25):  # users come, 80 at a time
             events.append({"request_id": answer["request_id"], "document": f"p{product}"})
     call("/events", {"events": events})
 service.terminate()  # Ctrl-C: calls that have begun are answered, and the log is closed
-service.wait()
+service.communicate()
 print(sorted(path.name for path in (FOLDER / "SERVED").glob("*.parquet")))
 
 # %% [markdown]
