@@ -264,8 +264,8 @@ def description(numbers: Numbers) -> str:
     return (
         f"Five panels. 1: a log of {numbers.sessions:,} sessions, with the click rates of six documents of a query. 2: "
         "how likely each position is examined, falling from the top. 3: clicks over expected examinations: documents "
-        "that stand low gain most. 4: the model moves documents with high corrected rates up. 5: the estimated gain of the "
-        f"model in clicks, {value} ({low} to {high}); the recommendation is {numbers.recommendation}."
+        "that stand low gain most. 4: the model moves documents with high corrected rates up. 5: the estimated gain of "
+        f"the model in clicks, {value} ({low} to {high}); the recommendation is {numbers.recommendation}."
     )
 
 
