@@ -6,7 +6,7 @@ READY := $(VENV)/installed
 # Two test processes share two cores: more threads each would only get in each other's way.
 TEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/pytest -q -n 2
 
-.PHONY: help install demo lint check test slow fuzz bench docs clean
+.PHONY: help install demo lint check test slow lowest fuzz bench docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -35,6 +35,14 @@ test: $(READY)  ## the whole test suite, but for the slow tests
 slow: $(READY)  ## learning, calibration and whole experiments
 	$(TEST) -m slow --durations=0
 
+lowest: $(VENV)-lowest/installed  ## the fast tests with the lowest versions of all dependencies
+	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(VENV)-lowest/bin/pytest -q -n 2 -m "not slow and not thorough"
+
+$(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt
+	test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt --editable '.[dev,export,report,serve,xgboost]'
+	touch $@
+
 fuzz: $(READY)  ## damaged and crafted files of every kind, for an hour
 	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/python -m fuzz --minutes 60
 
@@ -45,4 +53,4 @@ docs: $(READY)  ## build the site into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:  ## remove what make made
-	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis
