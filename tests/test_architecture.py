@@ -8,6 +8,7 @@ import dataclasses
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -22,6 +23,7 @@ from cuolr.training.batches import SessionBatch
 from cuolr.types import Candidates
 
 PACKAGE = Path(cuolr.__file__).parent
+ROOT = Path(__file__).resolve().parents[1]
 
 # What every room stands on; it imports nothing from a room.
 GROUND_FLOOR = {"types", "errors", "config", "registry", "files", "random", "progress", "output_lock"}
@@ -269,6 +271,18 @@ def test_importing_the_package_or_the_command_line_does_not_load_torch() -> None
     program = "import sys, cuolr, cuolr.cli.main; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_lowest_versions_are_those_that_the_project_allows() -> None:
+    """`constraints-lowest.txt` belongs to the bounds of pyproject.toml; torch has one tested version only."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
+    lowest = dict(line.split("==") for line in lines if not line.startswith("#"))
+    of_extras = [line for extra in ("export", "report", "serve") for line in project["optional-dependencies"][extra]]
+    for requirement in [*project["dependencies"], *of_extras]:
+        name, bound = re.fullmatch(r"([\w-]+)>=([\d.]+)(?:,.*)?", requirement).groups()  # type: ignore[union-attr]
+        if name != "torch":
+            assert f"{lowest[name]}.".startswith(f"{bound}."), requirement
 
 
 def test_all_that_the_package_exports_is_there() -> None:

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 3. A learner of your own
+# # 4. A learner of your own
 #
 # A learner is one class: it takes a log and returns a policy. This one fits a linear model to click counts that
 # are divided by the click rate of their position. It is registered under a name, and then has everything that
