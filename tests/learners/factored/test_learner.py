@@ -139,11 +139,13 @@ def test_the_held_out_score_is_the_mean_log_likelihood_of_where_clicks_fall() ->
 
     def scores_of(rates: ClickRates, row: int) -> Doubles:
         documents = rates.documents[row][rates.where[row]]
-        if rates.query[row] in held_out:
-            return by_policy[shown[documents]]
-        fold = steps.fold[row]
-        by_kind = [kind[fold].score(rates.features[documents]) for kind in stacked.kinds]
-        return (stacked.weights * stacked.scale[:, fold]) @ np.array(by_kind)
+        fold = None if rates.query[row] in held_out else steps.fold[row]
+        if fold is None:
+            scores: Doubles = by_policy[shown[documents]]
+        else:
+            by_kind = [kind[fold].score(rates.features[documents]) for kind in stacked.kinds]
+            scores = (stacked.weights * stacked.scale[:, fold]) @ np.array(by_kind)
+        return scores
 
     total = clicks = 0.0
     for rates in (steps.rates, steps._held_out):
