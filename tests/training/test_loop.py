@@ -291,6 +291,25 @@ def test_training_without_labels_stops_when_three_validations_gain_less_than_a_t
     assert result.best.score == 1.09
 
 
+class Early(InTurn):
+    """Validated early, too."""
+
+    early_validations = (2, 4, 30)
+
+
+def test_training_without_labels_is_validated_early_where_the_learner_asks_for_it() -> None:
+    """Before the first regular validation only; labels are asked for as configured."""
+    learner = Early(ToyConfig())
+    learner.scores = (0.1, 0.9, 0.5, 0.5, 0.5, 0.5)
+    config = TrainingConfig(steps=40, validate_every=10)
+    result = train(built(learner), None, config)
+    assert list(result.validations) == [2, 4, 10, 20, 30, 40]
+    assert result.best is not None
+    assert result.best.step == 4
+    by_labels = train(built(Early(ToyConfig())), lambda policy: 0.0, config)
+    assert list(by_labels.validations) == [10, 20, 30, 40]
+
+
 @pytest.mark.parametrize("scores", [(0.5,) * 8, (1.0, 0.9, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6)], ids=["level", "falling"])
 def test_training_stops_where_nothing_is_ever_gained(scores: tuple[float, ...]) -> None:
     result = held_out(*scores)

@@ -132,7 +132,7 @@ class _Run:
             scheduled = self.step % config.validate_every == 0
             if self.step == config.steps and not scheduled:
                 self.save()  # without the last validation, which a run resumed with more steps would not have
-            if scheduled or self.step == config.steps:
+            if scheduled or self.step == config.steps or self._early():
                 values |= self._validate()
             self._log(values)
             if scheduled:
@@ -159,6 +159,11 @@ class _Run:
             if self.loop.validate is None and config.keep == "best" and self.steps.stops_on_plateau and self._plateau():
                 return "plateau"
         return "interrupted" if distributed.in_any(interrupted.is_set()) else None
+
+    def _early(self) -> bool:
+        """Whether to validate before the first regular validation."""
+        early = self.loop.validate is None and self.step < self.loop.config.validate_every
+        return early and self.step in self.steps.early_validations
 
     def _plateau(self) -> bool:
         """Whether the last scheduled validations brought next to nothing, or less than the first one.

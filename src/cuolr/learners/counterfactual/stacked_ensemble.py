@@ -7,7 +7,7 @@ import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.factored.click_rates import ClickRates
-from cuolr.learners.factored.stacking import Stack, stack
+from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
 from cuolr.learners.rankers.base_ranker import BaseRanker, ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
 from cuolr.learners.rankers.ranker_steps import RankerSteps
@@ -97,6 +97,7 @@ class EnsembleSteps(RankerSteps):
     """Trains an ensemble; without labels, it is validated as `factored` is."""
 
     stops_on_plateau = True
+    early_validations = EARLY_VALIDATIONS
     ranker: StackedEnsemble
 
     def __init__(self, ranker: StackedEnsemble, held_out: ClickRates) -> None:

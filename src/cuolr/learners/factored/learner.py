@@ -13,7 +13,7 @@ from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
 from cuolr.learners.factored.first_clicks import FirstClicks
 from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, with_pessimism
 from cuolr.learners.factored.reward_prior import fit_reward_prior
-from cuolr.learners.factored.stacking import Stack, stack
+from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
 from cuolr.logs.counts import ClickCounts
@@ -184,6 +184,7 @@ class FactoredSteps(Steps):
     """
 
     stops_on_plateau = True
+    early_validations = EARLY_VALIDATIONS
 
     def __init__(self, config: FactoredConfig, task: FitTask, found: ClickEstimates) -> None:
         rates = found.rates

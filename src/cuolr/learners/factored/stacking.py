@@ -16,6 +16,8 @@ SCALE_DOCUMENTS = 5_000
 ROUNDING = 1e-6
 # Half the inverse variance of the normal prior on the weights, whose mean is 0.
 PRIOR = 0.5
+# Steps of a stacked ensemble at which it is validated without labels, before the first regular validation.
+EARLY_VALIDATIONS = (10, 20, 30, 40)
 
 
 @dataclass(frozen=True)
