@@ -68,7 +68,7 @@ def test_under_pbm_the_error_is_that_of_examination_times_attractiveness() -> No
         model, logged = response.clicks(np.array([[1, 0]]), alpha), response.clicks(np.array([[0, 1], [1, 0]]), alpha)
         return 800 * float(model.sum()) - 400 * float(logged.sum())
 
-    alpha = response.attractiveness
+    alpha = response.rates.attractiveness
     slopes = [(total(alpha + 1e-4 * np.eye(2)[i]) - total(alpha)) / 1e-4 for i in range(2)]
     rates = [browsed.evidence.rate_of([i]) for i in range(2)]
     errors = [(rate.high - rate.low) / 2 / 1.96 for rate in rates if rate.low is not None and rate.high is not None]

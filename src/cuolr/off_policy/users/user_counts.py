@@ -70,7 +70,7 @@ class UserCounts:
         kept = np.isin(log.query, chosen)
         if not kept.all():
             patterns = patterns.select(np.isin(patterns.query, chosen))
-        by_level = (patterns,)
+        by_level: tuple[ClickPatterns, ...] = (patterns,)
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
             of_levels = (of_level for of_level in rows if len(of_level))
@@ -117,7 +117,7 @@ def _can_hold_out(patterns: ClickPatterns) -> bool:
 def _least(lists: CountedLists, candidates: Candidates) -> Doubles:
     """[P] the examinations from which a pair is known."""
     sessions = np.bincount(lists.query, weights=lists.count, minlength=candidates.n_queries)
-    return least_examinations(sessions[candidates.query_of_document])
+    return least_examinations(sessions[candidates.query_of_document].astype(np.float64))
 
 
 def _sample_of_queries(query: Ints, n_queries: int, keep: Ints) -> Ints:
