@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/installed
 # Two test processes share two cores: more threads each would only get in each other's way.
 TEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/pytest -q -n 2
+# What the tests of a file share is made once, in one process; the slow tests are few and share little.
+BY_FILE := --dist loadfile
 
 .PHONY: help install demo lint check test slow lowest fuzz bench docs clean
 
@@ -27,10 +29,10 @@ lint: $(READY)  ## formatting, lint and types
 	$(BIN)/mypy
 
 check: lint  ## lint and the fast tests
-	$(TEST) -m "not slow and not thorough"
+	$(TEST) $(BY_FILE) -m "not slow and not thorough"
 
 test: $(READY)  ## the whole test suite, but for the slow tests
-	$(TEST) -m "not slow"
+	$(TEST) $(BY_FILE) -m "not slow"
 
 slow: $(READY)  ## learning, calibration and whole experiments
 	$(TEST) -m slow --durations=0

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -40,6 +40,7 @@ LABEL_WORDS = re.compile(r"relevan|label|grade|rating|judg|target|truth|oracle|m
 Sources = Mapping[str, str]
 
 
+@cache
 def project_sources() -> dict[str, str]:
     """The source of each module by its name."""
     sources = {}
@@ -123,10 +124,10 @@ def lazy_names_in(source: str) -> set[str]:
     return names - {"__version__"}
 
 
-def violations(sources: Sources) -> list[str]:
-    """One line for each way through the wall."""
+def violations(sources: Sources, roots: Iterable[str] | None = None) -> list[str]:
+    """One line for each way through the wall that starts at one of these modules; by default at all that learns."""
     found = []
-    for root in (module for module in sources if is_in(module, WALLED_ROOMS)):
+    for root in (module for module in sources if is_in(module, WALLED_ROOMS)) if roots is None else roots:
         for module, way in modules_reached(root, sources).items():
             path = " → ".join(way)
             if is_in(module, LABELLED_ROOMS):
@@ -232,7 +233,7 @@ def test_the_wall_stands_before_all_that_learns() -> None:
 def test_a_way_through_the_wall_is_found(source: str, others: dict[str, str]) -> None:
     farther = {"cuolr.farther": "from cuolr.clicks.simulate import Simulation as peek"}
     sources = project_sources() | farther | others | {"cuolr.learners.cheat": source}
-    assert any(line.startswith("cuolr.learners.cheat") for line in violations(sources))
+    assert violations(sources, ["cuolr.learners.cheat"])
 
 
 def test_a_module_that_keeps_to_its_side_is_let_through() -> None:
@@ -240,7 +241,7 @@ def test_a_module_that_keeps_to_its_side_is_let_through() -> None:
         "from cuolr.logs.clicklog import ClickLog\nfrom cuolr.data.normalise import Normaliser\nimport torch, cuolr\n"
     )
     sources = project_sources() | {"cuolr.learners.honest": source + "x = cuolr.__version__"}
-    assert violations(sources) == []
+    assert violations(sources, ["cuolr.learners.honest"]) == []
 
 
 @pytest.mark.parametrize("kind", [SessionBatch, ClickLog, Candidates])
