@@ -1,11 +1,17 @@
 """What all tests share."""
 
 import os
+import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # The same commit passes or fails the same way each time, however busy the machine is; HYPOTHESIS=search looks for new
 # examples.
@@ -21,6 +27,23 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data sets are not here: expected them in ../shared/data beside the project")
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """For tests that are marked `browser`."""
+    from playwright.sync_api import sync_playwright  # it takes a moment to load
+
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        missing = "chromium is not here; install it with: apt-get install chromium"
+        if os.environ.get("CUOLR_NEEDS_BROWSER") == "1":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield launched
+        launched.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,4 +1,4 @@
-"""A browser, and a model beside a log that all tests of this folder may look at."""
+"""A model beside a log that all tests of this folder may look at."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from cuolr.browsing.browsed_model import BrowsedModel
 from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.linear_policy import LinearPolicy
-from tests.experiments.report.conftest import browser  # noqa: F401
 from tests.small_log import small_log
 
 WEIGHTS = np.array([1.0, 0.0, 0.5, 0.0], np.float32)

@@ -59,8 +59,7 @@ class BrowsePages:
             return self._refusal(400, "Expected one query, as in query?id=shoes.")
         try:
             with self._one_at_a_time:
-                browsed = self.page.browsed
-                found = browsed.view(browsed.find(ids[0]), None)
+                found = self.page.view(self.page.browsed.find(ids[0]))
         except InputError as error:
             return self._refusal(404, error.problems[0])
         return PageAnswer(200, JSON, embedded_json(found.as_dict()).encode(), self._headers)

@@ -102,10 +102,15 @@ class BrowsedModel:
         """Number of queries of the log that are hidden."""
         return int(np.count_nonzero(self.evidence.sessions > 0)) - len(self.queries)
 
-    def changes(self, queries: Ints | None = None) -> QueryChanges:
-        """The estimated changes of these queries; None = of all that are shown."""
+    def changes(self, queries: Ints | None = None, errors: bool = True) -> QueryChanges:
+        """The estimated changes of queries.
+
+        Args:
+            queries: Which; None = all that are shown.
+            errors: Whether with their errors, which take longer.
+        """
         asked = GainOnLog(self.policy, self.users, self.queries if queries is None else queries, self.k)
-        return QueryChanges.estimate(asked, self.evidence)
+        return QueryChanges.estimate(asked, self.evidence if errors else None)
 
     def find(self, query_id: str) -> int:
         """The number of a query; raises if the log does not have it, or if it is hidden."""
@@ -127,7 +132,7 @@ class BrowsedModel:
 
         Args:
             query: Its number.
-            changes: Estimated changes that include this query; None = estimate it now.
+            changes: Estimated changes that include this query, with its error; None = estimate it now.
         """
         changes = self.changes(np.array([query])) if changes is None else changes
         evidence, lists = self.evidence, self.evidence.counts.lists

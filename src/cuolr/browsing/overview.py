@@ -1,6 +1,6 @@
 """The first view: the recommendation, queries by traffic times change, and the examination curve."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -46,7 +46,7 @@ class Overview:
     Attributes:
         evaluation: Of the model on the log, with the recommendation.
         curves: Examination by position.
-        changes: The estimated changes of all queries that may be shown.
+        changes: The estimated changes of all queries that may be shown; with errors, of those in the table.
         queries: The numbers of the queries in the table, worst estimated losses first.
         rows: The table.
         shown: Number of queries that may be shown.
@@ -76,8 +76,9 @@ class Overview:
         if not len(browsed.queries):
             raise InputError(f"no query of the log has {browsed.min_sessions:,} sessions; lower --min-sessions")
         stages("estimating changes", None)
-        changes = browsed.changes()
+        changes = browsed.changes(errors=False)
         queries = chosen_queries(changes, browsed.evidence.sessions, browsed.queries, number)
+        changes = replace(changes, error=browsed.changes(queries).error)
         moved = _moved(browsed, queries, stages)
         rows = tuple(_row(browsed, changes, int(query), places) for query, places in zip(queries, moved, strict=True))
         counts = browsed.evidence.counts

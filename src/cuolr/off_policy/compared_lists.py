@@ -79,8 +79,13 @@ class ComparedLists:
         of_lists = (clicks * self.worth[lists.documents]).sum(axis=1)
         return np.bincount(lists.query, weights=of_lists * lists.count, minlength=self.n_queries).astype(np.float64)
 
+    def changes(self, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:
+        """[n_queries] the expected reward of the policy's lists minus that of the baseline."""
+        target, baseline = (self.by_query(lists, users, attractiveness) for lists in (self.target, self.baseline))
+        return target - baseline
+
     def total_change(self, users: UserResponse, attractiveness: Doubles | None = None) -> float:
-        """The expected reward of the policy's lists minus that of the baseline."""
+        """The same, summed over queries."""
         both = [self.by_query(lists, users, attractiveness).sum() for lists in (self.target, self.baseline)]
         return float(both[0] - both[1])
 
