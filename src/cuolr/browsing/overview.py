@@ -82,7 +82,8 @@ class Overview:
         moved = _moved(browsed, queries, stages)
         rows = tuple(_row(browsed, changes, int(query), places) for query, places in zip(queries, moved, strict=True))
         counts = browsed.evidence.counts
-        curves = examination_curves(counts, logging_scores_of(counts, stages), stages)
+        scores = browsed.logging_scores
+        curves = examination_curves(counts, logging_scores_of(counts, stages) if scores is None else scores, stages)
         return cls(evaluation, curves, changes, queries, rows, len(browsed.queries), browsed.hidden)
 
     def as_dict(self) -> dict[str, Any]:

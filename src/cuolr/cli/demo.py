@@ -54,10 +54,10 @@ def demo(
     show_report(out, out / "report", json)
     summary.raise_failures()
     if not no_model:
-        _keep_model(request)
+        keep_model(request)
 
 
-def _keep_model(request: "RunRequest") -> None:
+def keep_model(request: "RunRequest") -> None:
     """Write the log of a cell, and train the learner of the cell on it, unless that was done before."""
     from cuolr.cli.train_messages import fit_with_messages
     from cuolr.experiments.cells import log_of_cell
