@@ -5,7 +5,7 @@ import pytest
 
 import cuolr
 from cuolr.cli.cell_options import CellOptions
-from cuolr.cli.demo import keep_model
+from cuolr.cli.demo import keep_model, training_on
 from cuolr.cli.options import DataOptions
 from cuolr.experiments.results_folder import read_results
 from cuolr.experiments.run_cells import Display, RunRequest, RunSummary
@@ -61,11 +61,10 @@ def test_the_model_of_the_demo_can_be_served_and_browsed(run: Run, tmp_path: Pat
     page = tmp_path / "page.html"
     assert run("browse", tmp_path / "model", tmp_path / "log", "--static", page).status == 0
     assert "What this model would change" in page.read_text()
-    other = CellOptions(tmp_path, "tiny", 40).request(experiment, DataOptions())
-    before = (tmp_path / "model" / "model.json").read_bytes()
-    keep_model(other)
-    assert cuolr.load_click_log(tmp_path / "log").sessions == 40 * 200
-    assert (tmp_path / "model" / "model.json").read_bytes() != before, "a model of another log is trained again"
+    for steps, done in ((2, True), (3, False)):
+        config = experiment.with_changes(steps).config_of(experiment.cells(())[-1])
+        assert config is not None
+        assert (training_on(tmp_path / "log", tmp_path / "model", config) is None) == done
 
 
 def test_the_demo_does_not_touch_a_folder_of_something_else(run: Run, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`cuolr demo`: a small experiment on generated data, in a few minutes, and a model to try."""
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,14 +72,14 @@ def keep_model(request: "RunRequest") -> None:
         save_click_log(sessions, log, {"demo": data.name, "click_model": CLICK_MODEL}, overwrite=True)
     config = experiment.config_of(cells[0])
     assert config is not None
-    training = _training_on(log, model, config)
+    training = training_on(log, model, config)
     if training is not None:
         fit_with_messages(training, None)
     say(f"next: cuolr serve {model}      ranks over HTTP, see `cuolr serve --help`")
     say(f"      cuolr browse {model} {log}      shows what the model would change, and why")
 
 
-def _training_on(log: Path, model: Path, config: "RunConfig") -> "FitRequest | None":
+def training_on(log: Path, model: Path, config: "RunConfig") -> "FitRequest | None":
     """What is left to do; None if this model was trained on this log."""
     from cuolr.policies.model_folder import SETTINGS_FILE, provenance_of
     from cuolr.training.fit import FitRequest, ModelFolder
@@ -86,9 +87,9 @@ def _training_on(log: Path, model: Path, config: "RunConfig") -> "FitRequest | N
 
     described = {"folder": str(log), **read_meta(log)}
     if (model / SETTINGS_FILE).is_file():
-        found = provenance_of(model)
+        found, settings = provenance_of(model), json.loads(json.dumps(config.as_dict()))
         same_log = found.get("log", {}).get("sessions_sha256") == described["sessions_sha256"]
-        if same_log and found.get("settings", {}).items() >= config.as_dict().items():
+        if same_log and {**found.get("settings", {}), **settings} == found.get("settings"):
             return None
     folder = ModelFolder(model, overwrite=True)
     return FitRequest(TrainingLog.of_folder(log), config, folder=folder, provenance={"log": described})
