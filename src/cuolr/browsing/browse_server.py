@@ -49,7 +49,10 @@ class BrowsePages:
         Args:
             target: Path below the page's root, and query string: `/` or `/query?id=shoes`.
         """
-        parts = urlsplit(target) if len(target) <= MAX_TARGET else urlsplit("/too-long")
+        try:
+            parts = urlsplit(target) if len(target) <= MAX_TARGET else urlsplit("/too-long")
+        except ValueError:  # it looks like an address, and is none
+            return self._refusal(404, "There is no such page.")
         if parts.path in ("", "/"):
             return PageAnswer(200, HTML, self._root, self._headers)
         if parts.path != "/query":

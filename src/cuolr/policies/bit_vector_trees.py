@@ -1,9 +1,9 @@
 """Sums of many small regression trees, by bit vectors instead of walks from root to leaf.
 
-QuickScorer (Lucchese et al. 2015, "QuickScorer: a fast algorithm to rank documents with additive ensembles of regression
-trees"): a document is compared with every split. A split that sends it right rules out the leaves below its left child.
-The first leaf from the left that no split rules out is the document's leaf. In NumPy, each step is one pass over all
-splits and a block of documents.
+QuickScorer (Lucchese et al. 2015, "QuickScorer: a fast algorithm to rank documents with additive ensembles of
+regression trees"): a document is compared with every split. A split that sends it right rules out the leaves below its
+left child. The first leaf from the left that no split rules out is the document's leaf. In NumPy, each step is one pass
+over all splits and a block of documents.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class BitVectorTrees:
         )
 
     def sums(self, features: Floats) -> Doubles:
-        """[n] the sum of the leaves' values of documents [n, F], added up in the order of the trees, as LightGBM does."""
+        """[n] the sums of the leaves' values of documents [n, F], added in the order of the trees, as LightGBM does."""
         sums = np.empty(len(features))
         step = max(2, BLOCK // len(self.feature))
         for start in range(0, len(features), step):

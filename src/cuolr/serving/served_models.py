@@ -1,8 +1,8 @@
 """The models that are served, each replaced when its folder changes.
 
-A changed folder is noticed by the time, size and inode of its files. The new model is loaded and tried beside the old one,
-which answers until then: a request keeps the model that it began with. A folder that cannot be loaded, or that takes
-other features, changes nothing.
+A changed folder is noticed by the time, size and inode of its files. The new model is loaded and tried beside the old
+one, which answers until then: a request keeps the model that it began with. A folder that cannot be loaded, or that
+takes other features, changes nothing.
 """
 
 import json
