@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import uvicorn
@@ -17,8 +16,8 @@ from cuolr.serving.app import create_app
 from cuolr.serving.guard import ONLY_THIS_MACHINE, Access
 from cuolr.serving.served_models import ServedModels
 from cuolr.serving.service import Service
-from tests.browser_pages import in_every_view, opened
 from tests.browsing.hostile import ENDING, PICTURE, SCRIPT, hostile_page
+from tests.experiments.conftest import opened
 from tests.serving.small_service import linear_model
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
@@ -36,24 +35,21 @@ def file(made: BrowsePage, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-@contextmanager
-def shown(browser: Browser, address: str, *view: Any, **context: Any) -> Iterator[Page]:
-    """The page; a script of the log that is run fails the test."""
-    with opened(browser, address, *view, **context) as page:
+def shown(browser: Browser, address: str, width: int, scheme: str, offline: bool) -> Iterator[Page]:
+    with opened(browser, address, width, scheme, offline) as page:
         yield page
         assert page.title() == f"MODEL{SCRIPT} on LOG{ENDING}", "no script of the log was run"
 
 
-@pytest.fixture(**in_every_view)
+@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
 def page(request: pytest.FixtureRequest, browser: Browser, file: str) -> Iterator[Page]:
-    with shown(browser, file, request.param) as page:
-        yield page
+    width, scheme = request.param
+    yield from shown(browser, file, width, scheme, offline=True)
 
 
 @pytest.fixture
 def wide(browser: Browser, file: str) -> Iterator[Page]:
-    with shown(browser, file) as page:
-        yield page
+    yield from shown(browser, file, 1280, "light", offline=True)
 
 
 @contextmanager
@@ -93,8 +89,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def served(browser: Browser, address: str) -> Iterator[Page]:
-    with shown(browser, address, offline=False) as page:
-        yield page
+    yield from shown(browser, address, 1280, "light", offline=False)
 
 
 def open_query(page: Page, name: str) -> None:
@@ -244,11 +239,12 @@ def test_a_server_says_that_a_query_is_hidden_and_goes_on(browser: Browser, addr
 def test_with_a_token_the_page_is_shown_to_who_has_it_only(browser: Browser, tmp_path: Path) -> None:
     access, model = Access(token="a token of 16 or more"), linear_model(tmp_path / "m", [1.0])
     with serve_address(BrowsePages(hostile_page(queries=2)), model, access) as address:
-        context = browser.new_context()
-        answer = context.new_page().goto(address)
-        assert answer is not None
-        assert (answer.status, "bad_token" in answer.text()) == (401, True)
-        context.close()
-        headers = {"Authorization": "Bearer a token of 16 or more"}
-        with shown(browser, address, offline=False, extra_http_headers=headers) as page:
-            open_query(page, page.locator(".open").first.inner_text())
+        for headers, status in (({}, 401), ({"Authorization": "Bearer a token of 16 or more"}, 200)):
+            context = browser.new_context(extra_http_headers=headers)
+            page = context.new_page()
+            answer = page.goto(address)
+            assert answer is not None
+            assert (answer.status, "bad_token" in answer.text()) == (status, status == 401)
+            if status == 200:
+                open_query(page, page.locator(".open").first.inner_text())
+            context.close()

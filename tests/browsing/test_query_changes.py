@@ -11,9 +11,8 @@ from cuolr.off_policy.users.fitted_users import UserResponse
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.types import Doubles
-from tests.browsing.conftest import linear_policy
 from tests.browsing.hand_made import hand_made_log
-from tests.small_log import small_log
+from tests.small_log import linear_policy, small_log
 
 
 def test_changes_add_up_to_the_gain_that_assess_estimates(browsed: BrowsedModel) -> None:
@@ -71,7 +70,7 @@ def test_the_error_is_that_of_attractiveness_and_of_what_all_queries_share() -> 
         model, logged = response.clicks(np.array([[1, 0]]), alpha), response.clicks(np.array([[0, 1], [1, 0]]), alpha)
         return 800 * float(model.sum()) - 400 * float(logged.sum())
 
-    alpha = response.attractiveness
+    alpha = response.rates.attractiveness
     slopes = [(total(alpha + 1e-4 * np.eye(2)[i]) - total(alpha)) / 1e-4 for i in range(2)]
     rates = [browsed.evidence.rate_of([i]) for i in range(2)]
     errors = [(rate.high - rate.low) / 2 / 1.96 for rate in rates if rate.low is not None and rate.high is not None]
@@ -83,7 +82,7 @@ def test_the_error_is_that_of_attractiveness_and_of_what_all_queries_share() -> 
     of_documents = sum((slope * scale * error) ** 2 for slope, error in zip(slopes, errors, strict=True))
     # Examination without each thirtieth of the sessions, with the attractiveness that follows from it.
     moved = [users.response(shift) for shift in influence.shifts]
-    of_examination = sum((total(other.attractiveness, other) - total(alpha)) ** 2 for other in moved)
+    of_examination = sum((total(other.rates.attractiveness, other) - total(alpha)) ** 2 for other in moved)
     assert of_documents > 0
     assert of_examination > 0.05 * of_documents
     assert changes.error[0] == pytest.approx(np.sqrt(of_documents + of_examination), rel=0.02)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from cuolr.cli.cell_options import CellOptions, table_display
 from cuolr.cli.options import DataOptions
-from cuolr.cli.report import show_report
+from cuolr.cli.report import show_report, show_summary
 from cuolr.cli.terminal import say, stage_bars
+from cuolr.errors import InputError
 from cuolr.logs.log_folder import read_meta, save_click_log
 
 if TYPE_CHECKING:
@@ -52,10 +53,26 @@ def demo(
     experiment = read_experiment(NAME).with_changes(steps)
     request = CellOptions(out, DATA, queries, jobs=jobs).request(experiment, DataOptions())
     summary = run_cells(request, table_display(experiment, MEASURE))
-    show_report(out, out / "report", json)
+    _show(out, json)
     summary.raise_failures()
     if not no_model:
         keep_model(request)
+
+
+def _show(out: Path, json: bool) -> None:
+    """Write the report and print its table; without what draws plots, print the table alone."""
+    from cuolr.examination.plot import require_matplotlib
+
+    try:
+        require_matplotlib()
+    except InputError as missing:
+        from cuolr.experiments.report.summary import summarise
+        from cuolr.experiments.results_folder import read_results
+
+        show_summary(summarise(read_results(out)), json)
+        say(f"no report: {missing}, and run `cuolr report {out}`")
+    else:
+        show_report(out, out / "report", json)
 
 
 def keep_model(request: "RunRequest") -> None:

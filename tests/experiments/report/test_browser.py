@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page
 
 from cuolr.experiments.report.report_folder import PAGE, write_report
 from cuolr.experiments.report.summary import summarise
-from tests.browser_pages import in_every_view, opened
+from tests.experiments.conftest import opened
 from tests.experiments.made_up import table1_like, write_made_up
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
@@ -29,9 +29,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (folder / PAGE).as_uri()
 
 
-@pytest.fixture(**in_every_view)
+@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
 def page(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
-    with opened(browser, address, request.param) as page:
+    width, scheme = request.param
+    with opened(browser, address, width, scheme) as page:
         yield page
 
 

@@ -20,8 +20,8 @@ from cuolr.experiments.report.log_plots import log_plots
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
-from tests.browser_pages import in_every_view, opened
 from tests.data.small_data import candidates_of, log_of
+from tests.experiments.conftest import opened
 
 CONTEXTS = (SimulatedContext("device", ("<b>desk&top</b>", "mobile"), (0.6, 0.4), (1.0, 2.0)),)
 
@@ -88,14 +88,15 @@ def test_a_log_with_hardly_anything_has_a_page() -> None:
         assert "Nothing: with one position there is no position bias." in render_log_page(found, "LOG")
 
 
-@pytest.fixture(**in_every_view)
+@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
 def page(
     request: pytest.FixtureRequest, browser: Browser, one_list: Diagnosis, in_contexts: Diagnosis, tmp_path: Path
 ) -> Iterator[Page]:
     """A page with everything."""
+    width, scheme = request.param
     both = replace(in_contexts, plans=one_list.plans, choices=one_list.choices)
     (tmp_path / "page.html").write_text(render_log_page(both, "LOG/" + "long" * 40), encoding="utf-8")
-    with opened(browser, (tmp_path / "page.html").as_uri(), request.param) as page:
+    with opened(browser, (tmp_path / "page.html").as_uri(), width, scheme) as page:
         yield page
 
 
