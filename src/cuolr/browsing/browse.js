@@ -70,7 +70,7 @@ function showTable() {
   const rest = live ? "; the query box finds the others by their full name" : "; choose another number with --queries";
   const which = overview.shown > all ? `${whole(all)} of ${plural(overview.shown, "query")}, those with the largest estimated change${rest}. ` : "";
   table.replaceChildren(
-    make("p", { class: "caption" }, `${which}Change in ${outcome}: that of all logged sessions of a query, if they saw the model’s list, with the 95 % interval from the clicks on its documents. ` +
+    make("p", { class: "caption" }, `${which}Change in ${outcome}: that of all logged sessions of a query, if they saw the model’s list, with the 95 % interval of clicks and examination. ` +
       (overview.users ? `Under users of the click model ${overview.users}, which explains this log best.` : "It cannot be estimated: too few clicks.")),
     radios,
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of queries" }, make("table", { class: "compact queries" },

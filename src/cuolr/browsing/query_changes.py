@@ -59,14 +59,20 @@ class QueryChanges:
             return cls(unknown, unknown, unknown, None)
         compared, fitted = lists_to_compare(asked), asked.users.fitted[0]
         response = fitted.response()
-        baseline = compared.by_query(compared.baseline, response)
         variance = unknown
         if evidence is not None:
             of_shared = _variances_of_shared(compared, fitted, asked.users.influences[0])
             variance = _variances(compared, response, evidence) + of_shared
         evaluated = np.isin(np.arange(n_queries), compared.baseline.query)
-        of_queries = (compared.changes(response), np.sqrt(variance), baseline)
-        return cls(*(np.where(evaluated, values, np.nan) for values in of_queries), fitted.name)
+        change, error, baseline = (
+            np.where(evaluated, values, np.nan)
+            for values in (
+                compared.changes(response),
+                np.sqrt(variance),
+                compared.by_query(compared.baseline, response),
+            )
+        )
+        return cls(change, error, baseline, fitted.name)
 
     def interval(self, query: int) -> tuple[float, float]:
         """The 95 % interval of the change of a query."""
