@@ -75,10 +75,10 @@ def test_what_there_is_not_is_refused_in_one_line(address: str, target: str, sta
 
 
 @pytest.mark.parametrize(
-    "target", ["//[", "//evil.example/", "/query?id=%00", "/query?id=%ff%fe", "/%2e%2e/", "//x/query?id=shoes"]
+    "target", ["//[", "//evil.example/", "//x/query?id=shoes", "/query?id=%00", "/query?id=%ff%fe", "/%2e%2e/"]
 )
 def test_no_target_makes_the_pages_fail(pages: BrowsePages, target: str) -> None:
-    assert pages.answer(target).status in (400, 404) or target.endswith("id=shoes")
+    assert pages.answer(target).status == 404
 
 
 def test_another_host_or_method_is_refused(address: str) -> None:

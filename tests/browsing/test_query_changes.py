@@ -113,3 +113,13 @@ def test_the_largest_changes_are_chosen_and_the_worst_losses_come_first() -> Non
     assert chosen_queries(changes, sessions, np.arange(6), 6).tolist() == [1, 4, 0, 3, 5, 2]
     assert chosen_queries(changes, sessions, np.arange(6), 3).tolist() == [1, 4, 3]
     assert chosen_queries(changes, sessions, np.array([2, 0]), 5).tolist() == [0, 2]
+    assert chosen_queries(changes, sessions, np.arange(6), 1).tolist() == [1]
+    assert chosen_queries(changes, sessions, np.arange(6), 5).tolist() == [1, 4, 0, 3, 5]
+
+
+def test_losses_are_chosen_though_gains_are_larger() -> None:
+    change = np.array([50.0, 60.0, -1.0, 70.0, -2.0, 80.0, -3.0])
+    changes, sessions = QueryChanges(change, np.ones(7), np.ones(7), "pbm"), np.full(7, 10.0)
+    assert chosen_queries(changes, sessions, np.arange(7), 4).tolist() == [6, 4, 3, 5]
+    assert chosen_queries(changes, sessions, np.arange(7), 6).tolist() == [6, 4, 2, 1, 3, 5]
+    assert chosen_queries(changes, sessions, np.array([2, 4, 6, 0]), 3).tolist() == [6, 4, 0]

@@ -49,10 +49,8 @@ class BrowsePages:
         Args:
             target: Path below the page's root, and query string: `/` or `/query?id=shoes`.
         """
-        try:
-            parts = urlsplit(target) if len(target) <= MAX_TARGET else urlsplit("/too-long")
-        except ValueError:  # it looks like an address, and is none
-            return self._refusal(404, "There is no such page.")
+        # What begins with two slashes would be the name of a host.
+        parts = urlsplit(target) if len(target) <= MAX_TARGET and not target.startswith("//") else urlsplit("/none")
         if parts.path in ("", "/"):
             return PageAnswer(200, HTML, self._root, self._headers)
         if parts.path != "/query":

@@ -65,7 +65,7 @@ class Overview:
     def of(
         cls, browsed: BrowsedModel, evaluation: OffPolicyEvaluation, number: int, stages: Stages = unseen_stages
     ) -> Self:
-        """The view with the queries of the largest estimated change, by traffic.
+        """The view with the worst estimated losses and the largest gains, by traffic.
 
         Args:
             browsed: The model and the log.
@@ -109,7 +109,9 @@ class Overview:
 
 
 def chosen_queries(changes: QueryChanges, sessions: Doubles, queries: Ints, number: int) -> Ints:
-    """The queries of the largest estimated change, then those of the most sessions; worst losses first.
+    """The worst losses for half of the places, the largest gains for the others, then queries of the most sessions.
+
+    Losses are shown even if gains are larger: they are what a model is refused for. The worst come first.
 
     Args:
         changes: The estimates.
@@ -118,10 +120,13 @@ def chosen_queries(changes: QueryChanges, sessions: Doubles, queries: Ints, numb
         number: How many.
     """
     change = changes.change[queries]
-    size = np.where(np.isnan(change), -1.0, np.abs(change))
-    largest = queries[np.lexsort((queries, -sessions[queries], -size))[:number]]
-    chosen: Ints = largest[np.lexsort((largest, -sessions[largest], changes.change[largest]))]
-    return chosen
+    ascending = queries[np.lexsort((queries, -sessions[queries], change))]  # those that are not known come last
+    known = ascending[: int(np.isfinite(change).sum())]
+    losses, others = known[changes.change[known] < 0], known[changes.change[known] >= 0]
+    half = min(len(losses), max((number + 1) // 2, number - len(others)))
+    gains = others[max(len(others) - (number - half), 0) :]
+    unknown = ascending[len(known) :]
+    return np.concatenate([losses[:half], gains, unknown])[:number]
 
 
 def _moved(browsed: BrowsedModel, queries: Ints, stages: Stages) -> list[int]:

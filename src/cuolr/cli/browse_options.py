@@ -57,7 +57,12 @@ def make_page(
     browsed = load_browsed(model, log, documents, window, stages)
     evaluation = assess(browsed.policy, browsed.log, None, provenance_of(model), stages, users=browsed.users)
     overview = Overview.of(browsed, evaluation, queries, stages)
-    return BrowsePage(model.name or str(model), log.name or str(log), browsed, overview)
+    return BrowsePage(_name_of(model, "model"), _name_of(log, "log"), browsed, overview)
+
+
+def _name_of(folder: Path, kind: str) -> str:
+    """The name of a folder; with that of the folder above, if it only says what it is."""
+    return "/".join(folder.resolve().parts[-2:]) if folder.name == kind else folder.name or str(folder)
 
 
 def load_browsed(
