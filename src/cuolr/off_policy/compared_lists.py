@@ -96,8 +96,13 @@ class ComparedLists:
         reward: Doubles = (clicks * self.worth[documents]).sum(axis=1)
         return reward
 
+    def changes(self, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:
+        """[n_queries] the expected reward of the policy's lists minus that of the baseline."""
+        target, baseline = (self.by_query(lists, users, attractiveness) for lists in (self.target, self.baseline))
+        return target - baseline
+
     def total_change(self, users: UserResponse, attractiveness: Doubles | None = None) -> float:
-        """The expected reward of the policy's lists minus that of the baseline."""
+        """The same, summed over queries."""
         both = [self.by_query(lists, users, attractiveness).sum() for lists in (self.target, self.baseline)]
         return float(both[0] - both[1])
 
