@@ -38,6 +38,13 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"{path}: file not found" if missing else f"{path}: cannot be read ({error.strerror or error})")
 
 
+def does_not_match(path: Path) -> InputError:
+    """The error for what was changed after it was written."""
+    return InputError(
+        f"{path}: damaged: it does not match its hash; restore it from a copy, or read it as it is with --no-verify"
+    )
+
+
 def require_type(name: str, value: object, kind: type, advice: str) -> None:
     """Raise `InputError` if an argument is of another class.
 

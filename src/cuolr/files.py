@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -15,13 +15,18 @@ from typing import Any, Literal
 import numpy as np
 
 import cuolr
-from cuolr.errors import InputError, unreadable
+from cuolr.errors import InputError, does_not_match, unreadable
 from cuolr.output_lock import hold, writing
 
 # Packages that affect results.
 DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "polars")
 # Rows of an array and bytes of a file that are hashed at a time, to bound memory.
 ROWS_AT_A_TIME, BYTES_AT_A_TIME = 1 << 16, 1 << 20
+
+# How many blocks of `unverified` are open.
+_hurried: list[None] = []
+# Files that were compared with their hashes: name, identity, size and times, hash. A log is opened several times.
+_verified: set[tuple[object, ...]] = set()
 
 
 @contextmanager
@@ -170,6 +175,62 @@ def content_hash(*parts: Any) -> str:
         for data in _bytes_of(part):
             digest.update(data)
     return digest.hexdigest()
+
+
+@contextmanager
+def unverified() -> Iterator[None]:
+    """Within the block, logs, models, checkpoints and results are not compared with their hashes; all threads."""
+    _hurried.append(None)
+    try:
+        yield
+    finally:
+        _hurried.pop()
+
+
+def is_verifying() -> bool:
+    """Whether what is read is to be compared with its hash."""
+    return not _hurried
+
+
+def check_hash(path: Path, digest: object, progress: Callable[[int], None] | None = None) -> None:
+    """Raise if a file does not have this hash; one that this process has compared before is not read again.
+
+    Args:
+        path: The file.
+        digest: Its hash, as recorded by whoever wrote it.
+        progress: Called with the bytes that were read since the last call.
+    """
+    if not is_verifying():
+        return
+    state = path.stat()
+    known = (path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns, digest)
+    if known in _verified:
+        return
+    found = hashlib.sha256()
+    for data in _bytes_of(path):
+        found.update(data)
+        if progress is not None:
+            progress(len(data))
+    if found.hexdigest() != digest:
+        raise does_not_match(path)
+    _verified.add(known)
+
+
+def part_of(folder: Path, name: str) -> Path:
+    """The path of a file of a folder; raises if its name or a symbolic link leads out of the folder.
+
+    >>> part_of(Path("LOG"), "../secret.json")
+    Traceback (most recent call last):
+        ...
+    cuolr.errors.InputError: LOG: '../secret.json' leads out of the folder; expected the file itself in it
+    """
+    try:
+        is_inside = Path(os.path.realpath(folder / name)).is_relative_to(os.path.realpath(folder))
+    except ValueError:  # a null character
+        is_inside = False
+    if not is_inside:
+        raise InputError(f"{folder}: {name!r} leads out of the folder; expected the file itself in it")
+    return folder / name
 
 
 def versions() -> dict[str, str]:

@@ -16,7 +16,9 @@ from cuolr.experiments.spec_file import parse_saved_experiment
 from cuolr.files import content_hash
 from cuolr.types import Doubles
 
-FORMAT = "cuolr-results-2"
+FORMAT = "cuolr-results-3"
+# The formats that are read, and whether each must have a hash.
+FORMATS = {FORMAT: True, "cuolr-results-2": False}
 # Decimal places of values per query.
 DIGITS = 6
 # Characters of the readable part of a cell's name; a file name may have 255 in all.
