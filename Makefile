@@ -36,7 +36,7 @@ slow: $(READY)  ## learning, calibration and whole experiments
 	$(TEST) -m slow --durations=0
 
 fuzz: $(READY)  ## damaged and crafted files of every kind, for an hour
-	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/python -m fuzz --minutes 60
+	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/python -m fuzz --minutes 60 --processes 2
 
 bench: $(READY)  ## the benchmarks, as one table of ratios
 	$(BIN)/python -m benchmarks
