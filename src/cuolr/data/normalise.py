@@ -17,7 +17,7 @@ Normalising = Literal["min-max", "log-min-max", "query-min-max", "none"]
 # Rows that are widened to float64 at a time, to bound memory.
 ROWS_AT_A_TIME = 16_384
 # Queries that are scaled together if the caller does not need all at once.
-QUERIES_AT_A_TIME = 512
+QUERIES_AT_A_TIME = 64
 
 
 @dataclass(frozen=True)
