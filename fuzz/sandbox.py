@@ -29,7 +29,7 @@ Verdict: TypeAlias = Literal["refused", "noted", "equal", "other", "crash", "han
 
 # What a file of some kilobytes may take.
 MAX_CPU_SECONDS, MAX_BYTES = 2.0, 500 << 20
-# The child is ended if it did nothing for this time; on a busy machine, one that is waiting for its turn does something.
+# The child is ended if it did nothing for this time. One that waits for its turn on a busy machine does something.
 MAX_IDLE_SECONDS = 30.0
 # Beyond it, the operating system refuses memory.
 MAX_ADDRESS_SPACE = 8 << 30

@@ -11,6 +11,7 @@ from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import say, show_json, show_table, show_text, stage_bars
 from cuolr.errors import InputError
 from cuolr.examination.plot import PLOT_SUFFIXES
+from cuolr.files import check_files
 from cuolr.logs.log_folder import load_click_log
 from cuolr.logs.time_window import TimeWindow
 from cuolr.progress import Stages
@@ -94,6 +95,7 @@ def assess(
     models = (model, *more_models)
     if plot is not None and plot.suffix not in PLOT_SUFFIXES:
         raise InputError(f"--plot: expected a file with one of the suffixes {', '.join(PLOT_SUFFIXES)}, found {plot}")
+    check_files([plot], overwrite=True)
     with stage_bars() as stages:
         results = list(_evaluations(models, log, compared, window.window(), stages))
     if plot is not None:

@@ -37,20 +37,7 @@ def write_meta(folder: Path, facts: Mapping[str, Any], source: Mapping[str, Any]
 
 def read_meta(folder: Path) -> dict[str, Any]:
     """The provenance of a log. It is not part of `ClickLog`: a learner must not know the click model."""
-    file = part_of(folder, META_FILE)
-    meta = read_json(file)
-    if not isinstance(meta, dict) or type(meta.get("format")) is not int:
-        raise InputError(f"{file}: not the description of a click log; expected an object with 'format'")
-    if meta["format"] > FORMAT:
-        raise InputError(f"{file}: format {meta['format']} needs a newer cuolr; this version reads up to {FORMAT}")
-    _check_own_hash(file, meta)
-    if type(meta.get("aggregated")) is not bool:
-        raise InputError(f"{file}: expected 'aggregated' to be true or false, found {meta.get('aggregated')!r}")
-    if type(meta.setdefault("counted", False)) is not bool or (meta["aggregated"] and meta["counted"]):
-        raise InputError(f"{file}: expected 'counted' to be true or false, and not with 'aggregated'")
-    if type(meta.get("k")) is not int or meta["k"] < 1:
-        raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
-    return meta
+    return {name: value for name, value in _read(folder).items() if name not in (FILES, OWN_HASH)}
 
 
 def check_log_files(
@@ -65,7 +52,7 @@ def check_log_files(
         required: Whether a file must have a hash; people may put others into the folder.
     """
     there = [name for name in names if part_of(folder, name).exists() and name != META_FILE]
-    hashes = read_meta(folder).get(FILES)
+    hashes = _read(folder).get(FILES)
     if hashes is None or not is_verifying():
         return
     if not required:
@@ -73,6 +60,23 @@ def check_log_files(
     progress = stages(f"checking {folder.name}", sum(size_of(folder / name) for name in there))
     for name in there:
         check_hash(folder / name, hashes.get(name), progress)
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    file = part_of(folder, META_FILE)
+    meta = read_json(file)
+    if not isinstance(meta, dict) or type(meta.get("format")) is not int:
+        raise InputError(f"{file}: not the description of a click log; expected an object with 'format'")
+    if meta["format"] > FORMAT:
+        raise InputError(f"{file}: format {meta['format']} needs a newer cuolr; this version reads up to {FORMAT}")
+    _check_own_hash(file, meta)
+    if type(meta.get("aggregated")) is not bool:
+        raise InputError(f"{file}: expected 'aggregated' to be true or false, found {meta.get('aggregated')!r}")
+    if type(meta.setdefault("counted", False)) is not bool or (meta["aggregated"] and meta["counted"]):
+        raise InputError(f"{file}: expected 'counted' to be true or false, and not with 'aggregated'")
+    if type(meta.get("k")) is not int or meta["k"] < 1:
+        raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
+    return meta
 
 
 def _check_own_hash(file: Path, meta: dict[str, Any]) -> None:
