@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase
 
 import cuolr
 from fuzz.cases import Case, cases
-from fuzz.counts import failures, table, write_counts
+from fuzz.counts import failures, read_counts, table, write_counts
 from fuzz.kinds.all import KINDS
 from fuzz.processes import Tell, in_processes
 from fuzz.sandbox import Outcome, Sandbox
@@ -37,6 +37,7 @@ def arguments() -> Namespace:
     parser.add_argument("--total", type=int, help="in place of --cases: number of all cases, more of the faster kinds")
     parser.add_argument("--at-least", nargs="*", default=[], metavar="KIND=N", help="with --total: more of a kind")
     parser.add_argument("--out", type=Path, help="JSON file of the counts, written as they grow")
+    parser.add_argument("--table", type=Path, help="print the table of such a file, and run nothing")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), help="which kinds of files, by parts of their names")
     parser.add_argument("--processes", type=int, default=1, help="number of kinds that are read at the same time")
     parser.add_argument("--seed", type=int, default=0, help="another seed gives other cases")
@@ -47,6 +48,9 @@ def arguments() -> Namespace:
 def main() -> int:
     """Run the cases; returns the exit status."""
     given = arguments()
+    if given.table is not None:
+        print(table(read_counts(given.table)[0]))
+        return 0
     kinds = [kind for kind in KINDS if any(part in kind for part in given.kinds)]
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
     with tempfile.TemporaryDirectory(dir=_fast_folder()) as folder:
@@ -95,7 +99,8 @@ def _dealt_out(given: Namespace, sandboxes: dict[str, Sandbox], counts: dict[str
 def _keep(given: Namespace, counts: dict[str, Counter[str]]) -> None:
     """Write what was counted so far."""
     if given.out is not None:
-        facts = {"command": shlex.join(["python", "-m", "fuzz", *sys.argv[1:]]), "cuolr": cuolr.__version__}
+        typed = [word for word in sys.argv[1:] if word not in ("--out", str(given.out))]
+        facts = {"command": shlex.join(["python", "-m", "fuzz", *typed]), "cuolr": cuolr.__version__}
         write_counts(given.out, counts, facts)
 
 
