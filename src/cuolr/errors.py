@@ -1,5 +1,7 @@
 """Errors and warnings about input, in words that a user can act on."""
 
+import importlib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +47,24 @@ def does_not_match(path: Path) -> InputError:
     )
 
 
+def check_format(found: object, expected: str, where: Path, what: str) -> None:
+    """Raise if a file is not of the expected format, such as `cuolr-results-2`; one of a newer cuolr is told apart.
+
+    Args:
+        found: The format that the file says it has.
+        expected: The format that this version reads.
+        where: The file.
+        what: What it should be, such as `a model`.
+    """
+    if found == expected:
+        return
+    family, _, number = expected.rpartition("-")
+    match = re.fullmatch(rf"{re.escape(family)}-(\d{{1,9}})", found) if isinstance(found, str) else None
+    if match and int(match[1]) > int(number):
+        raise InputError(f"{where}: format '{found}' needs a newer cuolr; this version reads '{expected}'")
+    raise InputError(f"{where}: not {what} of this version of cuolr; expected format '{expected}'")
+
+
 def require_type(name: str, value: object, kind: type, advice: str) -> None:
     """Raise `InputError` if an argument is of another class.
 
@@ -61,6 +81,20 @@ def require_type(name: str, value: object, kind: type, advice: str) -> None:
     """
     if not isinstance(value, kind):
         raise InputError(f"{name}: expected a {kind.__name__}, found a {type(value).__name__}; {advice}")
+
+
+def load_extra(module: str, extra: str, problem: str) -> Any:
+    """Import a module of a package that only an extra brings along.
+
+    Args:
+        module: Its name.
+        extra: The extra of cuolr.
+        problem: What to say if it is not installed; how to install it is added.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise InputError(f"{problem}; install it with: pip install 'cuolr[{extra}]'") from None
 
 
 class InputWarning(UserWarning):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cuolr.errors import InputError, does_not_match
+from cuolr.errors import check_format, does_not_match
 from cuolr.files import atomic_file, content_hash, is_verifying, read_json
 
 OWN_HASH = "sha256"
@@ -27,9 +27,10 @@ def read_hashed(path: Path, formats: Mapping[str, bool]) -> dict[str, Any]:
             there was one have none.
     """
     content = read_json(path)
-    if not isinstance(content, dict) or content.get("format") not in list(formats):
-        expected = f"expected format '{next(iter(formats))}'"
-        raise InputError(f"{path}: not a file of results of this version; {expected}")
+    found = content.get("format") if isinstance(content, dict) else None
+    if found not in list(formats):
+        check_format(found, next(iter(formats)), path, "a file of results")
+    assert isinstance(content, dict)
     digest = content.pop(OWN_HASH, None)
     if is_verifying() and (digest is not None or formats[content["format"]]) and digest != content_hash(content):
         raise does_not_match(path)

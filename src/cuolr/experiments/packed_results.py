@@ -22,7 +22,7 @@ import polars as pl
 
 from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import read_errors
-from cuolr.errors import InputError, does_not_match
+from cuolr.errors import InputError, check_format, does_not_match
 from cuolr.experiments.results import DIGITS, FORMATS, CellResult, Results, damage_in, description_from
 from cuolr.experiments.spec import Cell
 from cuolr.files import atomic_file, content_hash, is_verifying
@@ -153,6 +153,8 @@ def _read_metadata(file: Path) -> dict[str, Any]:
         raise InputError(f"{file}: not a Parquet file of results ({problem})") from None
     with damage_in(file):
         content = json.loads(text)
-    if not isinstance(content, dict) or content.get("format") not in list(FORMATS):
-        raise InputError(f"{file}: not a file of results of this version; expected format '{next(iter(FORMATS))}'")
-    return content
+    found = content.get("format") if isinstance(content, dict) else None
+    if found not in list(FORMATS):
+        check_format(found, next(iter(FORMATS)), file, "a file of results")
+    described: dict[str, Any] = content
+    return described

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, load_extra
 from cuolr.experiments.cells import Clicks, run_cell
 from cuolr.experiments.datasets import Splits
 from cuolr.experiments.local_workers import ONE_THREAD
@@ -70,10 +70,7 @@ class RayWorkers:
 
 def _connect(address: str) -> Any:
     """The module `ray`, connected to a cluster."""
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise InputError("Ray is not installed; install it with: pip install 'cuolr[ray]'") from None
+    ray = load_extra("ray", "ray", "Ray is not installed")
     host, _, port = address.rpartition(":")
     try:
         if port.isdigit():

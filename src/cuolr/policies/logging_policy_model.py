@@ -17,7 +17,7 @@ from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Number of documents scored at a time.
-DOCUMENTS_AT_A_TIME = 1 << 16
+DOCUMENTS_AT_A_TIME = 1 << 13
 PAIRS_PER_QUERY = 200
 # Weight of the mean loss over pairs against |w|²; high, because a deterministic logging policy has no noise: 100 gives
 # another top 10 for 7 % of the documents on 300 queries of `web10k-like`, where this gives 3 %.

@@ -16,7 +16,7 @@ import numpy as np
 from safetensors.numpy import load, save
 
 import cuolr
-from cuolr.errors import InputError, does_not_match, problems_in, unreadable
+from cuolr.errors import InputError, check_format, does_not_match, problems_in, unreadable
 from cuolr.files import atomic_file, atomic_folder, content_hash, is_verifying, parse_json, part_of
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.policies.trial import check_policy, check_sizes
@@ -133,6 +133,6 @@ def _read_json(file: Path) -> Any:
 
 def _read_description(file: Path) -> dict[str, Any]:
     description = _read_json(file)
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise InputError(f"{file}: not a model of this version of cuolr; expected format '{FORMAT}'")
-    return description
+    check_format(description.get("format") if isinstance(description, dict) else None, FORMAT, file, "a model")
+    described: dict[str, Any] = description
+    return described

@@ -161,13 +161,13 @@ class _Run:
         return "interrupted" if distributed.in_any(interrupted.is_set()) else None
 
     def _plateau(self) -> bool:
-        """Whether the last scheduled validations brought next to nothing; false if the score fell since the first.
+        """Whether the last scheduled validations brought next to nothing, or less than the first one.
 
         A likelihood of clicks rises long after the ranking has stopped changing, so that patience alone waits long.
         """
         every = self.loop.config.validate_every
         scores = [score for step, score in self.validations.items() if step and step % every == 0]
-        if len(scores) < PLATEAU_VALIDATIONS + 2 or scores[-1] < scores[0]:
+        if len(scores) < PLATEAU_VALIDATIONS + 2:
             return False
         recent = max(scores) - max(scores[:-PLATEAU_VALIDATIONS])
         return recent <= PLATEAU_SHARE * (max(scores) - scores[0])

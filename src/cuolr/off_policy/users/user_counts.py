@@ -13,9 +13,10 @@ from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.compared_lists import CountedLists
 from cuolr.off_policy.units import Units
 from cuolr.off_policy.users.examination_users import ExaminationCells
+from cuolr.off_policy.users.fitted_users import least_examinations
 from cuolr.progress import Stages, unseen_stages
 from cuolr.random import FIXED_SEED
-from cuolr.types import Doubles, Ints
+from cuolr.types import Candidates, Doubles, Ints
 
 # Rows of click patterns that users are fitted to, at most: queries are sampled.
 MAX_ROWS = 300_000
@@ -58,7 +59,8 @@ class UserCounts:
             counts = ClickCounts.of(log).pooled()
             cells = _cells_of_lists(counts)
             lists = _of_lists(counts)
-            return cls(lists, ExaminationCells.of_levels([cells], pairs, counts.lists.k), None, ("",), Units.of(log))
+            of_cells = ExaminationCells.of_levels([cells], pairs, counts.lists.k, _least(lists, log.candidates))
+            return cls(lists, of_cells, None, ("",), Units.of(log))
         units = Units.of(log)
         levels, level = context_levels(log)
         patterns = _patterns(log, units.of_row)
@@ -70,8 +72,10 @@ class UserCounts:
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
             by_level = [_patterns(log.select(of_level), units.of_row[of_level]).cells for of_level in rows]
-        lists = CountedLists(patterns.query, patterns.documents, patterns.count).distinct()
-        return cls(lists, ExaminationCells.of_levels(by_level, pairs, patterns.k), patterns, levels, units)
+        clicks = patterns.clicks * patterns.count[:, None]
+        lists = CountedLists(patterns.query, patterns.documents, patterns.count, clicks).distinct()
+        of_cells = ExaminationCells.of_levels(by_level, pairs, patterns.k, _least(lists, log.candidates))
+        return cls(lists, of_cells, patterns, levels, units)
 
     @property
     def queries(self) -> Ints:
@@ -95,6 +99,12 @@ class UserCounts:
         """[P] the clicks on each document."""
         cells = self.cells.cells
         return np.bincount(cells.pair, weights=cells.clicks, minlength=self.cells.pairs).astype(np.float64)
+
+
+def _least(lists: CountedLists, candidates: Candidates) -> Doubles:
+    """[P] the examinations from which a pair is known."""
+    sessions = np.bincount(lists.query, weights=lists.count, minlength=candidates.n_queries)
+    return least_examinations(sessions[candidates.query_of_document])
 
 
 def _sample_of_queries(query: Ints, n_queries: int, keep: Ints) -> Ints:
