@@ -44,11 +44,11 @@ def huge_array() -> bytes:
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
 
 
-def bomb(name: str, *command: object) -> Callable[[Path], Command]:
-    """A gigabyte of one letter in a megabyte."""
+def bomb(name: str, *command: object, level: int = 9) -> Callable[[Path], Command]:
+    """A gigabyte of one letter in a megabyte; at a lower level, in some megabytes, which is no bomb by its size."""
 
     def make(folder: Path) -> Command:
-        (folder / name).write_bytes(gzip.compress(b"a" * (64 << 20), 1, mtime=0) * 16)
+        (folder / name).write_bytes(gzip.compress(b"a" * (64 << 20), level, mtime=0) * 16)
         return [
             command[0],
             folder / name,
@@ -97,6 +97,7 @@ CLAIMS: dict[str, Callable[[Path], Command]] = {
     "`meta.json` with a million brackets": log_with("meta.json", b"[" * 10**6),
     "`meta.json` with a number of a million digits": log_with("meta.json", b'{"format": ' + b"1" * 10**6 + b"}"),
     "1 MB of gzip that holds 1 GB, as LETOR": bomb("data.txt.gz", "inspect"),
+    "5 MB of gzip that hold one line of 1 GB, as LETOR": bomb("data.txt.gz", "inspect", level=1),
     "the same as CSV": bomb("clicks.csv.gz", "import-log"),
     "the same as JSON lines": bomb("clicks.ndjson.gz", "import-log"),
     "Parquet whose footer claims 10¹² rows": many_rows,
