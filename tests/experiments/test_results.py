@@ -119,6 +119,16 @@ def test_a_damaged_description_is_named(folder: Path, key: str) -> None:
         read_results(folder)
 
 
+@pytest.mark.parametrize("change", [{"logging": 1.5}, {"fold": "1"}, {"seed": True}, {"other": 1}])
+def test_a_cell_of_other_fields_or_types_is_damaged(folder: Path, change: dict[str, Any]) -> None:
+    file = folder / "experiment.json"
+    described = json.loads(file.read_text())
+    described["cells"][0] |= change
+    file.write_text(json.dumps(described))
+    with unverified(), pytest.raises(InputError, match=f"experiment.json: damaged .*{next(iter(change))}"):
+        read_results(folder)
+
+
 def test_a_long_name_is_cut_and_still_told_apart(tmp_path: Path) -> None:
     long = "a learner with a name that goes on " * 10
     names = [name_of(Cell(long), {"settings": number}) for number in (1, 2)]

@@ -23,7 +23,7 @@ import polars as pl
 from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError, check_format, does_not_match
-from cuolr.experiments.results import DIGITS, FORMATS, CellResult, Results, damage_in, description_from
+from cuolr.experiments.results import DIGITS, FORMATS, CellResult, Results, cell_from, damage_in, description_from
 from cuolr.experiments.spec import Cell
 from cuolr.files import atomic_file, content_hash, is_verifying
 
@@ -140,7 +140,7 @@ def _result(row: Mapping[str, Any], measures: list[str]) -> CellResult:
 
 
 def _cell(row: Mapping[str, Any]) -> Cell:
-    return Cell(**{name: row[name] for name in _CELL})
+    return cell_from({name: row[name] for name in _CELL})
 
 
 def _read_metadata(file: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +129,16 @@ def description_from(content: Mapping[str, Any], names: Mapping[Cell, str], file
         if "name" not in data or not isinstance(table, dict):
             raise ValueError("no name of the data, or no experiment")
     return Description(parse_saved_experiment(table, str(file)), data, versions, names)
+
+
+def cell_from(values: Mapping[str, Any]) -> Cell:
+    """A saved cell; raises `TypeError` for other fields, or values of another type."""
+    cell = Cell(**values)
+    for field in fields(cell):
+        expected, value = (int if type(field.default) is int else str), getattr(cell, field.name)
+        if type(value) is not expected:
+            raise TypeError(f"{field.name}: expected {expected.__name__}, found {type(value).__name__}")
+    return cell
 
 
 def name_of(cell: Cell, decisive: Mapping[str, Any]) -> str:

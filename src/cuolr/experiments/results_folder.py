@@ -23,6 +23,7 @@ from cuolr.experiments.results import (
     CellResult,
     Description,
     Results,
+    cell_from,
     damage_in,
     description_from,
     result_from_json,
@@ -127,7 +128,7 @@ class ResultsFolder:
         with damage_in(file):
             entries = described["cells"]
             cell_names = [({k: v for k, v in entry.items() if k != "name"}, str(entry["name"])) for entry in entries]
-            names = {Cell(**values): name for values, name in cell_names}
+            names = {cell_from(values): name for values, name in cell_names}
         cells, failed, missing = {}, {}, []
         for cell, name in names.items():
             try:
