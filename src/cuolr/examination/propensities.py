@@ -18,7 +18,7 @@ import numpy as np
 
 from cuolr.errors import InputError, check_format, unreadable
 from cuolr.files import atomic_file, part_of
-from cuolr.logs.log_meta import META_FILE, check_log_files
+from cuolr.logs.log_meta import check_file_beside
 from cuolr.types import Doubles
 
 PROPENSITY_FILE = "propensity.json"
@@ -96,8 +96,7 @@ def propensities_of_log(folder: Path) -> Propensities | None:
     file = part_of(folder, PROPENSITY_FILE)
     if not file.is_file():
         return None
-    if (folder / META_FILE).is_file():
-        check_log_files(folder, [PROPENSITY_FILE], required=False)
+    check_file_beside(folder, PROPENSITY_FILE)
     return read_propensities(file)
 
 

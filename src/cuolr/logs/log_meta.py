@@ -62,6 +62,12 @@ def check_log_files(
         check_hash(folder / name, hashes.get(name), progress)
 
 
+def check_file_beside(folder: Path, name: str) -> None:
+    """Raise if a file that was written with a log does not match its hash; people may put others into the folder."""
+    if (folder / META_FILE).is_file():
+        check_log_files(folder, [name], required=False)
+
+
 def _read(folder: Path) -> dict[str, Any]:
     file = part_of(folder, META_FILE)
     meta = read_json(file)
