@@ -40,7 +40,8 @@ class CountedLists:
         count = np.bincount(place, weights=self.count).astype(np.float64)
         clicks = None
         if self.clicks is not None:
-            clicks = np.stack([np.bincount(place, weights=column) for column in self.clicks.T], axis=1)
+            columns = [np.bincount(place, weights=column) for column in self.clicks.T]
+            clicks = np.stack(columns, axis=1).astype(np.float64)
         return type(self)(self.query[first], self.documents[first], count, clicks)
 
     def sample(self, number: int) -> Self:
