@@ -7,13 +7,17 @@ import tyro
 from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import say, show_json, stage_bars
 from cuolr.files import refuse_existing
-from cuolr.logs.counting import count_log
+from cuolr.logs.counting import CountedBy, count_log
 from cuolr.logs.log_folder import SESSIONS_FILE
+
+# Rows for each session from which on counting by list saves little.
+LITTLE_SAVED = 0.5
 
 
 def count(
     log: tyro.conf.Positional[Path],
     out: Path,
+    by: CountedBy = "list",
     window: TimeFlags = TimeFlags(),
     json: bool = False,
     overwrite: bool = False,
@@ -23,17 +27,23 @@ def count(
     A counted log is a click log: `train`, `assess`, `fit-clicks`, `log-info` and `merge-logs` take it, at a cost that
     follows its rows, not its sessions. It has no ids and no time of day.
 
+    If the logging policy is stochastic, nearly every session has a list of its own. Counted by document, rows are
+    bounded by documents and positions; what needs lists then says so.
+
     Args:
         log: Folder of the log.
         out: Folder of the counted log.
+        by: What a row is: a list with its clicks, or a document at a position with the last click above it.
         window: Sessions to count, by time.
         json: Print JSON instead of a message.
         overwrite: Replace an existing log.
     """
     refuse_existing(out, overwrite, ours=SESSIONS_FILE)
     with stage_bars() as stages:
-        counted = count_log(log, out, window.window(), overwrite, stages)
+        counted = count_log(log, out, window.window(), overwrite, stages, by)
     if json:
         show_json({"out": str(out), "sessions": counted.sessions, "rows": len(counted)})
         return
     say(f"wrote {out}: {counted.sessions:,} sessions in {len(counted):,} rows")
+    if by == "list" and len(counted) > LITTLE_SAVED * counted.sessions:
+        say("note: nearly all sessions differ; --by document has rows bounded by documents and positions")

@@ -1,8 +1,8 @@
 """A click log as a self-contained folder, all that training needs.
 
-    sessions.parquet   a row per session (aggregated: per list; counted: per list and clicks): query, ranking, clicks;
-                       where known: count, logging_propensity, examination, timestamp, reward, page_position,
-                       randomised, session_id, user_id, context.<name>
+    sessions.parquet   a row per session (aggregated: per list; counted: per list and clicks, or per document at a
+                       position, with last_click): query, ranking, clicks; where known: count, logging_propensity,
+                       examination, timestamp, reward, page_position, randomised, session_id, user_id, context.<name>
     features.npy …     the candidates, see `candidate_store`
     meta.json          where the log comes from: for people, never for learners
 
@@ -27,6 +27,7 @@ from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_folder, content_hash, read_json, versions
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
+from cuolr.logs.log_forms import LISTS_UNKNOWN
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Ints
@@ -87,6 +88,7 @@ def write_click_log(
             "format": FORMAT,
             "aggregated": first.aggregated,
             "counted": first.counted,
+            "of_documents": first.of_documents,
             "k": first.k,
             "rows": rows,
             "sessions": sessions,
@@ -100,7 +102,11 @@ def write_click_log(
 
 
 def load_click_log(
-    folder: Path | str, window: TimeWindow = ALL_TIME, ids: bool = True, stages: Stages = unseen_stages
+    folder: Path | str,
+    window: TimeWindow = ALL_TIME,
+    ids: bool = True,
+    stages: Stages = unseen_stages,
+    documents: bool = False,
 ) -> ClickLog:
     """Read a whole log; features are memory-mapped. Raises if the folder is damaged or not a log.
 
@@ -109,10 +115,11 @@ def load_click_log(
         window: The sessions to read.
         ids: Whether to read the ids of sessions and users, which no learner needs.
         stages: Receives the rows that were read so far.
+        documents: Whether the log may count documents; otherwise it is an error, because its lists are not known.
     """
     folder = Path(folder)
     rows = _count_rows(folder) if not window else _count_within(folder, window)
-    return concatenate(read_click_log(folder, window=window, ids=ids, stages=stages), rows)
+    return concatenate(read_click_log(folder, window=window, ids=ids, stages=stages, documents=documents), rows)
 
 
 def read_click_log(
@@ -121,14 +128,19 @@ def read_click_log(
     window: TimeWindow = ALL_TIME,
     ids: bool = True,
     stages: Stages = unseen_stages,
+    documents: bool = False,
 ) -> Iterator[ClickLog]:
     """Read a log chunk by chunk, for logs that are larger than memory; see `load_click_log`."""
     rows = _count_rows(folder)
     file, meta, candidates = folder / SESSIONS_FILE, read_meta(folder), load_candidates(folder)
+    if meta["of_documents"] and not documents:
+        raise InputError(f"{folder}: {LISTS_UNKNOWN}")
     aggregated, counted = meta["aggregated"], meta["counted"]
     with read_errors(file):
         sessions = pl.scan_parquet(file, glob=False)
         types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated, counted)
+    if meta["of_documents"] != ("last_click" in types) or (meta["of_documents"] and "page_position" not in types):
+        raise InputError(f"{file}: expected last_click and page_position if the log counts documents, and only then")
     types = {name: dtype for name, dtype in types.items() if ids or name not in IDS}
     bounds = _bounds(folder, window)
     progress = stages(f"reading {folder.name}", rows)
@@ -175,25 +187,12 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise InputError(f"{file}: expected 'aggregated' to be true or false, found {meta.get('aggregated')!r}")
     if type(meta.setdefault("counted", False)) is not bool or (meta["aggregated"] and meta["counted"]):
         raise InputError(f"{file}: expected 'counted' to be true or false, and not with 'aggregated'")
+    of_documents = meta.setdefault("of_documents", False)
+    if type(of_documents) is not bool or (of_documents and not (meta["counted"] and meta.get("k") == 1)):
+        raise InputError(f"{file}: expected 'of_documents' to be true or false, and true only if 'counted', with 'k' 1")
     if type(meta.get("k")) is not int or meta["k"] < 1:
         raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
     return meta
-
-
-def require_sessions(log: ClickLog, what: str) -> None:
-    """Raise if a log is aggregated; for methods that need the clicks of each session."""
-    if log.aggregated:
-        raise InputError(
-            f"{what} needs the clicks of each session, but the rows of this log are means over several sessions; use "
-            "the log from before aggregation"
-        )
-
-
-def require_single_sessions(log: ClickLog, what: str) -> None:
-    """Raise if a row may stand for several sessions."""
-    require_sessions(log, what)
-    if log.counted:
-        raise InputError(f"{what} needs sessions one by one, but this log is counted; use the log that was counted")
 
 
 def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:

@@ -97,6 +97,7 @@ class Factored(Learner):
     Config = FactoredConfig
     config: FactoredConfig
     log_form: ClassVar[LogForm] = "sessions"
+    takes_documents: ClassVar[bool] = True
     cold_start: ClassVar[str] = (
         "it estimates everything from the counts of a log, and counts add up: merge the logs and train on all of them"
     )
@@ -123,7 +124,7 @@ class Factored(Learner):
         logging_policy = LoggingPolicyModel()
         if config.logging_policy.include:
             folds = config.rankers.folds
-            logging_policy = LoggingPolicyModel.fit(counts.lists, task.normaliser, seed, folds, task.stages)
+            logging_policy = LoggingPolicyModel.fit(counts.shown, task.normaliser, seed, folds, task.stages)
         scores = logging_policy.scores(shown.features)
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
