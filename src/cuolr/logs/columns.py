@@ -16,7 +16,16 @@ from cuolr.types import Bools, Candidates, Strings
 REQUIRED = ("query", "ranking", "clicks")
 # Ids of a session, which no learner needs.
 IDS = ("session_id", "user_id")
-OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position", "randomised", "last_click", *IDS)
+OPTIONAL = (
+    "logging_propensity",
+    "examination",
+    "timestamp",
+    "reward",
+    "page_position",
+    "randomised",
+    "last_click",
+    *IDS,
+)
 
 
 # Columns that can be filled in where a log does not have them.

@@ -5,8 +5,10 @@ from typing import Self
 
 import numpy as np
 
+from cuolr.logs.pattern_cells import PatternCells
 from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.support import ShownLists
+from cuolr.off_policy.users.examination_users import ExaminationResponse
 from cuolr.off_policy.users.fitted_users import UserResponse
 from cuolr.random import FIXED_SEED
 from cuolr.types import Bools, Doubles, Ints
@@ -30,6 +32,15 @@ class CountedLists:
         """These lists."""
         return type(self)(self.query[rows], self.documents[rows], self.count[rows])
 
+    @property
+    def total(self) -> float:
+        """Number of sessions."""
+        return float(self.count.sum())
+
+    def scaled(self, factor: float) -> Self:
+        """With so many times the sessions."""
+        return replace(self, count=self.count * factor)
+
     def distinct(self) -> Self:
         """Each list once, with all its sessions."""
         keys = ShownLists(self.query, self.documents, self.count).prefixes()[:, -1]
@@ -46,13 +57,70 @@ class CountedLists:
 
 
 @dataclass(frozen=True)
+class CountedDocuments:
+    """The documents that production showed, counted one by one: its lists are not known.
+
+    What users would click on them follows from the position and the last click above, which is that of the log. Of the
+    lists, this has the same expectation.
+
+    Attributes:
+        cells: The counts; `pair` is an index of query–document pairs.
+        query: [n] the query of each cell.
+        level: [n] the level of context of each cell.
+    """
+
+    cells: PatternCells
+    query: Ints
+    level: Ints
+
+    @property
+    def documents(self) -> Ints:
+        """[n, 1] the pairs."""
+        return self.cells.pair[:, None]
+
+    def select(self, rows: Bools) -> Self:
+        """These cells."""
+        return type(self)(self.cells.select(rows), self.query[rows], self.level[rows])
+
+    @property
+    def total(self) -> float:
+        """Number of impressions."""
+        return float(self.cells.impressions.sum())
+
+    def scaled(self, factor: float) -> Self:
+        """With so many times the impressions."""
+        return replace(self, cells=replace(self.cells, impressions=self.cells.impressions * factor))
+
+    def sample(self, number: int) -> Self:
+        """All of them: they are bounded by documents and positions."""
+        return self
+
+    def pages(self, k: int) -> CountedLists:
+        """The first k positions that each query fills, in how many sessions; their documents are not known.
+
+        The sessions that fill position k also fill those above. With gaps on the page this is not exact.
+        """
+        position, count = self.cells.position, self.cells.impressions
+        width = min(k, int(position.max(initial=0)) + 1)
+        queries, row = np.unique(self.query, return_inverse=True)
+        top = position < width
+        places = row[top] * width + position[top]
+        filled = np.bincount(places, weights=count[top], minlength=len(queries) * width).reshape(-1, width)
+        filled = np.minimum.accumulate(filled, axis=1)
+        number = filled - np.column_stack([filled[:, 1:], np.zeros(len(queries))])
+        of_query, last = np.nonzero(number > 0)
+        documents = np.where(np.arange(width) <= last[:, None], 0, -1)
+        return CountedLists(queries[of_query], documents, number[of_query, last])
+
+
+@dataclass(frozen=True)
 class ComparedLists:
     """The lists of a policy against those of production, for the same sessions.
 
     Attributes:
         target: The policy's lists.
-        baseline: What they are compared with: the logged lists, or those of another policy.
-        logged: The logged lists.
+        baseline: What they are compared with: the logged lists or documents, or the lists of another policy.
+        logged: The logged lists or documents.
         n_queries: Number of queries of the candidates.
         reward: [units] the logged reward of each unit, see `Units`.
         sessions: [units] the sessions of each unit.
@@ -62,8 +130,8 @@ class ComparedLists:
     """
 
     target: CountedLists
-    baseline: CountedLists
-    logged: CountedLists
+    baseline: CountedLists | CountedDocuments
+    logged: CountedLists | CountedDocuments
     n_queries: int
     reward: Doubles
     sessions: Doubles
@@ -71,13 +139,31 @@ class ComparedLists:
     clicks: Doubles
     position_weights: Doubles | None = None
 
-    def by_query(self, lists: CountedLists, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:
-        """[n_queries] the expected reward of lists."""
+    def by_query(
+        self, lists: CountedLists | CountedDocuments, users: UserResponse, attractiveness: Doubles | None = None
+    ) -> Doubles:
+        """[n_queries] the expected reward of lists or documents."""
+        if isinstance(lists, CountedDocuments):
+            return self._of_documents(lists, users, attractiveness)
         clicks = users.clicks(lists.documents, attractiveness)
         if self.position_weights is not None:
             clicks = clicks * weights_in_lists(lists.documents >= 0, self.position_weights)
         of_lists = (clicks * self.worth[lists.documents]).sum(axis=1)
         return np.bincount(lists.query, weights=of_lists * lists.count, minlength=self.n_queries).astype(np.float64)
+
+    def _of_documents(
+        self, documents: CountedDocuments, users: UserResponse, attractiveness: Doubles | None
+    ) -> Doubles:
+        """[n_queries] the expected reward of documents; only users of their form can be fitted to them."""
+        assert isinstance(users, ExaminationResponse)
+        cells = documents.cells
+        rewards = users.clicks_given(cells, documents.level, attractiveness) * self.worth[cells.pair]
+        if self.position_weights is not None:
+            rewards = (
+                rewards * np.append(self.position_weights, 0.0)[np.minimum(cells.position, len(self.position_weights))]
+            )
+        sums = np.bincount(documents.query, weights=rewards * cells.impressions, minlength=self.n_queries)
+        return sums.astype(np.float64)
 
     def total_change(self, users: UserResponse, attractiveness: Doubles | None = None) -> float:
         """The expected reward of the policy's lists minus that of the baseline."""
@@ -91,13 +177,10 @@ class ComparedLists:
             lists: About how many of each policy. If a single query has more of them, they are a sample, too.
         """
         both = (self.target, self.baseline)
-        number = np.maximum(*(np.bincount(side.query, minlength=self.n_queries) for side in both))
+        sizes = [side for side in both if isinstance(side, CountedLists)]
+        number = np.max([np.bincount(side.query, minlength=self.n_queries) for side in sizes], axis=0)
         order = np.random.default_rng(FIXED_SEED).permutation(np.flatnonzero(number))
         chosen = order[np.cumsum(number[order]) - number[order] < lists]
         target, baseline = (side.select(np.isin(side.query, chosen)).sample(2 * lists) for side in both)
-        scales = [whole.count.sum() / kept.count.sum() for whole, kept in zip(both, (target, baseline), strict=True)]
-        return replace(
-            self,
-            target=replace(target, count=target.count * scales[0]),
-            baseline=replace(baseline, count=baseline.count * scales[1]),
-        )
+        scales = [whole.total / kept.total for whole, kept in zip(both, (target, baseline), strict=True)]
+        return replace(self, target=target.scaled(scales[0]), baseline=baseline.scaled(scales[1]))

@@ -9,6 +9,7 @@ from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks
 from cuolr.clicks.fitting.mixture_prior import fit_users
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.log_forms import LISTS_UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,13 @@ def compare_fits(
 
     Args:
         patterns: The counts of the log.
-        names: Names of `CLICK_FITS`; None = all.
+        names: Names of `CLICK_FITS`; None = all, or those that counts by document suffice for.
         folds: Number of folds, of `click_patterns.FOLDS`, that are held out.
         documents: The parameters of documents, see `fit_users`.
         progress: Called with 1 after each model.
         days: Hold out the last so many days instead, if the counts are by day; 0 = folds.
     """
-    names = list(dict.fromkeys(names)) if names else CLICK_FITS.names()
+    names = _fittable(patterns, names)
     classes = {name: CLICK_FITS.get(name) for name in names}
     train, held_out = patterns.held_out_days(days) if days else patterns.held_out(folds)
     if not train.sessions or not held_out.sessions:
@@ -86,3 +87,13 @@ def compare_fits(
     best = max(users, key=lambda name: scores[name].log_likelihood)
     differences = {name: difference_to(scores[best], score) for name, score in scores.items()}
     return FitComparison(fits, scores, best, differences, int(train.sessions), int(held_out.sessions))
+
+
+def _fittable(patterns: ClickPatterns, names: Sequence[str] | None) -> list[str]:
+    """The names without repetition; by default all that the counts suffice for."""
+    in_need = {name for name in CLICK_FITS.names() if CLICK_FITS.get(name).needs_lists and patterns.of_documents}
+    if not names:
+        return [name for name in CLICK_FITS.names() if name not in in_need]
+    if lacking := [name for name in dict.fromkeys(names) if name in in_need]:
+        raise InputError(f"{', '.join(lacking)}: {LISTS_UNKNOWN}")
+    return list(dict.fromkeys(names))

@@ -6,11 +6,13 @@ from typing import Self
 import numpy as np
 
 from cuolr.examination.identifiability import Identifiability
-from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.counts import ClickCounts
-from cuolr.off_policy.compared_lists import CountedLists
+from cuolr.logs.document_patterns import patterns_of
+from cuolr.logs.pattern_cells import PatternCells
+from cuolr.off_policy.compared_lists import CountedDocuments, CountedLists
 from cuolr.off_policy.units import Units
 from cuolr.off_policy.users.examination_users import ExaminationCells
 from cuolr.progress import Stages, unseen_stages
@@ -19,6 +21,8 @@ from cuolr.types import Doubles, Ints
 
 # Rows of click patterns that users are fitted to, at most: queries are sampled.
 MAX_ROWS = 300_000
+# The same of a log that counts documents, whose rows have one document each.
+MAX_DOCUMENT_ROWS = 10 * MAX_ROWS
 # Folds of the sessions that click models are compared on.
 HELD_OUT_FOLDS = 2
 # Column of the units of sessions, while patterns are counted.
@@ -30,14 +34,14 @@ class UserCounts:
     """The lists of a log and their clicks; pairs are the documents of the candidates.
 
     Attributes:
-        lists: The distinct lists.
+        lists: The distinct lists; of a log that counts documents, these.
         cells: Counts of (level of context, document, position, last click above).
         patterns: Counts of (list, click pattern); None for an aggregated log, which does not have them.
         levels: The names of the levels of context.
         units: What the interval is over.
     """
 
-    lists: CountedLists
+    lists: CountedLists | CountedDocuments
     cells: ExaminationCells
     patterns: ClickPatterns | None
     levels: tuple[str, ...]
@@ -62,7 +66,8 @@ class UserCounts:
         units = Units.of(log)
         levels, level = context_levels(log)
         patterns = _patterns(log, units.of_row)
-        chosen = _sample_of_queries(patterns.query, log.candidates.n_queries, keep)
+        at_most = MAX_DOCUMENT_ROWS if log.of_documents else MAX_ROWS
+        chosen = _sample_of_queries(patterns.query, log.candidates.n_queries, keep, at_most)
         kept = np.isin(log.query, chosen)
         if not kept.all():
             patterns = patterns.select(np.isin(patterns.query, chosen))
@@ -70,8 +75,8 @@ class UserCounts:
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
             by_level = [_patterns(log.select(of_level), units.of_row[of_level]).cells for of_level in rows]
-        lists = CountedLists(patterns.query, patterns.documents, patterns.count).distinct()
-        return cls(lists, ExaminationCells.of_levels(by_level, pairs, patterns.k), patterns, levels, units)
+        cells = ExaminationCells.of_levels(by_level, pairs, patterns.k)
+        return cls(_logged(patterns, cells), cells, patterns, levels, units)
 
     @property
     def queries(self) -> Ints:
@@ -97,28 +102,36 @@ class UserCounts:
         return np.bincount(cells.pair, weights=cells.clicks, minlength=self.cells.pairs).astype(np.float64)
 
 
-def _sample_of_queries(query: Ints, n_queries: int, keep: Ints) -> Ints:
-    """All queries, or a sample with about `MAX_ROWS` rows.
+def _sample_of_queries(query: Ints, n_queries: int, keep: Ints, at_most: int = MAX_ROWS) -> Ints:
+    """All queries, or a sample with about so many rows.
 
     Args:
         query: [M] the query of each row.
         n_queries: Number of queries.
         keep: Queries that are taken first.
+        at_most: Number of rows.
     """
-    if len(query) <= MAX_ROWS:
+    if len(query) <= at_most:
         return np.arange(n_queries)
     shuffled = np.random.default_rng(FIXED_SEED).permutation(n_queries)
     order = np.concatenate([shuffled[np.isin(shuffled, keep)], shuffled[~np.isin(shuffled, keep)]])
     rows = np.bincount(query, minlength=n_queries)
-    chosen: Ints = order[np.cumsum(rows[order]) - rows[order] < MAX_ROWS]
+    chosen: Ints = order[np.cumsum(rows[order]) - rows[order] < at_most]
     return chosen
 
 
 def _patterns(log: ClickLog, unit: Ints) -> ClickPatterns:
     """The click patterns of a log, by unit [M]."""
     of_units = replace(log, context={UNIT: unit})
-    patterns = ClickPatterns.of(of_units, by=("context",)).with_every_document()
+    patterns = patterns_of(of_units, by=("context",)).with_every_document()
     return patterns.in_units(patterns.context[UNIT].astype(np.int64))
+
+
+def _logged(patterns: ClickPatterns, cells: ExaminationCells) -> CountedLists | CountedDocuments:
+    if not patterns.of_documents:
+        return CountedLists(patterns.query, patterns.documents, patterns.count).distinct()
+    query = patterns.candidates.query_of_document[cells.cells.pair].astype(np.int64)
+    return CountedDocuments(cells.cells, query, cells.level)
 
 
 def _of_lists(counts: ClickCounts) -> CountedLists:
