@@ -4,9 +4,12 @@ from pathlib import Path
 
 import tyro
 
+from cuolr.cli.cell_options import Address
 from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import say, show_json, stage_bars
+from cuolr.errors import InputError
 from cuolr.files import refuse_existing
+from cuolr.logs.count_parts import count_parts
 from cuolr.logs.counting import CountedBy, count_log
 from cuolr.logs.log_folder import SESSIONS_FILE
 
@@ -16,8 +19,11 @@ LITTLE_SAVED = 0.5
 
 def count(
     log: tyro.conf.Positional[Path],
+    parts: tyro.conf.Positional[tuple[Path, ...]] = (),
+    *,
     out: Path,
     by: CountedBy = "list",
+    ray: Address | None = None,
     window: TimeFlags = TimeFlags(),
     json: bool = False,
     overwrite: bool = False,
@@ -32,15 +38,26 @@ def count(
 
     Args:
         log: Folder of the log.
+        parts: Parquet files with the columns of the log's `sessions.parquet`, or folders of them. Their sessions are
+            counted instead of the log's; queries and documents are those of the log.
         out: Folder of the counted log.
         by: What a row is: a list with its clicks, or a document at a position with the last click above it.
-        window: Sessions to count, by time.
+        ray: Address of a Ray cluster that counts the parts; its nodes need to see them. Needs `pip install
+            'cuolr[ray]'`.
+        window: Sessions to count, by time; not with parts.
         json: Print JSON instead of a message.
         overwrite: Replace an existing log.
     """
     refuse_existing(out, overwrite, ours=SESSIONS_FILE)
     with stage_bars() as stages:
-        counted = count_log(log, out, window.window(), overwrite, stages, by)
+        if parts:
+            if window.window():
+                raise InputError("--since, --until: not with parts; give the parts of these days")
+            counted = count_parts(log, parts, out, by, ray, overwrite, stages)
+        elif ray is not None:
+            raise InputError("--ray: expected Parquet parts to count, found none")
+        else:
+            counted = count_log(log, out, window.window(), overwrite, stages, by)
     if json:
         show_json({"out": str(out), "sessions": counted.sessions, "rows": len(counted)})
         return

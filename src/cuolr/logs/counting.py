@@ -5,6 +5,7 @@ learned from the sessions. Counted by document (`document_counting`), lists are 
 days are the counts of each day, merged.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -65,18 +66,27 @@ def count_chunks(chunks: Iterable[ClickLog], by: CountedBy = "list") -> ClickLog
         chunks: Raw or counted sessions of one log; at least one. What counts documents can be counted by document only.
         by: What a row is.
     """
-    example: ClickLog | None = None
+    chunks = iter(chunks)
+    first = next(chunks)
+    return counted_of(frames_of(itertools.chain([first], chunks), by), by, first)
 
-    def frames() -> Iterator[pl.DataFrame]:
-        nonlocal example
-        for chunk in chunks:
-            example = chunk if example is None else example
-            yield _sums([_frame(chunk, by)])
 
-    merged = merged_frames(frames(), _sums)
-    assert example is not None
+def frames_of(chunks: Iterable[ClickLog], by: CountedBy) -> Iterator[pl.DataFrame]:
+    """The counts of each chunk, for `counted_of`."""
+    return (added([_frame(chunk, by)]) for chunk in chunks)
+
+
+def counted_of(frames: Iterable[pl.DataFrame], by: CountedBy, like: ClickLog) -> ClickLog:
+    """The counted log of all frames, in whatever order they come.
+
+    Args:
+        frames: Counts of sessions, see `frames_of`; at least one.
+        by: What a row is.
+        like: A log with the candidates and the columns of the sessions.
+    """
+    merged = merged_frames(frames, added)
     rows = merged.sort(_keys(merged))
-    return _log_of(rows, example) if by == "list" else log_of_documents(rows, example)
+    return _log_of(rows, like) if by == "list" else log_of_documents(rows, like)
 
 
 def subtract_sessions(counted: ClickLog, sessions: ClickLog) -> ClickLog:
@@ -90,7 +100,7 @@ def subtract_sessions(counted: ClickLog, sessions: ClickLog) -> ClickLog:
         InputError: If they are not all in it, or if nothing else is.
     """
     by: CountedBy = "document" if counted.of_documents else "list"
-    total, part = _frame(counted, by), _sums([_frame(sessions, by)])
+    total, part = _frame(counted, by), added([_frame(sessions, by)])
     keys = _keys(total)
     if set(total.columns) != set(part.columns):
         raise InputError("expected a counted log with the columns and the length of lists of the sessions")
@@ -123,7 +133,8 @@ def _frame(log: ClickLog, by: CountedBy) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _sums(frames: list[pl.DataFrame]) -> pl.DataFrame:
+def added(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """The sums of the counts of equal rows."""
     rows = pl.concat(frames)
     return rows.group_by(_keys(rows)).agg(pl.col(COUNT).sum())
 

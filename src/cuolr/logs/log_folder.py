@@ -26,11 +26,11 @@ from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_folder, content_hash, read_json, versions
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
+from cuolr.logs.columns import to_numpy
 from cuolr.logs.log_forms import LISTS_UNKNOWN
+from cuolr.logs.session_files import ROWS_AT_A_TIME, SessionForm, one_each, read_session_file
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
-from cuolr.types import Ints
 
 SESSIONS_FILE, META_FILE = "sessions.parquet", "meta.json"
 REQUIRED_FILES = (SESSIONS_FILE, META_FILE, FEATURES, OFFSETS, QUERY_IDS)
@@ -38,8 +38,6 @@ FORMAT = 1
 
 # Rows of a Parquet row group; a reader can skip to any of them.
 ROWS_PER_GROUP = 1 << 17
-# Rows that are read at a time, to bound memory.
-ROWS_AT_A_TIME = 1 << 19
 
 
 def save_click_log(
@@ -135,28 +133,21 @@ def read_click_log(
     file, meta, candidates = folder / SESSIONS_FILE, read_meta(folder), load_candidates(folder)
     if meta["of_documents"] and not documents:
         raise InputError(f"{folder}: {LISTS_UNKNOWN}")
-    aggregated, counted = meta["aggregated"], meta["counted"]
     with read_errors(file):
-        sessions = pl.scan_parquet(file, glob=False)
-        types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated, counted)
-    if meta["of_documents"] != ("last_click" in types) or (meta["of_documents"] and "page_position" not in types):
+        stored = pl.scan_parquet(file, glob=False).collect_schema()
+    if meta["of_documents"] != ("last_click" in stored):
         raise InputError(f"{file}: expected last_click and page_position if the log counts documents, and only then")
-    types = {name: dtype for name, dtype in types.items() if ids or name not in IDS}
+    form = SessionForm(candidates, meta["k"], meta["aggregated"], meta["counted"])
     bounds = _bounds(folder, window)
     progress = stages(f"reading {folder.name}", rows)
-    for start in range(0, rows, rows_at_a_time):
-        with read_errors(file):
-            part = sessions.select(types.keys()).slice(start, rows_at_a_time)
-            frame = part.cast(types).collect()  # type: ignore[arg-type]
-        columns = {"count": one_each(len(frame))} | {c.name: to_numpy(file, c) for c in frame}
-        chunk = ClickLog.from_columns(candidates, columns, aggregated, counted)
-        check_rows(file, chunk, start)
+    for chunk in read_session_file(file, form, rows, rows_at_a_time, ids):
+        kept = chunk
         if bounds is not None:
             assert chunk.timestamp is not None
-            chunk = chunk.select(np.flatnonzero(within(chunk.timestamp, bounds)))
-        if len(chunk):
-            yield chunk
-        progress(len(frame))
+            kept = chunk.select(np.flatnonzero(within(chunk.timestamp, bounds)))
+        if len(kept):
+            yield kept
+        progress(len(chunk))
 
 
 def read_timestamps(folder: Path) -> Timestamps | None:
@@ -213,11 +204,6 @@ def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
     assert first is not None, "a log has at least one chunk"
     assert end == rows, (end, rows)
     return ClickLog.from_columns(first.candidates, {"count": one_each(rows)} | columns, first.aggregated, first.counted)
-
-
-def one_each(rows: int) -> Ints:
-    """The counts of rows of one session each; takes no memory."""
-    return np.broadcast_to(np.int64(1), (rows,))
 
 
 def _stored_columns(log: ClickLog) -> dict[str, npt.NDArray[Any]]:

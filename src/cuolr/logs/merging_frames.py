@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import polars as pl
 
-from cuolr.logs.log_folder import ROWS_AT_A_TIME
+from cuolr.logs.session_files import ROWS_AT_A_TIME
 
 
 def merged_frames(frames: Iterable[pl.DataFrame], merge: Callable[[list[pl.DataFrame]], pl.DataFrame]) -> pl.DataFrame:

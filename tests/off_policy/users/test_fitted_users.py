@@ -9,8 +9,8 @@ from cuolr.clicks.click_model import click_model, relevance_of
 from cuolr.clicks.simulate import simulate
 from cuolr.data.synthetic import generate
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.logs.pattern_cells import PatternCells
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.pattern_cells import PatternCells
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.target_lists import target_lists
 from cuolr.off_policy.units import Units
