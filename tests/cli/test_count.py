@@ -74,8 +74,17 @@ def test_documents_are_counted_trained_on_and_assessed(run: Run, counts: Path) -
     assert "360 sessions in" in run("count", log, "--by", "document", "--out", documents).err
     assert json.loads(run("log-info", documents, "--json").out)["sessions"] == 360
     assert "unknown (counted by document)" in run("log-info", documents).out
-    trained = run("train", documents, "--steps", 2, "--set", "learner.threads=1", "--no-student", "--out", model)
+    options = ("--steps", 2, "--set", "learner.threads=1", "--no-student", "--profile")
+    trained = run("train", documents, *options, "--out", model)
     assert trained.status == 0, trained.err
+    for stage in (
+        "reading DOCUMENTS",
+        "estimating examination",
+        "training steps",
+        "validation",
+        "off-policy evaluation",
+    ):
+        assert stage in trained.out
     found, expected = (json.loads(run("assess", model, each, "--json").out) for each in (documents, log))
     assert found["overlap"] == pytest.approx(expected["overlap"])
     assert found["never_shown"] == expected["never_shown"]

@@ -15,6 +15,8 @@ from cuolr.logs.log_folder import SESSIONS_FILE
 
 # Rows for each session from which on counting by list saves little.
 LITTLE_SAVED = 0.5
+# So many rows need not be fewer.
+FEW_ROWS = 100_000
 
 
 def count(
@@ -62,5 +64,5 @@ def count(
         show_json({"out": str(out), "sessions": counted.sessions, "rows": len(counted)})
         return
     say(f"wrote {out}: {counted.sessions:,} sessions in {len(counted):,} rows")
-    if by == "list" and len(counted) > LITTLE_SAVED * counted.sessions:
+    if by == "list" and len(counted) > max(LITTLE_SAVED * counted.sessions, FEW_ROWS):
         say("note: nearly all sessions differ; --by document has rows bounded by documents and positions")

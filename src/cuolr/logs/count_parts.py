@@ -9,7 +9,9 @@ import polars as pl
 from cuolr.data.candidate_store import load_candidates
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import IDS
 from cuolr.logs.counting import CountedBy, added, counted_of, frames_of
+from cuolr.logs.document_counting import OF_LISTS
 from cuolr.logs.identity import COUNTED
 from cuolr.logs.log_folder import read_meta, write_click_log
 from cuolr.logs.merging_frames import merged_frames
@@ -19,6 +21,8 @@ from cuolr.progress import Progress, Stages, unseen_stages
 
 # How often a part is counted again if its process or node is lost.
 RETRIES = 3
+# Columns that are not counted.
+UNUSED: dict[CountedBy, tuple[str, ...]] = {"list": IDS, "document": (*IDS, *OF_LISTS)}
 
 
 def count_parts(
@@ -43,7 +47,7 @@ def count_parts(
     """
     files, form = part_files(paths), _form(log)
     progress = stages("counting parts", len(files))
-    example = next(read_parts(files[:1], form), None)
+    example = next(read_parts(files[:1], form, UNUSED[by]), None)
     if example is None:
         raise InputError(f"{files[0]}: expected at least one session, found none")
     frames = _here(files, form, by, progress) if ray is None else _on_cluster(ray, log, files, by, progress)
@@ -56,7 +60,7 @@ def count_parts(
 
 def count_part(log: Path, file: Path, by: CountedBy) -> pl.DataFrame:
     """The counts of one file, as `counted_of` takes them; on whatever node."""
-    return merged_frames(frames_of(read_parts([file], _form(log)), by), added)
+    return merged_frames(frames_of(read_parts([file], _form(log), UNUSED[by]), by), added)
 
 
 def _form(log: Path) -> SessionForm:
@@ -72,7 +76,7 @@ def _here(files: Sequence[Path], form: SessionForm, by: CountedBy, progress: Pro
             yield file
             progress(1)
 
-    return frames_of(read_parts(told(), form), by)
+    return frames_of(read_parts(told(), form, UNUSED[by]), by)
 
 
 def _on_cluster(

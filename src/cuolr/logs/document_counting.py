@@ -22,6 +22,8 @@ from cuolr.types import Ints
 # as four columns. The rest of 63 bits is the document.
 POSITION_BITS, LAST_CLICK_BITS = 12, 13
 CELL, COUNT = "cell", "count"
+# Columns that belong to lists, and are not counted.
+OF_LISTS = ("logging_propensity", "examination", "randomised")
 
 
 def documents_frame(log: ClickLog) -> pl.DataFrame:

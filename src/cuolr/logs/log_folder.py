@@ -26,7 +26,7 @@ from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_folder, content_hash, read_json, versions
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import to_numpy
+from cuolr.logs.columns import IDS, to_numpy
 from cuolr.logs.log_forms import LISTS_UNKNOWN
 from cuolr.logs.session_files import ROWS_AT_A_TIME, SessionForm, one_each, read_session_file
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
@@ -140,7 +140,7 @@ def read_click_log(
     form = SessionForm(candidates, meta["k"], meta["aggregated"], meta["counted"])
     bounds = _bounds(folder, window)
     progress = stages(f"reading {folder.name}", rows)
-    for chunk in read_session_file(file, form, rows, rows_at_a_time, ids):
+    for chunk in read_session_file(file, form, rows, rows_at_a_time, () if ids else IDS):
         kept = chunk
         if bounds is not None:
             assert chunk.timestamp is not None

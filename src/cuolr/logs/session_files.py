@@ -1,6 +1,6 @@
 """Parquet files of sessions: that of a log folder, or parts that other jobs write for the documents of a log."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class SessionForm:
 
 
 def read_session_file(
-    file: Path, form: SessionForm, rows: int, rows_at_a_time: int = ROWS_AT_A_TIME, ids: bool = True
+    file: Path, form: SessionForm, rows: int, rows_at_a_time: int = ROWS_AT_A_TIME, without: Collection[str] = ()
 ) -> Iterator[ClickLog]:
     """Read a file chunk by chunk. Raises if its columns or values are not those of sessions.
 
@@ -45,13 +45,13 @@ def read_session_file(
         form: What its rows are.
         rows: Their number.
         rows_at_a_time: Rows of a chunk.
-        ids: Whether to read the ids of sessions and users.
+        without: Columns that are not read.
     """
     aggregated, counted = form.aggregated, form.counted
     with read_errors(file):
         sessions = pl.scan_parquet(file, glob=False)
         types = expected_types(file, sessions.collect_schema(), form.candidates, form.k, aggregated, counted)
-    types = {name: dtype for name, dtype in types.items() if ids or name not in IDS}
+    types = {name: dtype for name, dtype in types.items() if name not in without}
     for start in range(0, rows, rows_at_a_time):
         with read_errors(file):
             part = sessions.select(types.keys()).slice(start, rows_at_a_time)
@@ -84,13 +84,13 @@ def part_files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def read_parts(files: Iterable[Path], form: SessionForm) -> Iterator[ClickLog]:
-    """The sessions of several files, chunk by chunk, without ids; all have the columns of the first."""
+def read_parts(files: Iterable[Path], form: SessionForm, without: Collection[str] = IDS) -> Iterator[ClickLog]:
+    """The sessions of several files, chunk by chunk, without some columns; all have the columns of the first."""
     names: frozenset[str] | None = None
     for file in files:
         with read_errors(file):
             rows = count_parquet_rows(file)
-        for chunk in read_session_file(file, form, rows, ids=False):
+        for chunk in read_session_file(file, form, rows, without=without):
             found = frozenset(chunk.columns)
             if names is not None and found != names:
                 odd = ", ".join(sorted(found ^ names))

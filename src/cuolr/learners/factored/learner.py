@@ -31,6 +31,9 @@ from cuolr.training.hold_out import sample_rows
 from cuolr.training.steps import Steps
 from cuolr.types import Doubles, Ints
 
+# Name of the stage.
+CLICK_RATES = "estimating click rates"
+
 
 @dataclass(frozen=True)
 class ExaminationConfig:
@@ -128,6 +131,7 @@ class Factored(Learner):
         scores = logging_policy.scores(shown.features)
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
+        task.stages(CLICK_RATES, None)
         rates = self._click_rates(counts, shown, examination, scores, lists, seed)
         first_clicks = FirstClicks.of(counts, shown, lists)
         return ClickEstimates(shown, logging_policy, examination, rates, first_clicks)
