@@ -212,7 +212,7 @@ class ClickPatterns:
         out = self.fold < folds
         return self.select(~out), self.select(out)
 
-    def held_outdays_of(self, days: int) -> tuple[Self, Self]:
+    def held_out_days(self, days: int) -> tuple[Self, Self]:
         """The sessions to train on, and those of the last `days` days with sessions, which are held out."""
         if self.day is None:
             raise InputError("the log has no times, so the last days cannot be held out")

@@ -76,8 +76,8 @@ class ClickCounts:
         stages(COUNTING, None)
         levels, level = context_levels(log)
         if log.of_documents:
-            lists, of_lists, counts = stack_documents(log, level)
-            return cls(lists, *counts, information(log), levels, of_lists if log.context else None, log)
+            stacked, of_stacked, sums = stack_documents(log, level)
+            return cls(stacked, *sums, information(log), levels, of_stacked if log.context else None, log)
         # The same list under two logging policies is one list.
         context = {LEVEL: level} if log.context else {}
         log = replace(at_page_positions(log), logging_propensity=None, randomised=None, context=context)

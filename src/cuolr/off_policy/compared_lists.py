@@ -110,7 +110,7 @@ class CountedDocuments:
         number = filled - np.column_stack([filled[:, 1:], np.zeros(len(queries))])
         of_query, last = np.nonzero(number > 0)
         documents = np.where(np.arange(width) <= last[:, None], 0, -1)
-        return CountedLists(queries[of_query], documents, number[of_query, last])
+        return CountedLists(queries[of_query], documents, number[of_query, last].astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,7 @@ class ComparedLists:
         number = np.max([np.bincount(side.query, minlength=self.n_queries) for side in sizes], axis=0)
         order = np.random.default_rng(FIXED_SEED).permutation(np.flatnonzero(number))
         chosen = order[np.cumsum(number[order]) - number[order] < lists]
-        target, baseline = (side.select(np.isin(side.query, chosen)).sample(2 * lists) for side in both)
-        scales = [whole.total / kept.total for whole, kept in zip(both, (target, baseline), strict=True)]
+        target = self.target.select(np.isin(self.target.query, chosen)).sample(2 * lists)
+        baseline = self.baseline.select(np.isin(self.baseline.query, chosen)).sample(2 * lists)
+        scales = self.target.total / target.total, self.baseline.total / baseline.total
         return replace(self, target=target.scaled(scales[0]), baseline=baseline.scaled(scales[1]))

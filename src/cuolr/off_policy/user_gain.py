@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, CountedLists
 from cuolr.off_policy.heavy_tails import heavy_tailed_interval
 from cuolr.off_policy.units import Units
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
@@ -103,7 +103,7 @@ def _cases(compared: ComparedLists, response: UserResponse) -> Iterator[float]:
             yield compared.total_change(response, alpha)
 
 
-def _contains(lists: CountedLists, pairs: int) -> Bools:
+def _contains(lists: CountedLists | CountedDocuments, pairs: int) -> Bools:
     """[P] whether one of the lists has the pair."""
     found = np.zeros(pairs, np.bool_)
     found[lists.documents[lists.documents >= 0]] = True

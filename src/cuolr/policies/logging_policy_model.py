@@ -179,9 +179,8 @@ def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPoli
 
 def _grades(log: ClickLog) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     """[n_documents] the mean height at which each document was shown: 100 = always first, 0 = never shown."""
-    row, position = np.nonzero(log.where)
-    if log.of_documents and log.page_position is not None:
-        position = log.page_position[row, position]
+    row, column = np.nonzero(log.where)
+    position = log.page_position[row, column] if log.of_documents and log.page_position is not None else column
     documents = log.documents[log.where]
     height = HIGHEST_GRADE * (1 - position / _positions(log)) * log.count[row]
     total = np.bincount(documents, weights=height, minlength=log.candidates.n_documents)

@@ -240,6 +240,7 @@ def test_the_interval_of_few_queries_is_that_of_a_jackknife_which_fits_the_users
         rewards = found.units.sums(part.clicks.sum(axis=1).astype(np.float64))
         sessions = found.units.sums(np.ones(len(part)))
         clicks = found.clicks_by_pair()
+        assert isinstance(counts.lists, CountedLists)
         target, ones = target_lists(BETTER, few.candidates, counts.lists), np.ones(few.candidates.n_documents)
         compared = ComparedLists(target, counts.lists, counts.lists, 4, rewards, sessions, ones, clicks)
         return gain_of(users, compared, part)

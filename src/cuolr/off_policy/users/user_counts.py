@@ -75,8 +75,8 @@ class UserCounts:
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
             by_level = [_patterns(log.select(of_level), units.of_row[of_level]).cells for of_level in rows]
-        cells = ExaminationCells.of_levels(by_level, pairs, patterns.k)
-        return cls(_logged(patterns, cells), cells, patterns, levels, units)
+        of_levels = ExaminationCells.of_levels(by_level, pairs, patterns.k)
+        return cls(_logged(patterns, of_levels), of_levels, patterns, levels, units)
 
     @property
     def queries(self) -> Ints:
