@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.table import Row
 from cuolr.data.normalise import Normaliser
+from cuolr.distillation.distil import teacher_scores
 from cuolr.distillation.student import StudentConfig, fit_student
-from cuolr.distillation.teacher_scores import teacher_scores
 from cuolr.export.onnx_graph import onnx_bytes, onnx_scores
 from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.policies.linear_policy import LinearPolicy

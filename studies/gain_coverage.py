@@ -11,7 +11,8 @@ Tables alone: python -m studies.gain_coverage --out coverage.jsonl --logs 0
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +40,7 @@ from cuolr.types import Candidates, Doubles, IntegerArray, Ints, RankingDataset
 
 K = 10
 USERS = ("pbm", "cascade", "dcm", "ccm", "ubm", "dbn", "sdbn", "trust", "mixture", "perfect")
+POLICIES = ("better", "worse", "default", "logger")
 LOGGERS = ("one-list-weak", "one-list-strong", "lambdamart-same", "plackett-luce-0.25", "plackett-luce-1", "swaps")
 # Streams of random queries, never shared: those that rankers are fitted to, those of the truth, and those of the logs.
 FITTED, TRUTH, TRAINING, FIRST_LOG = 1, 2, 3, 100
@@ -156,15 +158,16 @@ class Setting:
             Ranker(steps=self.size.steps).fit(log).save(folder)
         return Ranker.load(folder).policy_
 
-    def policies(self, models: Path) -> dict[str, RankingPolicy]:
+    def policies(self, names: Sequence[str], models: Path) -> dict[str, RankingPolicy]:
         """What is evaluated, but for the logging policy itself."""
         weak = fit_ranksvm(self.fitted, 0.01, seed=1)
         any_weights = np.random.default_rng(5).standard_normal(len(weak.weights)).astype(np.float32)
-        return {
-            "better": fit_ranksvm(self.fitted, 1.0, seed=2),
-            "worse": replace(weak, weights=any_weights),
-            "default": self.trained(models / f"{self.users}-{self.logger}"),
+        makers: dict[str, Callable[[], RankingPolicy]] = {
+            "better": lambda: fit_ranksvm(self.fitted, 1.0, seed=2),
+            "worse": lambda: replace(weak, weights=any_weights),
+            "default": lambda: self.trained(models / f"{self.users}-{self.logger}"),
         }
+        return {name: makers[name]() for name in names if name in makers}
 
     def clicks(self, data: RankingDataset, ranking: IntegerArray) -> Doubles:
         """[n_queries] expected clicks, in closed form."""
@@ -193,15 +196,18 @@ def swapped(ranker: LinearPolicy, position: int) -> NeighboursSwapped:
     return NeighboursSwapped(**{name: getattr(ranker, name) for name in ranker.__dataclass_fields__}, position=position)
 
 
-def measure(setting: Setting, logs: Sequence[int], models: Path) -> Iterator[dict[str, Any]]:
+def measure(
+    setting: Setting, logs: Sequence[int], models: Path, names: Sequence[str] = POLICIES
+) -> Iterator[dict[str, Any]]:
     """A line for each of these logs and each policy.
 
     Args:
         setting: Users and logging policy.
         logs: Numbers of the logs.
         models: Folder of trained models, by size.
+        names: The policies.
     """
-    policies = setting.policies(models / "-".join(str(value) for value in asdict(setting.size).values()))
+    policies = setting.policies(names, models / "-".join(str(value) for value in asdict(setting.size).values()))
     truth = setting.queries.draw(setting.size.truth, TRUTH)
     values = {name: float(setting.clicks(truth, p.rank(truth.candidates, K)).mean()) for name, p in policies.items()}
     fixed = None if setting.logger == "lambdamart-same" else setting.production(truth)
@@ -211,7 +217,7 @@ def measure(setting: Setting, logs: Sequence[int], models: Path) -> Iterator[dic
         production = setting.production(data)
         log = setting.log(data, production, FIRST_LOG + number, setting.size.sessions)
         own = production if isinstance(production, RankingPolicy) else production.policy
-        evaluated = {**policies, "logger": own}
+        evaluated = {**policies, "logger": own} if "logger" in names else policies
         users = UsersOfLog.fit(log)
         for name, policy in evaluated.items():
             # A ranker of the same queries' labels has no other queries: its truth is of these.
@@ -235,6 +241,8 @@ def measure(setting: Setting, logs: Sequence[int], models: Path) -> Iterator[dic
                 "plausible": [e.estimator for e in found.estimates],
                 "gains": [e.gain for e in found.estimates],
                 "intervals": [list(e.interval) for e in found.estimates],
+                "corrections": [[e.correction, *map(float, e.correction_interval)] for e in found.estimates],
+                "bounds": [list(e.bounds) for e in found.estimates],
             }
 
 
@@ -287,7 +295,12 @@ def saved_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def main(
-    out: Path, users: tuple[str, ...] = USERS, loggers: tuple[str, ...] = LOGGERS, logs: int = 40, size: Size = WHOLE
+    out: Path,
+    users: tuple[str, ...] = USERS,
+    loggers: tuple[str, ...] = LOGGERS,
+    logs: int = 40,
+    size: Size = WHOLE,
+    policies: tuple[str, ...] = POLICIES,
 ) -> None:
     """Run what is missing, and print the tables.
 
@@ -297,22 +310,25 @@ def main(
         loggers: Logging policies.
         logs: Number of logs for each.
         size: Sizes.
+        policies: What is evaluated; `default` is trained first.
     """
     torch.set_num_threads(1)
     lines = saved_lines(out)
     queries = Queries(size.documents)
     for logger, kind in itertools.product(loggers, users):
         asked = (kind, logger, asdict(size))
-        done = {line["log"] for line in lines if (line["users"], line["logger"], line["size"]) == asked}
-        missing = [number for number in range(logs) if number not in done]
+        of_setting = [line for line in lines if (line["users"], line["logger"], line["size"]) == asked]
+        done = Counter(line["log"] for line in of_setting if line["policy"] in policies)
+        missing = [number for number in range(logs) if done[number] < len(policies)]
         if not missing:
             continue
         say(f"{kind}, {logger}: {len(missing)} logs")
         setting = Setting(kind, logger, size, queries)
         for _, of_log in itertools.groupby(
-            measure(setting, missing, out.with_suffix(".models")), key=lambda line: line["log"]
+            measure(setting, missing, out.with_suffix(".models"), policies), key=lambda line: line["log"]
         ):
-            found = list(of_log)
+            seen = {(line["log"], line["policy"]) for line in of_setting}
+            found = [line for line in of_log if (line["log"], line["policy"]) not in seen]
             lines += found
             with out.open("a", encoding="utf-8") as file:
                 file.write("".join(json.dumps(line) + "\n" for line in found))

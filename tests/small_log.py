@@ -1,10 +1,12 @@
-"""Small click logs for tests."""
+"""Small click logs for tests, and a policy for them."""
 
 from dataclasses import replace
 
 import numpy as np
 
+from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.types import Candidates
 
 
@@ -36,6 +38,11 @@ def counted_log(rows: int = 40) -> ClickLog:
     """The same as an aggregated log whose row i stands for i + 1 sessions, so that the weight tells rows apart."""
     log = small_log(rows)
     return replace(log, clicks=log.clicks.astype(np.float64), count=np.arange(1, rows + 1), aggregated=True)
+
+
+def linear_policy(log: ClickLog) -> LinearPolicy:
+    """It likes what users of `small_log` click: documents with a high first feature."""
+    return LinearPolicy(np.array([1.0, 0.0, 0.5, 0.0], np.float32), Normaliser.fit("min-max", log.candidates))
 
 
 def with_missing_values(candidates: Candidates, share: float = 0.3, seed: int = 0) -> Candidates:

@@ -124,7 +124,7 @@ def test_its_learner_runs_on_a_ray_cluster(tmp_path: Path, monkeypatch: pytest.M
 def test_its_model_is_trained_saved_and_ranked_with(tmp_path: Path) -> None:
     assert cuolr("generate", "tiny", "--out", tmp_path / "data", "--train", 20, "--vali", 5).returncode == 0
     simulated = ("simulate", "--data", tmp_path / "data", "--click-model", "half-blind", "--sessions", 300)
-    assert cuolr(*simulated, "--out", tmp_path / "log").returncode == 0
+    assert cuolr(*simulated, "--randomised-lists", 1_000, "--out", tmp_path / "log").returncode == 0
     trained = cuolr("train", tmp_path / "log", "--learner", "popularity", "--out", tmp_path / "model")
     assert trained.returncode == 0, trained.stderr
     evaluated = cuolr("evaluate", tmp_path / "model", "--data", tmp_path / "data", "--json")

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cuolr.types import Candidates as Candidates
     from cuolr.types import RankingDataset as RankingDataset
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # Where each name is found once it is asked for, so that `import cuolr` is quick and does not load torch.
 _HOMES = {

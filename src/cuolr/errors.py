@@ -1,5 +1,6 @@
 """Errors and warnings about input, in words that a user can act on."""
 
+import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,20 @@ def require_type(name: str, value: object, kind: type, advice: str) -> None:
     """
     if not isinstance(value, kind):
         raise InputError(f"{name}: expected a {kind.__name__}, found a {type(value).__name__}; {advice}")
+
+
+def load_extra(module: str, extra: str, problem: str) -> Any:
+    """Import a module of a package that only an extra brings along.
+
+    Args:
+        module: Its name.
+        extra: The extra of cuolr.
+        problem: What to say if it is not installed; how to install it is added.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise InputError(f"{problem}; install it with: pip install 'cuolr[{extra}]'") from None
 
 
 class InputWarning(UserWarning):

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -170,6 +171,24 @@ def content_hash(*parts: Any) -> str:
         for data in _bytes_of(part):
             digest.update(data)
     return digest.hexdigest()
+
+
+def check_format(found: object, expected: str, where: Path, what: str) -> None:
+    """Raise if a file is not of the expected format, such as `cuolr-results-2`; one of a newer cuolr is told apart.
+
+    Args:
+        found: The format that the file says it has.
+        expected: The format that this version reads.
+        where: The file.
+        what: What it should be, such as `a model`.
+    """
+    if found == expected:
+        return
+    family, _, number = expected.rpartition("-")
+    match = re.fullmatch(rf"{re.escape(family)}-(\d{{1,9}})", found) if isinstance(found, str) else None
+    if match and int(match[1]) > int(number):
+        raise InputError(f"{where}: format '{found}' needs a newer cuolr; this version reads '{expected}'")
+    raise InputError(f"{where}: not {what} of this version of cuolr; expected format '{expected}'")
 
 
 def versions() -> dict[str, str]:

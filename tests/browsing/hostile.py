@@ -11,8 +11,7 @@ from cuolr.browsing.document_titles import DocumentTitles
 from cuolr.browsing.overview import Overview
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
-from tests.browsing.conftest import linear_policy
-from tests.small_log import small_log
+from tests.small_log import linear_policy, small_log
 
 SCRIPT = "<script>document.title = 'run'</script>"
 PICTURE = "<img src=x onerror=\"document.title = 'run'\">"

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page
 from cuolr.browsing.browse_page import BrowsePage
 from cuolr.browsing.browse_server import BrowsePages, browse_server
 from tests.browsing.hostile import ENDING, PICTURE, SCRIPT, hostile_page
+from tests.experiments.conftest import opened
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -26,35 +27,21 @@ def file(made: BrowsePage, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-def opened(browser: Browser, address: str, width: int, scheme: str, offline: bool) -> Iterator[Page]:
-    """The page; whatever it complains of fails the test."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900},
-        color_scheme="dark" if scheme == "dark" else "light",
-        offline=offline,
-    )
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("requestfailed", lambda failed: complaints.append(failed.url))
-    page.goto(address)
-    yield page
-    title = page.title()
-    context.close()
-    assert complaints == []
-    assert title == f"MODEL{SCRIPT} on LOG{ENDING}", "no script of the log was run"
+def shown(browser: Browser, address: str, width: int, scheme: str, offline: bool) -> Iterator[Page]:
+    with opened(browser, address, width, scheme, offline) as page:
+        yield page
+        assert page.title() == f"MODEL{SCRIPT} on LOG{ENDING}", "no script of the log was run"
 
 
 @pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
 def page(request: pytest.FixtureRequest, browser: Browser, file: str) -> Iterator[Page]:
     width, scheme = request.param
-    yield from opened(browser, file, width, scheme, offline=True)
+    yield from shown(browser, file, width, scheme, offline=True)
 
 
 @pytest.fixture
 def wide(browser: Browser, file: str) -> Iterator[Page]:
-    yield from opened(browser, file, 1280, "light", offline=True)
+    yield from shown(browser, file, 1280, "light", offline=True)
 
 
 @pytest.fixture
@@ -62,7 +49,7 @@ def served(browser: Browser) -> Iterator[Page]:
     with browse_server(BrowsePages(hostile_page(queries=2)), 0) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield from opened(browser, f"http://127.0.0.1:{server.server_address[1]}/", 1280, "light", offline=False)
+        yield from shown(browser, f"http://127.0.0.1:{server.server_address[1]}/", 1280, "light", offline=False)
         server.shutdown()
         thread.join()
 

@@ -6,8 +6,7 @@ import pytest
 from cuolr.browsing.browsed_model import BrowsedModel
 from cuolr.errors import InputError
 from cuolr.policies.random_policy import RandomPolicy
-from tests.browsing.conftest import linear_policy
-from tests.small_log import counted_log, small_log
+from tests.small_log import counted_log, linear_policy, small_log
 
 
 def test_a_view_has_both_lists_and_the_evidence(browsed: BrowsedModel) -> None:

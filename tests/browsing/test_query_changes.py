@@ -10,9 +10,8 @@ from cuolr.off_policy.assess import assess
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.types import Doubles
-from tests.browsing.conftest import linear_policy
 from tests.browsing.hand_made import hand_made_log
-from tests.small_log import small_log
+from tests.small_log import linear_policy, small_log
 
 
 def test_changes_add_up_to_the_gain_that_assess_estimates(browsed: BrowsedModel) -> None:

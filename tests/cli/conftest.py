@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from cuolr.cli.main import main
+from cuolr.logs.log_folder import save_click_log
+from cuolr.policies.model_folder import save_policy
+from tests.small_log import linear_policy, small_log
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run `cuolr` with these arguments."""
 
     def run_command(*arguments: object) -> Result:
@@ -36,6 +39,15 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Result(status, captured.out, captured.err)
 
     return run_command
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """A linear model, and a log whose users click what it ranks high."""
+    log = small_log(300)
+    save_click_log(log, tmp_path / "LOG")
+    save_policy(linear_policy(log), tmp_path / "MODEL")
+    return tmp_path / "MODEL", tmp_path / "LOG"
 
 
 @pytest.fixture

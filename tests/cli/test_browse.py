@@ -10,19 +10,8 @@ import pytest
 from cuolr.browsing import browse_server
 from cuolr.logs.log_folder import save_click_log
 from cuolr.off_policy.users_of_log import UsersOfLog
-from cuolr.policies.model_folder import save_policy
-from tests.browsing.conftest import linear_policy
 from tests.cli.conftest import Run
 from tests.small_log import small_candidates, small_log
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """A model and a log."""
-    log = small_log(300)
-    save_click_log(log, tmp_path / "LOG")
-    save_policy(linear_policy(log), tmp_path / "MODEL")
-    return tmp_path / "MODEL", tmp_path / "LOG"
 
 
 def test_a_page_is_written_to_one_file_and_how_many_queries_it_has_is_said(

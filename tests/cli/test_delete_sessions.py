@@ -131,6 +131,7 @@ def test_models_that_learned_from_the_deleted_sessions_are_told(run: Run, tmp_pa
     assert {Path(model["folder"]).name for model in again["models"]} == {"first", "merged"}
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("days")
 def test_models_that_started_from_one_that_learned_are_told_and_unreadable_ones_too(run: Run, tmp_path: Path) -> None:
     import_days(run, tmp_path)

@@ -1,4 +1,5 @@
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,29 @@ def test_the_demo_does_not_touch_a_folder_of_something_else(run: Run, tmp_path: 
     assert result.status == 2
     assert "not a folder of results" in result.err
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_without_what_draws_plots_the_demo_ends_in_the_table_and_says_how_to_get_the_report(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_made_up(request: RunRequest, display: Display) -> RunSummary:
+        results = write_made_up(request.out, request.experiment, (), 20)
+        return RunSummary(request.out, len(results.planned), 0, {}, 1.0)
+
+    monkeypatch.setattr("cuolr.experiments.run_cells.run_cells", run_made_up)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    out = tmp_path / "demo"
+    result = run("demo", "--out", out)
+    assert result.status == 0, result.err
+    assert "CUOLR(CQL)" in result.out
+    (said,) = (line for line in result.err.splitlines() if line.startswith("no report"))
+    assert "pip install 'cuolr[report]'" in said
+    assert f"cuolr report {out}" in said
+    assert not (out / "report").exists()
+    assert json.loads(run("demo", "--out", out, "--json").out)["page"] is None
+    refused = run("report", out)
+    assert (refused.status, refused.out) == (2, "")
+    assert "plots need matplotlib; install it with: pip install 'cuolr[report]'" in refused.err
 
 
 def test_cells_that_fail_are_told_after_the_report_on_the_others(

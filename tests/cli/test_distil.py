@@ -22,7 +22,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("distil")
     data, log = str(folder / "DATA"), str(folder / "LOG")
     main(["generate", "tiny", "--out", data, "--train", "60", "--vali", "20", "--test", "20"])
-    main(["simulate", "--data", data, "--click-model", "pbm", "--sessions", "800", "--out", log])
+    users = ("--click-model", "pbm", "--randomised-lists", "1000")
+    main(["simulate", "--data", data, *users, "--sessions", "800", "--out", log])
     main(["train", log, "--out", str(folder / "MODEL"), "--steps", "10", *SETTINGS])
     return folder
 

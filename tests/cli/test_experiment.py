@@ -14,7 +14,7 @@ import pytest
 import tomli_w
 
 from cuolr.experiments.datasets import Splits, from_folder
-from cuolr.experiments.results import Description, name_of
+from cuolr.experiments.results import Description, Results, name_of
 from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.run_cells import Display, RunRequest, RunSummary
 from tests.cli.conftest import Run
@@ -34,6 +34,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.thorough
 def test_an_experiment_from_a_file_and_only_what_is_left_of_it(run: Run, file: Path, tmp_path: Path) -> None:
+    """Also where it is stopped in the middle, again and again."""
     out = tmp_path / "results"
     first = run("experiment", file, "--out", out, *DATA, "--only", "click_model=pbm", "--jobs", 1)
     assert first.status == 0, first.err
@@ -45,7 +46,29 @@ def test_an_experiment_from_a_file_and_only_what_is_left_of_it(run: Run, file: P
     assert (told["cells"], told["finished_before"], told["finished"], told["failed"]) == (9, 5, 4, {})
     assert "9 cells, 5 already finished" in second.err
     assert f"cuolr report {out}" in second.err
-    assert not read_results(out).missing
+    whole, killed = read_results(out), killed_again_and_again(file, tmp_path / "killed")
+    assert not whole.missing
+    assert not killed.missing
+    assert {cell: numbers(result) for cell, result in whole.cells.items()} == {
+        cell: numbers(result) for cell, result in killed.cells.items()
+    }
+
+
+def killed_again_and_again(file: Path, out: Path) -> Results:
+    """The results of an experiment whose process is killed at three moments, and then is not."""
+    command = (sys.executable, "-m", "cuolr", "experiment", str(file), *DATA, "--jobs", "2", "--out", str(out))
+    moments = random.Random(1)
+    kills = 0
+    for _ in range(3):
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(4, 9))  # from the loading of torch to somewhere among the cells
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+    assert kills
+    subprocess.run(command, check=True, capture_output=True)
+    return read_results(out)
 
 
 def test_bad_input_is_a_line_and_nothing_is_written(run: Run, file: Path, tmp_path: Path) -> None:
@@ -126,27 +149,3 @@ def test_tuning_writes_the_best_settings(run: Run, tmp_path: Path) -> None:
     trials = json.loads(again.out)["trials"]
     assert [trial["score"] for trial in trials] == sorted((trial["score"] for trial in trials), reverse=True)
     assert {"learner.learning_rate": 0.01} in [trial["settings"] for trial in trials]
-
-
-@pytest.mark.thorough
-def test_a_run_that_is_killed_again_and_again_ends_in_the_same_results(file: Path, tmp_path: Path) -> None:
-    command = (sys.executable, "-m", "cuolr", "experiment", str(file), *DATA, "--jobs", "2", "--out")
-    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
-    moments = random.Random(1)
-    kills = 0
-    for _ in range(3):
-        process = subprocess.Popen([*command, str(tmp_path / "killed")], stderr=subprocess.DEVNULL)
-        time.sleep(moments.uniform(4, 9))  # from the loading of torch to somewhere among the cells
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
-    assert kills
-    subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True)
-    whole, killed = read_results(tmp_path / "whole"), read_results(tmp_path / "killed")
-    assert not killed.missing
-    assert {cell: numbers(result) for cell, result in whole.cells.items()} == {
-        cell: numbers(result) for cell, result in killed.cells.items()
-    }
-    for cell in (tmp_path / "killed" / "cells").iterdir():
-        json.loads(cell.read_text())

@@ -15,6 +15,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "LOG"
 
 
+@pytest.mark.thorough
 def test_a_method_and_naive_are_judged_by_random_lists(run: Run, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "results"
     command = ("experiment", "real", "--data", log, "--out", out, "--steps", 5, "--only", "method=IPW")

@@ -3,21 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from cuolr.logs.log_folder import save_click_log
 from cuolr.policies.model_folder import save_policy
 from cuolr.policies.random_policy import RandomPolicy
-from tests.browsing.conftest import linear_policy
 from tests.cli.conftest import Run
-from tests.small_log import small_log
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """A model and a log."""
-    log = small_log(300)
-    save_click_log(log, tmp_path / "LOG")
-    save_policy(linear_policy(log), tmp_path / "MODEL")
-    return tmp_path / "MODEL", tmp_path / "LOG"
 
 
 def test_a_query_is_explained_in_tables_and_as_json(run: Run, folders: tuple[Path, Path]) -> None:

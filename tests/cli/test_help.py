@@ -38,7 +38,7 @@ def test_without_arguments_the_overview_is_shown(run: Run) -> None:
 
 
 def test_the_version_is_one_line(run: Run) -> None:
-    assert run("--version").out == "cuolr 0.1.0\n"
+    assert run("--version").out == "cuolr 1.0.0\n"
 
 
 @pytest.mark.parametrize("wrong", ["trian", "--trian", "TRAIN", "train "])

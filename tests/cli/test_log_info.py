@@ -56,7 +56,8 @@ def test_a_page_is_written_once(run: Run, tmp_path: Path) -> None:
 
 
 def test_examination_and_what_to_do_are_told(run: Run, tiny: Path, tmp_path: Path) -> None:
-    run("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 2_000, "--out", tmp_path / "log")
+    users = ("--click-model", "pbm", "--randomised-lists", 1_000)
+    run("simulate", "--data", tiny, *users, "--sessions", 2_000, "--out", tmp_path / "log")
     text = run("log-info", tmp_path / "log").out
     found = json.loads(run("log-info", tmp_path / "log", "--json").out)
     second = found["examination"]["all"][1]

@@ -81,9 +81,8 @@ def test_the_logging_policy_is_saved_outside_of_the_log_and_over_nothing(run: Ru
 
 def test_a_click_model_can_come_from_a_file(run: Run, tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "user.toml").write_text('name = "dcm"\ncontinuation = [0.5, 0.4]\n')
-    result = run(
-        "simulate", "--data", tiny, "--click-model", tmp_path / "user.toml", "--sessions", 9, "--out", tmp_path / "log"
-    )
+    users = ("--click-model", tmp_path / "user.toml", "--randomised-lists", 1_000)
+    result = run("simulate", "--data", tiny, *users, "--sessions", 9, "--out", tmp_path / "log")
     assert result.status == 0
     assert read_meta(tmp_path / "log")["source"]["click_model"]["continuation"] == [0.5, 0.4]
 
@@ -118,9 +117,8 @@ def test_bad_arguments_are_one_line_and_leave_nothing(
 
 def test_eta_where_there_is_none_is_told(run: Run, tiny: Path, tmp_path: Path) -> None:
     simulate(run, tiny, tmp_path / "a", "--eta", 1)
-    result = run(
-        "simulate", "--data", tiny, "--click-model", "cascade", "--eta", 1, "--sessions", 9, "--out", tmp_path / "b"
-    )
+    users = ("--click-model", "cascade", "--eta", 1, "--randomised-lists", 1_000)
+    result = run("simulate", "--data", tiny, *users, "--sessions", 9, "--out", tmp_path / "b")
     assert result.status == 0
     assert "warning: --eta is ignored: click model 'cascade' has no such parameter" in result.err
 

@@ -21,6 +21,8 @@ from tests.small_log import small_candidates, small_log
 SLOW_TO_LOAD = {"torch", "lightgbm", "xgboost", "sklearn", "scipy.stats", "matplotlib", "ray", "polars", "pandas"}
 # Estimating examination takes a linear model and statistics.
 OF_LOG_INFO = {"sklearn", "scipy.stats", "polars", "pandas"}
+# Packages that only an extra installs.
+OF_EXTRAS = {"matplotlib", "ray", "xgboost", "onnx", "onnxruntime", "fastapi", "uvicorn", "prometheus_client"}
 OF_TREES = {"lightgbm", "sklearn", "scipy.stats", "polars", "pandas"}
 
 
@@ -73,6 +75,36 @@ def test_trees_and_linear_models_are_loaded_and_rank_without_torch(
         "assert (np.sort(policy.rank(documents, 4)) == np.arange(4)).all()\n"
     )
     assert loaded_by(code) <= may
+
+
+def test_the_core_works_without_the_packages_of_the_extras(tmp_path: Path) -> None:
+    """Every module but those of the service loads; a log is learned from, assessed and ranked."""
+    save_click_log(small_log(rows=300), tmp_path / "LOG")
+    code = f"""
+import importlib, pkgutil, sys
+sys.modules.update(dict.fromkeys({sorted(OF_EXTRAS)}))  # as if they were not installed
+import cuolr
+for module in pkgutil.walk_packages(cuolr.__path__, "cuolr."):
+    if not module.name.startswith(("cuolr.serving", "cuolr.__main__")):
+        importlib.import_module(module.name)
+log = cuolr.load_click_log("LOG")
+ranker = cuolr.Ranker("lightgbm", steps=2).fit(log)
+ranker.save("MODEL")
+assert ranker.rank(log.candidates, k=2).shape[1] == 2
+assert ranker.assess(log).recommendation in ("ship", "test", "keep")
+from cuolr.cli.main import main
+for arguments in ("log-info LOG --html page.html", "propensity LOG --plot plot.svg", "serve MODEL"):
+    try:
+        main(arguments.split())
+    except SystemExit as ended:
+        assert ended.code == 2
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    refusals = [line for line in done.stderr.splitlines() if "pip install 'cuolr[" in line]
+    assert [line.partition("cuolr[")[2] for line in refusals] == ["report]'", "report]'", "serve]'"]
+    assert list(tmp_path.glob("*.html")) == []
 
 
 def test_ctrl_c_while_the_command_line_is_loaded_is_no_traceback() -> None:

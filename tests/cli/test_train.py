@@ -301,7 +301,7 @@ def test_sessions_of_one_list_become_one_row_by_default(run: Run, log: Path, tmp
 
 def test_lists_that_were_drawn_at_random_are_left_as_they_are(run: Run, tiny: Path, tmp_path: Path) -> None:
     arguments = ("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 300, "--temperature", 1)
-    run(*arguments, "--out", tmp_path / "log")
+    run(*arguments, "--randomised-lists", 1_000, "--out", tmp_path / "log")
     assert "300 sessions in 300 rows" in train(run, tmp_path / "log", tmp_path / "a").err
     rows = len(aggregate(load_click_log(tmp_path / "log")))
     assert f"300 sessions in {rows} rows" in train(run, tmp_path / "log", tmp_path / "b", "--aggregate", "yes").err

@@ -1,11 +1,18 @@
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+from cuolr.data import json_columns as module
+from cuolr.data import parquet_files
+from cuolr.data.collect_rows import collect_rows
+from cuolr.data.json_columns import json_columns
+from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import ROW, read_errors, scan_table, write_errors
 from cuolr.errors import InputError
 
@@ -152,3 +159,76 @@ def test_a_header_with_line_ends_of_another_system_is_refused(tmp_path: Path) ->
     (tmp_path / "a.csv").write_bytes(b"query_id,doc_id\rq,a\rq,b\r")
     with pytest.raises(InputError, match="line 1: expected a header, found another form of text"):
         scan_table(tmp_path / "a.csv")
+
+
+LINES = [
+    {"a": 1, "b": None},
+    {"a": 2.5},
+    {"b": [1], "c": "x"},
+    {"c": None, "d": True},
+    {"a": 1, "b": [2.5]},
+    {"c": "y"},
+]
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz"])
+def test_columns_found_block_by_block_are_those_of_the_whole_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "".join(json.dumps(line) + "\n" for line in LINES).encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 30)
+    done: list[int] = []
+    assert json_columns(path, done.append) == pl.scan_ndjson(path, infer_schema_length=None).collect_schema()
+    assert sum(done) == path.stat().st_size
+    assert len(done) > 2
+
+
+ROWS = 300_000
+
+
+def to_gzip(table: pl.DataFrame, path: Path) -> None:
+    table.lazy().sink_csv(path, compression="gzip")
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("t.csv", pl.DataFrame.write_csv),
+        ("t.csv.gz", to_gzip),
+        ("t.parquet", pl.DataFrame.write_parquet),
+        ("t.jsonl", pl.DataFrame.write_ndjson),
+    ],
+)
+def test_rows_are_read_in_their_order_and_counted_while_they_are_read(
+    name: str, write: Callable[[pl.DataFrame, Path], Any], tmp_path: Path
+) -> None:
+    table = pl.DataFrame({"id": np.arange(ROWS), "x": np.random.default_rng(0).random(ROWS)})
+    write(table, tmp_path / name)
+    stages: list[tuple[str, int | None]] = []
+    done: list[int] = []
+
+    def begin(name: str, total: int | None) -> Callable[[int], None]:
+        stages.append((name, total))
+        return done.append
+
+    read = collect_rows(scan_table(tmp_path / name).select("id", "x"), name, begin)
+    assert read.equals(table)
+    assert stages == [(f"reading {name}", ROWS)]
+    assert sum(done) == ROWS
+    assert len(done) > 1
+
+
+def test_the_rows_of_the_footer_are_counted(tmp_path: Path) -> None:
+    pl.DataFrame({"a": range(7)}).write_parquet(tmp_path / "a.parquet")
+    assert count_parquet_rows(tmp_path / "a.parquet") == 7
+
+
+def test_far_more_rows_than_the_file_can_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_files, "FREE_ROWS", 1_000)
+    file = tmp_path / "a.parquet"
+    pl.select(a=pl.repeat(0, 3_000_000)).write_parquet(file, row_group_size=3_000_000, compression="zstd")
+    assert file.stat().st_size < 3_000
+    with pytest.raises(InputError, match=r"a\.parquet: refused, because it claims 3,000,000 rows in"):
+        scan_table(file)

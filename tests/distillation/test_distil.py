@@ -7,10 +7,8 @@ import pytest
 
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate
-from cuolr.distillation.agreement import agreement_of_top, shared_documents
-from cuolr.distillation.distil import distil
+from cuolr.distillation.distil import LIST_LENGTH, agreement_of_top, distil, shared_documents, teacher_scores
 from cuolr.distillation.student import StudentConfig, StudentKind, fit_student, is_fast
-from cuolr.distillation.teacher_scores import LIST_LENGTH, teacher_scores
 from cuolr.errors import InputError
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import PairNetwork, seeded

@@ -43,7 +43,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small generated data set, and in it a log of clicks on its training queries."""
     folder = tmp_path_factory.mktemp("pipe")
     run("generate", "tiny", "--out", folder / "data", "--train", 80, "--vali", 30, "--test", 30)
-    log = ("--click-model", "dcm", "--sessions", 2_000, "--out", folder / "log")
+    log = ("--click-model", "dcm", "--sessions", 2_000, "--randomised-lists", 1_000, "--out", folder / "log")
     run("simulate", "--data", folder / "data", "--logging", "random", *log)
     return folder
 

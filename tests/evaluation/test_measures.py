@@ -24,7 +24,7 @@ from tests.evaluation.one_measure import measure_ranking
 
 Queries = list[list[int]]
 # Measures of relevance, which a query without a relevant document does not have.
-OF_RELEVANCE = [name for name in measure_names() if not name.startswith("clicks:")]
+OF_RELEVANCE = [name for name in measure_names() if ":" not in name]
 
 
 def dataset_of(queries: Queries, max_grade: int = 4) -> RankingDataset:
@@ -74,7 +74,7 @@ def test_empty_positions_gain_nothing() -> None:
     assert measure_ranking(dataset, ranking_of([[-1, -1], [2, -1]]), "dcg@2") == pytest.approx([0, 1 / log2(2)])
 
 
-@pytest.mark.parametrize("measure", [*OF_RELEVANCE, "clicks:ubm"])
+@pytest.mark.parametrize("measure", [*OF_RELEVANCE, "clicks:ubm", "satisfaction:dbn"])
 def test_a_cutoff_beyond_all_documents_costs_no_memory(measure: str) -> None:
     dataset = dataset_of([[0, 1, 3], [2]])
     ranking = ranking_of([[0, 1, 2], [0, -1, -1]])
@@ -229,6 +229,25 @@ def test_expected_clicks_are_the_return_of_the_ranking_mdp() -> None:
 def test_expected_clicks_under_an_unknown_model_are_refused() -> None:
     with pytest.raises(InputError, match=r"unknown click model 'pmb' \(did you mean 'pbm'\?\)"):
         Measure.parse("clicks:pmb@10")
+
+
+def test_a_user_is_satisfied_by_a_click_once_at_most() -> None:
+    """Grades 1 and 2 of 2: relevance 1/3 and 1; a satisfied user stops, an unsatisfied one may give up."""
+    dataset, ranking = dataset_of([[1, 2]], max_grade=2), ranking_of([[0, 1]])
+    first, second = 0.1 + 0.9 / 3, 1.0
+    onward = (1 - first) + first * (1 - 0.3)
+    satisfied = first * 0.3 + onward * second * 0.9
+    assert measure_ranking(dataset, ranking, "satisfaction:sdbn@2") == pytest.approx([satisfied])
+    assert measure_ranking(dataset, ranking, "satisfaction:dbn@2") == pytest.approx(
+        [first * 0.3 + 0.9 * onward * second * 0.9]
+    )
+
+
+def test_users_who_are_never_satisfied_are_refused_with_the_models_that_have_it() -> None:
+    with pytest.raises(
+        InputError, match=r"'satisfaction:pbm': users of pbm are never satisfied; choose one of dbn, sdbn"
+    ):
+        Measure.parse("satisfaction:pbm@10")
 
 
 def plain_measure(name: str, grades: list[int], all_grades: list[int], k: int) -> float:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.examination.conditional_likelihood import effect_covariance, fit_effects, fit_weights
+from cuolr.examination.conditional_likelihood import effect_covariance, fit_effects, fit_weights, log_likelihood
 from cuolr.types import Doubles
 
 PRIOR = 0.5
@@ -89,6 +89,13 @@ def test_there_is_a_weight_for_each_ranker(rankers: int) -> None:
     scores, exposure = random_scores(rankers, queries=20)
     clicks = clicks_by([0.5] * rankers, scores, exposure, seed=1)
     assert fit_weights(scores, clicks, exposure, PRIOR).shape == (rankers,)
+
+
+def test_the_likelihood_is_that_of_clicks_that_fall_by_exposure_and_score() -> None:
+    scores, clicks = np.log([[1.0, 2.0, 9.0], [1.0, 1.0, 1.0]]), np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 5.0]])
+    exposure = np.array([[6.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    assert log_likelihood(scores, clicks, exposure) == pytest.approx(np.log(6 / 8) + 2 * np.log(2 / 8))
+    assert log_likelihood(scores, np.zeros((2, 3)), exposure) == 0
 
 
 def test_the_effects_that_made_the_clicks_are_estimated_whatever_the_groups_are_like() -> None:

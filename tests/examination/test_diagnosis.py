@@ -12,6 +12,7 @@ from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
 from cuolr.examination.curve_intervals import Interval
 from cuolr.examination.diagnosis import Diagnosis, amount_text, diagnose
+from cuolr.examination.list_variation import ListVariation
 from cuolr.examination.swap_advice import Swap, SwapPlan
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
@@ -164,3 +165,35 @@ def test_a_log_without_clicks_cannot_be_planned_for() -> None:
 def test_something_else_is_refused() -> None:
     with pytest.raises(InputError, match="log: expected"):
         diagnose(DATA)  # type: ignore[arg-type]
+
+
+def variation(ranking: list[list[int]], query: list[int] | None = None) -> ListVariation:
+    log = log_of(candidates_of(4, 4), query or [0] * len(ranking), ranking, np.zeros((len(ranking), 4), int).tolist())
+    return ListVariation.of(aggregate(log))
+
+
+def test_one_list_for_each_query_does_not_vary() -> None:
+    found = variation([[0, 1, 2, 3], [0, 1, 2, 3], [3, 2, 1, 0]], [0, 0, 1])
+    assert (found.changed, found.swapped) == (0, 0)
+    assert not found.by_swaps
+
+
+@pytest.mark.parametrize(
+    ("other", "swapped"),
+    [
+        ([1, 0, 2, 3], 1),  # neighbours
+        ([0, 1, 3, 2], 1),
+        ([2, 1, 0, 3], 0),  # not neighbours
+        ([1, 0, 3, 2], 0),  # two swaps
+        ([0, 1, 2, -1], 0),  # a shorter list
+        ([1, 2, 0, 3], 0),
+    ],
+)
+def test_swaps_of_neighbours_are_recognised(other: list[int], swapped: int) -> None:
+    found = variation([[0, 1, 2, 3]] * 3 + [other])
+    assert (found.changed, found.swapped) == (1 / 4, swapped)
+    assert found.by_swaps == bool(swapped)
+
+
+def test_the_most_frequent_list_is_the_usual_one() -> None:
+    assert variation([[1, 0, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]]) == ListVariation(1 / 3, 1)

@@ -50,7 +50,7 @@ def test_values_of_ones_own_are_lists(tmp_path: Path) -> None:
         ),
         ({"examinations": [1]}, "expected an object with 'examination', 'continuation' or both"),
         ({"continuation": {}}, "expected an object with 'examination', 'continuation' or both"),
-        ({"format": "cuolr-propensity-9", "examination": [1]}, "expected format 'cuolr-propensity-1'"),
+        ({"format": "cuolr-propensity-9", "examination": [1]}, "format 'cuolr-propensity-9' needs a newer cuolr"),
         ({"examination": []}, "examination: expected a number for each position, found none"),
         ({"examination": 1}, "examination: expected a list of numbers, found 1"),
         ({"examination": [1, -0.5]}, "examination, position 2: expected a number from 0 up, found -0.5"),

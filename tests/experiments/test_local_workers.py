@@ -9,7 +9,7 @@ from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.runner import plan, run
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished
-from tests.experiments.small import numbers, run_small, small, tiny_data
+from tests.experiments.small import numbers, small, tiny_data
 
 pytestmark = pytest.mark.thorough
 
@@ -22,11 +22,10 @@ def run_in_processes(folder: Path, experiment: Experiment, jobs: int) -> list[Fi
     return told
 
 
-def test_processes_give_the_same_numbers_as_one_cell_after_the_other(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path / "here"))
-    told = run_in_processes(tmp_path / "there", small(), jobs=2)
+def test_processes_give_the_same_numbers_as_one_cell_after_the_other(finished: Path, tmp_path: Path) -> None:
+    told = run_in_processes(tmp_path, small(), jobs=2)
     assert len(told) == 18
-    here, there = read_results(tmp_path / "here").cells, read_results(tmp_path / "there").cells
+    here, there = read_results(finished).cells, read_results(tmp_path).cells
     assert {cell: numbers(result) for cell, result in here.items()} == {
         cell: numbers(result) for cell, result in there.items()
     }

@@ -87,10 +87,9 @@ def test_packed_cells_are_not_run_again_and_newer_ones_stand_beside_them(tmp_pat
     }.items()
 
 
-def test_packed_results_of_another_configuration_are_stale(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path / "first"))
+def test_packed_results_of_another_configuration_are_stale(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "second").mkdir()
-    write_packed(read_results(tmp_path / "first"), tmp_path / "second" / PACKED)
+    write_packed(read_results(finished), tmp_path / "second" / PACKED)
     changed = small(training={"steps": 4, "validate_every": 2, "batch_size": 16})
     folder = ResultsFolder(tmp_path / "second")
     assert {cell.method for cell in run_small(folder, changed).ran} == {"naive", "IPW", "CQL 0", "CQL 0.1"}

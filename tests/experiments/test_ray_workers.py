@@ -13,7 +13,6 @@ from cuolr.experiments.runner import plan, run
 from cuolr.experiments.spec import Cell
 from cuolr.experiments.workers import Failure, Finished
 from tests.experiments.small import numbers, small, tiny_data
-from tests.experiments.test_local_workers import run_in_processes
 
 pytest.importorskip("ray", reason="Ray is not here: pip install 'cuolr[ray]'")
 
@@ -36,16 +35,17 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.thorough
-def test_a_cluster_gives_the_same_numbers_as_processes(cluster: Any, tmp_path: Path) -> None:
-    run_in_processes(tmp_path / "here", small(), jobs=2)
+def test_a_cluster_gives_the_same_numbers_as_one_cell_after_the_other(
+    cluster: Any, finished: Path, tmp_path: Path
+) -> None:
     planned, told = plan(small(), tiny_data()), list[Finished]()
     with RayWorkers(small(), cluster.address) as workers:
         assert workers.free == 3
-        run(planned, list(planned.names), ResultsFolder(tmp_path / "there"), workers, told.append)
+        run(planned, list(planned.names), ResultsFolder(tmp_path), workers, told.append)
         cluster.add_node(num_cpus=1)
         assert workers.free == 4, "a node that joins is used"
     assert len(told) == 18
-    here, there = read_results(tmp_path / "here").cells, read_results(tmp_path / "there").cells
+    here, there = read_results(finished).cells, read_results(tmp_path).cells
     assert {cell: numbers(result) for cell, result in here.items()} == {
         cell: numbers(result) for cell, result in there.items()
     }

@@ -72,9 +72,8 @@ def to_old(results: Results) -> Results:
     return Results(description, cells, {}, ())
 
 
-def test_after_a_rename_nothing_is_run_again(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path / "now"))
-    now = read_results(tmp_path / "now")
+def test_after_a_rename_nothing_is_run_again(finished: Path, tmp_path: Path) -> None:
+    now = read_results(finished)
     write_packed(to_old(now), tmp_path / "old.parquet")
     old = read_results(tmp_path / "old.parquet")
     assert {cell.method for cell in old.cells} == {"LOGGING", "naive", "IPW", "CUOLR 0", "CUOLR 0.1"}
@@ -89,35 +88,31 @@ def test_after_a_rename_nothing_is_run_again(tmp_path: Path) -> None:
     assert run_small(ResultsFolder(tmp_path / "renamed")).ran == []
 
 
-def test_a_table_can_be_applied_again(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path))
-    once = renamed(to_old(read_results(tmp_path)), RENAMES)
+def test_a_table_can_be_applied_again(finished: Path) -> None:
+    once = renamed(to_old(read_results(finished)), RENAMES)
     twice = renamed(once, RENAMES)
     assert twice.description == once.description
     assert {cell: r.settings for cell, r in twice.cells.items()} == {c: r.settings for c, r in once.cells.items()}
 
 
-def test_what_was_run_with_other_settings_is_not_taken_for_finished(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path / "now"))
+def test_what_was_run_with_other_settings_is_not_taken_for_finished(finished: Path, tmp_path: Path) -> None:
     otherwise = replace(RENAMES, added={"cql": {"learner.discount": 0.5}})
-    converted = renamed(to_old(read_results(tmp_path / "now")), otherwise)
+    converted = renamed(to_old(read_results(finished)), otherwise)
     (tmp_path / "renamed").mkdir()
     write_packed(converted, tmp_path / "renamed" / PACKED)
     assert {cell.method for cell in run_small(ResultsFolder(tmp_path / "renamed")).ran} == {"CQL 0", "CQL 0.1"}
 
 
-def test_without_digests_of_the_data_names_are_kept(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path))
-    old = to_old(read_results(tmp_path))
+def test_without_digests_of_the_data_names_are_kept(finished: Path) -> None:
+    old = to_old(read_results(finished))
     data = {name: value for name, value in old.data.items() if name != "digests"}
     converted = renamed(replace(old, description=replace(old.description, data=data)), RENAMES)
     assert set(converted.description.names.values()) == set(old.description.names.values())
     assert {cell.method for cell in converted.cells} == {"LOGGING", "naive", "IPW", "CQL 0", "CQL 0.1"}
 
 
-def test_cells_of_a_learner_that_is_not_installed_keep_their_names(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path))
-    old = to_old(read_results(tmp_path))
+def test_cells_of_a_learner_that_is_not_installed_keep_their_names(finished: Path) -> None:
+    old = to_old(read_results(finished))
     converted = renamed(old, Renames())
     kept = {cell for cell, name in converted.description.names.items() if name.startswith("old-")}
     assert {cell.method for cell in kept} == {"CUOLR 0", "CUOLR 0.1"}

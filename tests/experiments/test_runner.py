@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -16,9 +17,8 @@ from cuolr.types import RankingDataset
 from tests.experiments.small import InTurn, numbers, run_small, small, tiny_data
 
 
-def test_every_cell_has_a_result_and_every_number_is_of_that_cell(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path))
-    results = read_results(tmp_path)
+def test_every_cell_has_a_result_and_every_number_is_of_that_cell(finished: Path) -> None:
+    results = read_results(finished)
     assert (len(results.cells), results.failed, results.missing) == (18, {}, ())
     for cell, result in results.cells.items():
         assert set(result.measures) == {"ndcg@5", "err@5"}
@@ -46,9 +46,7 @@ def test_data_is_shared_once_and_so_is_the_log_of_each_group(tmp_path: Path) -> 
     assert workers.shared == [None] * len(shared), "what is not needed any more is forgotten"
 
 
-def test_a_run_goes_on_where_it_stopped_and_ends_in_the_same_numbers(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path / "whole"))
-
+def test_a_run_goes_on_where_it_stopped_and_ends_in_the_same_numbers(finished: Path, tmp_path: Path) -> None:
     class StoppedError(Exception):
         pass
 
@@ -62,7 +60,7 @@ def test_a_run_goes_on_where_it_stopped_and_ends_in_the_same_numbers(tmp_path: P
     assert len(read_results(tmp_path / "cut").cells) == 5
     second = run_small(ResultsFolder(tmp_path / "cut"))
     assert len(second.ran) == 18 - 5
-    whole, cut = read_results(tmp_path / "whole"), read_results(tmp_path / "cut")
+    whole, cut = read_results(finished), read_results(tmp_path / "cut")
     assert {cell: numbers(result) for cell, result in whole.cells.items()} == {
         cell: numbers(result) for cell, result in cut.cells.items()
     }
@@ -100,9 +98,8 @@ def test_a_log_that_cannot_be_made_fails_its_cells_alone(tmp_path: Path, monkeyp
     assert set(results.failed.values()) == {"no two grades in this half"}
 
 
-def test_results_of_another_configuration_are_never_mixed_with_these(tmp_path: Path) -> None:
-    folder = ResultsFolder(tmp_path)
-    run_small(folder)
+def test_results_of_another_configuration_are_never_mixed_with_these(finished: Path, tmp_path: Path) -> None:
+    folder = ResultsFolder(copytree(finished, tmp_path, dirs_exist_ok=True))
     changed = small(training={"steps": 4, "validate_every": 2, "batch_size": 16})
     workers = run_small(folder, changed)
     assert {cell.method for cell in workers.ran} == {"naive", "IPW", "CQL 0", "CQL 0.1"}, "LOGGING has no steps"
@@ -179,8 +176,8 @@ def test_what_a_kill_in_the_first_moment_leaves_is_no_obstacle(tmp_path: Path) -
     assert not read_results(tmp_path / "results").missing
 
 
-def test_a_damaged_result_is_run_again_and_nothing_else(tmp_path: Path) -> None:
-    run_small(ResultsFolder(tmp_path))
+def test_a_damaged_result_is_run_again_and_nothing_else(finished: Path, tmp_path: Path) -> None:
+    copytree(finished, tmp_path, dirs_exist_ok=True)
     before = {cell: numbers(result) for cell, result in read_results(tmp_path).cells.items()}
     next((tmp_path / "cells").iterdir()).write_text("{")
     (tmp_path / "experiment.json").write_text("")

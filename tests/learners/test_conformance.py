@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,12 @@ def fitted(name: str, log: ClickLog = LOG, **options: Any) -> TrainingResult:
     return fit_log(log, config, propensities=propensities, **options)
 
 
+@cache
+def fitted_to_log(name: str) -> TrainingResult:
+    """The result on `LOG`, for tests that look at it and at no other way to get it."""
+    return fitted(name)
+
+
 def policy_of(result: TrainingResult) -> RankingPolicy:
     assert result.best is not None
     return result.best.policy
@@ -114,7 +121,7 @@ def test_save_and_load_give_the_same_ranking(name: str, tmp_path: Path) -> None:
 
 @every_learner
 def test_each_candidate_is_ranked_once(name: str) -> None:
-    ranking = policy_of(fitted(name)).rank(LOG.candidates, 6)
+    ranking = policy_of(fitted_to_log(name)).rank(LOG.candidates, 6)
     for row, size in zip(ranking.tolist(), LOG.candidates.sizes.tolist(), strict=True):
         placed = [index for index in row if index >= 0]
         assert len(placed) == min(size, 6)
@@ -125,7 +132,7 @@ def test_each_candidate_is_ranked_once(name: str) -> None:
 
 @every_learner
 def test_positions_at_which_nothing_is_shown_change_nothing(name: str) -> None:
-    narrow, wide = (fitted(name, log) for log in (LOG, padded(LOG)))
+    narrow, wide = fitted_to_log(name), fitted(name, padded(LOG))
     assert list(wide.validations) == list(narrow.validations)
     np.testing.assert_allclose(list(wide.validations.values()), list(narrow.validations.values()), rtol=1e-4, atol=1e-4)
     ours, theirs = (policy_of(result).rank(LOG.candidates, 3) for result in (wide, narrow))
@@ -155,7 +162,7 @@ def test_a_log_without_clicks_gives_finite_numbers(name: str) -> None:
 
 @every_learner
 def test_the_same_seed_gives_the_same_policy_and_another_one_does_not(name: str) -> None:
-    first, second = fitted(name), fitted(name)
+    first, second = fitted_to_log(name), fitted(name)
     assert_same_policy(policy_of(first), policy_of(second))
     assert first.validations == second.validations
     if name != "xgboost" and name != "lightgbm":  # trees of such a small log need no random number
@@ -192,18 +199,23 @@ def test_a_log_of_one_query_is_learned_from_but_for_the_sessions_that_are_held_o
     assert_same_policy(policy_of(changed), policy_of(as_it_is))
 
 
-@every_learner
-def test_a_renamed_click_model_changes_nothing(name: str, tmp_path: Path) -> None:
-    """What a log says of where it comes from does not reach a learner."""
+@pytest.fixture(scope="module")
+def by_pbm_and_renamed(tmp_path_factory: pytest.TempPathFactory) -> tuple[ClickLog, ClickLog]:
+    """A simulated log, and the same with the name of another click model."""
     simulation = Simulation(dataset_of(*[6] * 12), RandomPolicy(), click_model("pbm"), 300, k=5)
-    policies = []
-    for folder in ("pbm", "renamed"):
-        simulate_to(tmp_path / folder, simulation)
-        meta = tmp_path / folder / "meta.json"
-        if folder == "renamed":
-            meta.write_text(meta.read_text().replace('"pbm"', '"cascade"'))
-        policies.append(policy_of(fitted(name, load_click_log(tmp_path / folder))))
-    assert_same_policy(*policies)
+    pbm, renamed = (tmp_path_factory.mktemp("log") / folder for folder in ("pbm", "renamed"))
+    for folder in (pbm, renamed):
+        simulate_to(folder, simulation)
+    meta = (pbm / "meta.json").read_text()
+    assert '"pbm"' in meta
+    (renamed / "meta.json").write_text(meta.replace('"pbm"', '"cascade"'))
+    return load_click_log(pbm), load_click_log(renamed)
+
+
+@every_learner
+def test_a_renamed_click_model_changes_nothing(name: str, by_pbm_and_renamed: tuple[ClickLog, ClickLog]) -> None:
+    """What a log says of where it comes from does not reach a learner."""
+    assert_same_policy(*(policy_of(fitted(name, log)) for log in by_pbm_and_renamed))
 
 
 @every_learner
@@ -211,7 +223,7 @@ def test_candidates_with_other_features_are_refused(name: str) -> None:
     n_features = LOG.candidates.n_features
     candidates = Candidates(np.zeros((3, n_features + 1), np.float32), np.array([0, 3]), np.array(["q"]))
     with pytest.raises(InputError, match=f"{n_features} features.* found {n_features + 1}"):
-        policy_of(fitted(name)).rank(candidates, 3)
+        policy_of(fitted_to_log(name)).rank(candidates, 3)
 
 
 @every_learner
@@ -284,7 +296,8 @@ def test_what_its_class_says_is_so(name: str) -> None:
 
 @every_learner
 def test_a_constant_reward_of_clicks_gives_what_clicks_give(name: str) -> None:
-    of_clicks, of_rewards = fitted(name), fitted(name, replace(LOG, reward=(2.5 * LOG.clicks).astype(np.float32)))
+    of_clicks = fitted_to_log(name)
+    of_rewards = fitted(name, replace(LOG, reward=(2.5 * LOG.clicks).astype(np.float32)))
     np.testing.assert_allclose(
         list(of_rewards.validations.values()), list(of_clicks.validations.values()), rtol=1e-5, atol=1e-6
     )

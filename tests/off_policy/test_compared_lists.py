@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
-from cuolr.types import Bools, Doubles, Ints
+from cuolr.off_policy.users.fitted_users import UnbiasedRates
+from cuolr.types import Doubles, Ints
 
 LISTS = CountedLists(np.array([0, 0, 0, 1]), np.array([[0, 1], [1, 0], [0, 1], [2, -1]]), np.array([1.0, 2, 3, 4]))
 
@@ -14,8 +15,7 @@ LISTS = CountedLists(np.array([0, 0, 0, 1]), np.array([[0, 1], [1, 0], [0, 1], [
 class AllClick:
     """Users who click on everything."""
 
-    attractiveness: Doubles = np.ones(10_000)
-    known: Bools = np.ones(10_000, np.bool_)
+    rates = UnbiasedRates(np.ones(10_000), np.ones(10_000))
 
     def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
         return (documents >= 0).astype(np.float64)
@@ -23,7 +23,8 @@ class AllClick:
 
 def compared(target: CountedLists, baseline: CountedLists, queries: int) -> ComparedLists:
     ones = np.ones(10_000)
-    return ComparedLists(target, baseline, baseline, queries, np.ones(queries), np.ones(queries), ones, ones)
+    of_pair = np.zeros(10_000, np.int64)
+    return ComparedLists(target, baseline, baseline, queries, np.ones(queries), np.ones(queries), ones, ones, of_pair)
 
 
 def test_a_list_of_several_rows_is_one_with_their_sessions() -> None:

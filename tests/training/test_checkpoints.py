@@ -90,7 +90,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path, length: int) -> None:
 
 def test_foreign_files_are_refused(tmp_path: Path) -> None:
     save_file({"weights": torch.ones(2)}, tmp_path / "model.safetensors")
-    with pytest.raises(InputError, match="expected a checkpoint of format 'cuolr-checkpoint-2', found None"):
+    with pytest.raises(InputError, match="expected format 'cuolr-checkpoint-2'"):
         load_checkpoint(tmp_path / "model.safetensors")
     torch.save({"weights": torch.ones(2)}, tmp_path / "pickled")
     with pytest.raises(InputError, match="damaged checkpoint"):

@@ -79,7 +79,7 @@ def _variances(compared: ComparedLists, response: UserResponse, evidence: Docume
         both = (compared.by_query(lists, response, attractiveness) for lists in (compared.target, compared.baseline))
         return next(both) - next(both)
 
-    alpha, query = response.attractiveness, evidence.counts.lists.candidates.query_of_document
+    alpha, query = response.rates.attractiveness, evidence.counts.lists.candidates.query_of_document
     error, at_estimate = _errors(response, evidence)[evidence.first], change(alpha)
     variance = np.zeros(compared.n_queries)
     for pairs in _one_of_each_query(compared, query):
@@ -113,13 +113,13 @@ def _one_of_each_query(compared: ComparedLists, query: Ints) -> Iterator[Ints]:
 
 def _errors(response: UserResponse, evidence: DocumentEvidence) -> Doubles:
     """[n_documents] the standard error of α̂: half the interval of the corrected rate, on the scale of the users."""
-    rows = np.flatnonzero((evidence.examinations > NO_EXAMINATIONS) & response.known)
-    spread = float(response.attractiveness[rows].std()) if len(rows) else 1.0
+    rows = np.flatnonzero((evidence.examinations > NO_EXAMINATIONS) & response.rates.known)
+    spread = float(response.rates.attractiveness[rows].std()) if len(rows) else 1.0
     errors = np.full(len(evidence.clicks), spread)
     if not len(rows):
         return errors
     clicks, examinations, squares = evidence.clicks[rows], evidence.examinations[rows], evidence.squares[rows]
     low, high = score_interval(clicks, examinations, squares)
-    scale = float(response.attractiveness[rows] @ clicks) / max(float(clicks @ (clicks / examinations)), 1e-300)
+    scale = float(response.rates.attractiveness[rows] @ clicks) / max(float(clicks @ (clicks / examinations)), 1e-300)
     errors[rows] = np.minimum(scale * (high - low) / (2 * QUANTILE), MAX_ERROR)
     return errors

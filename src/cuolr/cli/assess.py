@@ -9,8 +9,8 @@ import tyro
 
 from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import say, show_json, show_table, show_text, stage_bars
-from cuolr.errors import InputError
-from cuolr.examination.plot import PLOT_SUFFIXES
+from cuolr.errors import InputError, problems_in
+from cuolr.examination.plot import check_plot
 from cuolr.logs.log_folder import load_click_log
 from cuolr.logs.time_window import TimeWindow
 from cuolr.progress import Stages
@@ -92,8 +92,8 @@ def assess(
         json: Print JSON instead of a table; with several models, a list.
     """
     models = (model, *more_models)
-    if plot is not None and plot.suffix not in PLOT_SUFFIXES:
-        raise InputError(f"--plot: expected a file with one of the suffixes {', '.join(PLOT_SUFFIXES)}, found {plot}")
+    with problems_in("--plot"):
+        check_plot(plot)
     with stage_bars() as stages:
         results = list(_evaluations(models, log, compared, window.window(), stages))
     if plot is not None:

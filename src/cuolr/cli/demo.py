@@ -5,7 +5,9 @@ from pathlib import Path
 
 from cuolr.cli.cell_options import CellOptions, table_display
 from cuolr.cli.options import DataOptions
-from cuolr.cli.report import show_report
+from cuolr.cli.report import show_report, show_summary
+from cuolr.cli.terminal import say
+from cuolr.errors import InputError
 
 NAME, DATA, MEASURE = "demo", "web10k-like", "ndcg@10"
 
@@ -36,5 +38,21 @@ def demo(
     experiment = read_experiment(NAME).with_changes(steps)
     cells = CellOptions(out, DATA, queries, jobs=jobs)
     summary = run_cells(cells.request(experiment, DataOptions()), table_display(experiment, MEASURE))
-    show_report(out, out / "report", json)
+    _show(out, json)
     summary.raise_failures()
+
+
+def _show(out: Path, json: bool) -> None:
+    """Write the report and print its table; without what draws plots, print the table alone."""
+    from cuolr.examination.plot import require_matplotlib
+
+    try:
+        require_matplotlib()
+    except InputError as missing:
+        from cuolr.experiments.report.summary import summarise
+        from cuolr.experiments.results_folder import read_results
+
+        show_summary(summarise(read_results(out)), json)
+        say(f"no report: {missing}, and run `cuolr report {out}`")
+    else:
+        show_report(out, out / "report", json)

@@ -18,7 +18,7 @@ from cuolr.clicks.fitting.users_file import pairs_file, save_users
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError, problems_in
 from cuolr.examination.identifiability import Identifiability
-from cuolr.examination.plot import PLOT_SUFFIXES
+from cuolr.examination.plot import check_plot
 from cuolr.files import check_files, check_suffix
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.document_patterns import patterns_of
@@ -56,8 +56,7 @@ class FitOutputs:
             check_suffix(self.out, (".toml",))
             if models and all(CLICK_FITS.get(name).is_baseline for name in models):
                 raise InputError(f"--out: {', '.join(models)}: a click rate is not a model of users; add a click model")
-        if self.plot is not None:
-            check_suffix(self.plot, PLOT_SUFFIXES)
+        check_plot(self.plot)
         check_files((self.out, None if self.out is None else pairs_file(self.out), self.plot), self.overwrite)
 
 

@@ -10,6 +10,7 @@ from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.data.candidate_store import load_candidates
 from cuolr.data.feature_summary import FeatureSummary, describe_features
+from cuolr.examination.plot import require_matplotlib
 from cuolr.files import atomic_file, check_files, check_suffix
 from cuolr.logs.log_folder import read_meta
 from cuolr.logs.log_info import LogInfo
@@ -45,6 +46,7 @@ def log_info(
     """
     if html is not None:
         check_suffix(html, (".html",))
+        require_matplotlib()
     check_files((html,), overwrite)
     # It loads scipy's statistics, which take a moment; --help and bad arguments should not wait for it.
     from cuolr.examination.diagnosis import diagnose

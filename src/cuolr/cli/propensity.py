@@ -10,15 +10,15 @@ from cuolr.clicks.click_model import click_model_from
 from cuolr.clicks.randomisation import true_propensities
 from cuolr.errors import InputError
 from cuolr.examination.plot import (
-    PLOT_SUFFIXES,
     at_distance,
+    check_plot,
     plot_by_context,
     plot_examination,
     plot_propensities,
 )
 from cuolr.examination.propensities import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
 from cuolr.examination.randomised import estimate_propensities, random_lists
-from cuolr.files import check_files, check_suffix
+from cuolr.files import check_files
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import META_FILE, read_click_log, read_meta
 from cuolr.logs.log_info import describe_folder
@@ -51,8 +51,7 @@ def propensity(
         json: Print JSON instead of a table.
         overwrite: Replace existing files.
     """
-    if plot is not None:
-        check_suffix(plot, PLOT_SUFFIXES)
+    check_plot(plot)
     check_files((out, plot), overwrite)
     if (source / SETTINGS_FILE).is_file():
         _show_model(source, out, plot, json)

@@ -23,6 +23,10 @@ class SimplifiedDynamicBayesianModel(TopDownModel):
 
     satisfaction: Probability = 0.9
 
+    def satisfied_by_click(self, relevance: Reals) -> Reals:
+        """[B, K] s, the probability that a clicked document satisfies."""
+        return self.satisfaction * relevance
+
     def continue_after_click(self, relevance: Reals) -> Reals:
         """[B, K] 1 − s, the probability of not being satisfied."""
-        return 1 - self.satisfaction * relevance
+        return 1 - self.satisfied_by_click(relevance)

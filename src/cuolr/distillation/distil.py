@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.distillation.agreement import TOP, agreement_of_top
 from cuolr.distillation.student import StudentConfig, StudentKind, fit_student
-from cuolr.distillation.teacher_scores import teacher_scores
 from cuolr.errors import InputError
-from cuolr.policies.policy import RankingPolicy, ScaledScoringPolicy
-from cuolr.progress import Stages, unseen_stages
-from cuolr.types import Candidates, Ints
+from cuolr.policies.policy import RankingPolicy, ScaledScoringPolicy, ScoringPolicy
+from cuolr.policies.ranking_in_parts import RankingInParts
+from cuolr.progress import Progress, Stages, unseen, unseen_stages
+from cuolr.types import Candidates, Doubles, Ints
+
+# The documents of a list that are compared.
+TOP = 10
+# Positions of a list of a teacher without scores that are told apart; the documents below count as equal.
+LIST_LENGTH = 30
 
 
 @dataclass(frozen=True)
@@ -87,3 +91,61 @@ def _split(candidates: Candidates, config: StudentConfig) -> tuple[Ints, Ints]:
     order = order[: max(within, 2)]
     n_held_out = min(max(1, round(config.held_out * len(order))), len(order) - 1)
     return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+
+
+def agreement_of_top(one: RankingPolicy, other: RankingPolicy, candidates: Candidates, k: int = TOP) -> float:
+    """The share of one model's top k that is in the top k of the other, in any order, on average over queries.
+
+    Args:
+        one: A model.
+        other: Another one.
+        candidates: The queries; those without documents do not count.
+        k: Length of the lists.
+    """
+    asked = np.flatnonzero(candidates.sizes > 0)
+    candidates = candidates.select(asked)
+    lists = [RankingInParts(policy, unseen).rank(candidates, k) for policy in (one, other)]
+    return float(np.mean(shared_documents(*lists) / np.minimum(candidates.sizes, k)))
+
+
+def shared_documents(one: Ints, other: Ints) -> Ints:
+    """[B] the number of documents that both lists [B, k] have; −1 stands for none.
+
+    >>> shared_documents(np.array([[3, 1, -1]]), np.array([[1, 0, -1]])).tolist()
+    [1]
+    """
+    both = (one[:, :, None] == other[:, None, :]) & (one >= 0)[:, :, None]
+    counts: Ints = both.sum(axis=(1, 2))
+    return counts
+
+
+def teacher_scores(teacher: RankingPolicy, candidates: Candidates, progress: Progress = unseen) -> Doubles:
+    """[n_documents] the ratings, centred within each query and divided by their standard deviation over all queries.
+
+    A teacher that scores documents is taken at its scores. Of one that gives lists only, the document at position r
+    counts −log(1 + r), r from 0, and all documents below `LIST_LENGTH` as the one at that position.
+
+    Args:
+        teacher: The model to reproduce.
+        candidates: At least one document.
+        progress: Called with the number of queries that were rated since the last call.
+    """
+    if isinstance(teacher, ScoringPolicy):
+        scores = teacher.score(candidates).astype(np.float64)
+        progress(candidates.n_queries)
+    else:
+        scores = _scores_of_lists(teacher, candidates, progress)
+    query = np.repeat(np.arange(candidates.n_queries), candidates.sizes)
+    sums = np.bincount(query, weights=scores, minlength=candidates.n_queries)
+    centred: Doubles = scores - (sums / np.maximum(candidates.sizes, 1))[query]
+    spread = float(centred.std())
+    return centred / spread if spread > 0 else centred
+
+
+def _scores_of_lists(teacher: RankingPolicy, candidates: Candidates, progress: Progress) -> Doubles:
+    ranking = RankingInParts(teacher, progress).rank(candidates, LIST_LENGTH)
+    scores = np.full(candidates.n_documents, -np.log1p(LIST_LENGTH))
+    placed = ranking >= 0
+    documents = (candidates.offsets[:-1, None] + ranking)[placed]
+    scores[documents] = -np.log1p(np.broadcast_to(np.arange(LIST_LENGTH), ranking.shape)[placed])
+    return scores

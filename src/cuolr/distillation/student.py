@@ -15,8 +15,7 @@ from cuolr.learners.rankers.targets import Targets, TargetSampler
 from cuolr.networks.layers import seeded
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.planned_policy import PlannedPolicy
-from cuolr.policies.policy import RankingPolicy, ScaledScoringPolicy
-from cuolr.policies.sequential_policy import SequentialPolicy
+from cuolr.policies.policy import NormalisedPolicy, RankingPolicy, ScaledScoringPolicy
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.progress import Progress, unseen
 from cuolr.training.training_config import MAX_SEED, TrainingConfig
@@ -105,7 +104,7 @@ def _normaliser_of(teacher: RankingPolicy, candidates: Candidates) -> Normaliser
     """The normaliser of the teacher, with the names and the recipe of its features; a new one if it has none."""
     if isinstance(teacher, PlannedPolicy):
         return _normaliser_of(teacher.scorer, candidates)
-    if isinstance(teacher, ScaledScoringPolicy | SequentialPolicy):
+    if isinstance(teacher, NormalisedPolicy):
         return teacher.normaliser
     return Normaliser.fit(TrainingConfig().normalising, candidates)
 

@@ -54,11 +54,8 @@ def effect_covariance(
         unit: [G] the unit of each group, such as its query; units are independent.
     """
     items = clicks.shape[1]
-    with np.errstate(divide="ignore"):
-        offset = np.where(exposure > 0, np.log(np.maximum(exposure, MIN_EXPOSURE)), -np.inf)
-    clicks = np.where(exposure > 0, clicks, 0.0)
-    some = clicks.sum(axis=1) > 0
-    clicks, offset, covariate = clicks[some], offset[some], covariate[some]
+    clicks, offset, some = _with_clicks(clicks, exposure)
+    covariate = covariate[some]
     logits = offset + values[:items] + values[items] * covariate
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     share, total = odds / odds.sum(axis=1, keepdims=True), clicks.sum(axis=1)
@@ -100,17 +97,44 @@ def fit_weights(scores: Doubles, clicks: Doubles, exposure: Doubles, prior: floa
     return weights if weights.any() else np.full(len(scores), 1 / len(scores))
 
 
+def log_likelihood(scores: Doubles, clicks: Doubles, exposure: Doubles) -> float:
+    """Σ clicks · log softmax_m(log x + scores): how well scores explain where clicks fall.
+
+    Args:
+        scores: [G, M] Σ_i w_i z_i.
+        clicks: [G, M] the number of clicks on each item.
+        exposure: [G, M] x, 0 = the group does not have the item.
+
+    >>> likelihood = log_likelihood(np.zeros((1, 2)), np.array([[3.0, 1.0]]), np.array([[9.0, 9.0]]))
+    >>> round(np.exp(likelihood), 6) == 0.5**4
+    True
+    """
+    clicks, offset, some = _with_clicks(clicks, exposure)
+    if not len(clicks):
+        return 0.0
+    logits = offset + scores[some]
+    logits = logits - logits.max(axis=1, keepdims=True)
+    sums = np.exp(logits).sum(axis=1, keepdims=True)
+    return float((clicks * np.where(clicks > 0, logits - np.log(sums), 0.0)).sum())
+
+
+def _with_clicks(clicks: Doubles, exposure: Doubles) -> tuple[Doubles, Doubles, Bools]:
+    """The clicks and log x (−∞ = no such item) of the groups that have clicks, and [G] which these are."""
+    clicks = np.where(exposure > 0, clicks, 0.0)
+    some: Bools = clicks.sum(axis=1) > 0
+    with np.errstate(divide="ignore"):
+        offset = np.where(exposure > 0, np.log(np.maximum(exposure, MIN_EXPOSURE)), -np.inf)
+    return clicks[some], offset[some], some
+
+
 def _maximise(
     clicks: Doubles, exposure: Doubles, covariates: Doubles, effects: bool, prior: float, at_least: float | None
 ) -> Doubles:
     """[M + number of covariates] e and w, or w alone, by L-BFGS-B."""
     from scipy.optimize import minimize  # takes half a second to load
 
-    informative: Bools = (clicks * (exposure > 0)).sum(axis=1) > 0
-    exposure, covariates = exposure[informative], covariates[:, informative]
-    clicks = np.where(exposure > 0, clicks[informative], 0.0)
-    with np.errstate(divide="ignore"):
-        offset = np.where(exposure > 0, np.log(np.maximum(exposure, MIN_EXPOSURE)), -np.inf)
+    clicks, offset, some = _with_clicks(clicks, exposure)
+    covariates = covariates[:, some]
     items = clicks.shape[1] if effects else 0
     of_group = clicks.sum(axis=1, keepdims=True)
     total = max(float(clicks.sum()), 1.0)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cuolr.errors import load_extra
 from cuolr.examination.propensities import Estimate, Propensities
-from cuolr.files import atomic_file
+from cuolr.files import atomic_file, check_suffix
 from cuolr.logs.contexts import ContextCurves
 from cuolr.types import Doubles
 
@@ -36,12 +37,9 @@ def plot_propensities(propensities: Propensities, path: Path, truth: Propensitie
         path: The file to write; its suffix, one of `PLOT_SUFFIXES`, gives the format.
         truth: True values to plot with the estimates, if known.
     """
-    # Imported here because it takes half a second to load.
-    from matplotlib.figure import Figure
-
     truth = truth or Propensities()
     panels = int(propensities.examination is not None) + bool(propensities.continuation)
-    figure = Figure(figsize=(4.6 * panels, 3.6), layout="constrained")
+    figure = new_figure(4.6 * panels, 3.6)
     axes = list(figure.subplots(1, panels, squeeze=False, gridspec_kw={"wspace": 0.08})[0])
     if propensities.examination is not None:
         examination = axes.pop(0)
@@ -67,9 +65,7 @@ def plot_examination(table: Doubles, path: Path, truth: Doubles | None = None) -
         path: The file to write; its suffix, one of `PLOT_SUFFIXES`, gives the format.
         truth: [K, K + 1] true values to plot behind the estimates, if known.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    figure = new_figure(5.2, 3.8)
     axes = figure.subplots()
     shown = [(0, "no click above", "#0072B2", "o")]
     shown += [
@@ -92,9 +88,7 @@ def plot_by_context(curves: ContextCurves, path: Path) -> None:
         curves: As `ExaminationModel.by_context` has them.
         path: The file to write; its suffix, one of `PLOT_SUFFIXES`, gives the format.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    figure = new_figure(5.2, 3.8)
     axes = figure.subplots()
     for number, (level, table) in enumerate(zip(curves.levels, curves.tables, strict=True)):
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
@@ -120,6 +114,27 @@ def at_distance(table: Doubles, distance: int) -> Doubles:
 def _points(values: Doubles) -> tuple[Doubles, Doubles]:
     known = np.flatnonzero(np.isfinite(values))
     return (known + 1).astype(np.float64), values[known]
+
+
+def require_matplotlib() -> None:
+    """Raise if plots cannot be drawn."""
+    load_extra("matplotlib", "report", "plots need matplotlib")
+
+
+def check_plot(path: Path | None) -> None:
+    """Raise, before any work, if a plot cannot be written to a file; None = there is none to write."""
+    if path is not None:
+        check_suffix(path, PLOT_SUFFIXES)
+        require_matplotlib()
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure of this size in inches. Not of pyplot, which would keep it and look for a display."""
+    # Loaded here because it takes half a second.
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save_figure(figure: "Figure", path: Path) -> None:

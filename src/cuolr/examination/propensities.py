@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cuolr.errors import InputError, unreadable
-from cuolr.files import atomic_file
+from cuolr.files import atomic_file, check_format
 from cuolr.types import Doubles
 
 PROPENSITY_FILE = "propensity.json"
@@ -97,8 +97,7 @@ def read_propensities(path: Path) -> Propensities:
         raise InputError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(content, dict) or all(content.get(name, {}) == {} for name in ("examination", "continuation")):
         raise InputError(f"{path}: expected an object with 'examination', 'continuation' or both")
-    if content.get("format", FORMAT) != FORMAT:
-        raise InputError(f"{path}: expected format '{FORMAT}', found {in_short(content['format'])}")
+    check_format(content.get("format", FORMAT), FORMAT, path, "a file of propensities")
     problems = _unknown_keys("", content, ("format", "lists", "examination", "continuation"))
     continuation = content.get("continuation", {})
     if isinstance(continuation, dict):

@@ -24,7 +24,7 @@ from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.experiments.results import DIGITS, FORMAT, CellResult, Results, damage_in, description_from
 from cuolr.experiments.spec import Cell
-from cuolr.files import atomic_file
+from cuolr.files import atomic_file, check_format
 
 SUFFIX = ".parquet"
 _METADATA = "cuolr"
@@ -128,6 +128,6 @@ def _read_metadata(file: Path) -> dict[str, Any]:
         raise InputError(f"{file}: not a Parquet file of results ({problem})") from None
     with damage_in(file):
         content = json.loads(text)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{file}: not a file of results of this version; expected format '{FORMAT}'")
-    return content
+    check_format(content.get("format") if isinstance(content, dict) else None, FORMAT, file, "a file of results")
+    described: dict[str, Any] = content
+    return described

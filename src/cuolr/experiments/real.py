@@ -15,7 +15,7 @@ from cuolr.experiments.real_summary import NAIVE, RealSummary, summarise
 from cuolr.experiments.selection import select
 from cuolr.experiments.spec import Cell, Experiment, Method
 from cuolr.experiments.workers import describe
-from cuolr.files import atomic_file, content_hash, read_json, versions
+from cuolr.files import atomic_file, check_format, content_hash, read_json, versions
 from cuolr.output_lock import writing
 from cuolr.progress import Stages
 
@@ -116,9 +116,9 @@ def read_summary(folder: Path) -> dict[str, Any]:
     """The summary of results in a folder, as JSON values."""
     file = folder / SUMMARY_FILE
     content = read_json(file)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{file}: not the results of this version; expected format '{FORMAT}'")
-    return content
+    check_format(content.get("format") if isinstance(content, dict) else None, FORMAT, file, "the results")
+    summary: dict[str, Any] = content
+    return summary
 
 
 def _is_logging(experiment: Experiment, method: str) -> bool:

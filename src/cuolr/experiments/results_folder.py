@@ -29,7 +29,7 @@ from cuolr.experiments.results import (
     result_to_json,
 )
 from cuolr.experiments.spec import Cell
-from cuolr.files import atomic_file, content_hash
+from cuolr.files import atomic_file, check_format, content_hash
 from cuolr.output_lock import UNFINISHED
 
 DESCRIPTION = "experiment.json"
@@ -159,8 +159,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise unreadable(path, error) from None
     with damage_in(path):
         content = json.loads(text)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{path}: not a file of results of this version; expected format '{FORMAT}'")
+    check_format(content.get("format") if isinstance(content, dict) else None, FORMAT, path, "a file of results")
+    assert isinstance(content, dict)
     # Files from before there was a hash have none.
     digest = content.pop("sha256", None)
     if digest is not None and digest != content_hash(content):

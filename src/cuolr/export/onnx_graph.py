@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.errors import InputError
+from cuolr.errors import load_extra
 from cuolr.export.exporter import ExportedModel, Exporter
 from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.export.onnx_nodes import INPUT, OUTPUT, GraphBuilder
@@ -62,13 +62,4 @@ def onnx_scores(content: bytes) -> Any:
 
 
 def _load(package: str) -> Any:
-    try:
-        if package == "onnx":
-            import onnx
-
-            return onnx
-        import onnxruntime
-
-        return onnxruntime
-    except ModuleNotFoundError:
-        raise InputError(f"{package} is not installed; install it with: pip install 'cuolr[export]'") from None
+    return load_extra(package, "export", f"{package} is not installed")

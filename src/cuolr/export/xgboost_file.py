@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.errors import InputError
+from cuolr.errors import load_extra
 from cuolr.export.exporter import ExportedModel, Exporter
 from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.export.pointwise_model import PointwiseModel
@@ -44,13 +44,7 @@ class XGBoostFile(Exporter):
 
 
 def _load_xgboost() -> Any:
-    try:
-        import xgboost
-    except ModuleNotFoundError:
-        raise InputError(
-            "XGBoost is not installed, which checks the exported model; install it with: pip install 'cuolr[xgboost]'"
-        ) from None
-    return xgboost
+    return load_extra("xgboost", "xgboost", "XGBoost is not installed, which checks the exported model")
 
 
 def _model(trees: RegressionTrees, names: list[str]) -> dict[str, Any]:

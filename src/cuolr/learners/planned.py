@@ -63,6 +63,7 @@ class PlannedSteps(Steps):
     """The steps of `factored`, with planning on top."""
 
     stops_on_plateau = FactoredSteps.stops_on_plateau
+    early_validations = FactoredSteps.early_validations
 
     def __init__(self, steps: FactoredSteps, users: BrowsingUsers, min_gain: float) -> None:
         self._steps = steps

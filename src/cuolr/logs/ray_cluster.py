@@ -4,7 +4,7 @@ import logging
 import socket
 from typing import Any
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, load_extra
 
 # Ray itself would retry for minutes.
 SECONDS_TO_ANSWER = 5
@@ -12,10 +12,7 @@ SECONDS_TO_ANSWER = 5
 
 def connect(address: str) -> Any:
     """The module `ray`, connected to a cluster."""
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise InputError("Ray is not installed; install it with: pip install 'cuolr[ray]'") from None
+    ray: Any = load_extra("ray", "ray", "Ray is not installed")
     host, _, port = address.rpartition(":")
     try:
         if port.isdigit():

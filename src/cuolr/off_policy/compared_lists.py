@@ -22,31 +22,47 @@ class CountedLists:
         query: [L].
         documents: [L, K] indices of pairs by position on the page, −1 = nothing shown.
         count: [L] number of sessions.
+        clicks: [L, K] number of clicks in these sessions; None if not logged.
     """
 
     query: Ints
     documents: Ints
     count: Doubles
+    clicks: Doubles | None = None
 
     def select(self, rows: Ints | Bools) -> Self:
         """These lists."""
-        return type(self)(self.query[rows], self.documents[rows], self.count[rows])
+        clicks = None if self.clicks is None else self.clicks[rows]
+        return type(self)(self.query[rows], self.documents[rows], self.count[rows], clicks)
 
     @property
     def total(self) -> float:
         """Number of sessions."""
         return float(self.count.sum())
 
+    def sessions_of_pairs(self, pairs: int) -> Doubles:
+        """[P] the sessions that show each pair."""
+        where = self.documents >= 0
+        count = np.broadcast_to(self.count[:, None], where.shape)[where]
+        return np.bincount(self.documents[where], weights=count, minlength=pairs).astype(np.float64)
+
+    def sessions_of_queries(self, queries: int) -> Doubles:
+        """[n_queries] number of sessions."""
+        return np.bincount(self.query, weights=self.count, minlength=queries).astype(np.float64)
+
     def scaled(self, factor: float) -> Self:
         """With so many times the sessions."""
         return replace(self, count=self.count * factor)
 
     def distinct(self) -> Self:
-        """Each list once, with all its sessions."""
+        """Each list once, with all its sessions and clicks."""
         keys = ShownLists(self.query, self.documents, self.count).prefixes()[:, -1]
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
         count = np.bincount(place, weights=self.count).astype(np.float64)
-        return type(self)(self.query[first], self.documents[first], count)
+        clicks = None
+        if self.clicks is not None:
+            clicks = np.stack([np.bincount(place, weights=column) for column in self.clicks.T], axis=1)
+        return type(self)(self.query[first], self.documents[first], count, clicks)
 
     def sample(self, number: int) -> Self:
         """A random sample of so many lists that stands for all sessions; all lists, if there are no more."""
@@ -87,6 +103,17 @@ class CountedDocuments:
         """Number of impressions."""
         return float(self.cells.impressions.sum())
 
+    def sessions_of_pairs(self, pairs: int) -> Doubles:
+        """[P] the sessions that show each pair."""
+        return np.bincount(self.cells.pair, weights=self.cells.impressions, minlength=pairs).astype(np.float64)
+
+    def sessions_of_queries(self, queries: int) -> Doubles:
+        """[n_queries] number of sessions: those that fill the position which is filled most often."""
+        k = int(self.cells.position.max(initial=0)) + 1
+        places = self.query * k + self.cells.position
+        shown = np.bincount(places, weights=self.cells.impressions, minlength=queries * k)
+        return shown.astype(np.float64).reshape(queries, k).max(axis=1)
+
     def scaled(self, factor: float) -> Self:
         """With so many times the impressions."""
         return replace(self, cells=replace(self.cells, impressions=self.cells.impressions * factor))
@@ -126,6 +153,7 @@ class ComparedLists:
         sessions: [units] the sessions of each unit.
         worth: [P] mean reward of a click on each pair.
         clicks: [P] the clicks on each pair.
+        query_of_pair: [P] the query of each pair.
         position_weights: [k] what a click at each rank counts; None = 1.
     """
 
@@ -137,6 +165,7 @@ class ComparedLists:
     sessions: Doubles
     worth: Doubles
     clicks: Doubles
+    query_of_pair: Ints
     position_weights: Doubles | None = None
 
     def by_query(
@@ -145,11 +174,19 @@ class ComparedLists:
         """[n_queries] the expected reward of lists or documents."""
         if isinstance(lists, CountedDocuments):
             return self._of_documents(lists, users, attractiveness)
-        clicks = users.clicks(lists.documents, attractiveness)
+        of_lists = self.of_lists(lists, users, attractiveness) * lists.count
+        return np.bincount(lists.query, weights=of_lists, minlength=self.n_queries).astype(np.float64)
+
+    def of_lists(self, lists: CountedLists, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:
+        """[L] the expected reward of a session of each list."""
+        return self.reward_of(lists.documents, users.clicks(lists.documents, attractiveness))
+
+    def reward_of(self, documents: Ints, clicks: Doubles) -> Doubles:
+        """[L] the reward of clicks [L, K] on documents [L, K]."""
         if self.position_weights is not None:
-            clicks = clicks * weights_in_lists(lists.documents >= 0, self.position_weights)
-        of_lists = (clicks * self.worth[lists.documents]).sum(axis=1)
-        return np.bincount(lists.query, weights=of_lists * lists.count, minlength=self.n_queries).astype(np.float64)
+            clicks = clicks * weights_in_lists(documents >= 0, self.position_weights)
+        reward: Doubles = (clicks * self.worth[documents]).sum(axis=1)
+        return reward
 
     def _of_documents(
         self, documents: CountedDocuments, users: UserResponse, attractiveness: Doubles | None

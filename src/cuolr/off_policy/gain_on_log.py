@@ -103,6 +103,7 @@ def lists_to_compare(asked: GainOnLog) -> ComparedLists:
         sessions=counts.units.sums((log.session_count * chosen).astype(np.float64)),
         worth=_worth(log),
         clicks=counts.clicks_by_pair(),
+        query_of_pair=log.candidates.query_of_document,
         position_weights=asked.position_weights,
     )
 
@@ -145,7 +146,16 @@ def _by_users(gains: list[UserGain], plausible: PlausibleUsers) -> Iterator[Gain
     for found in gains:
         differences = {} if plausible.comparison is None else plausible.comparison.differences
         difference = differences[found.users].mean if found.users in differences else None
-        yield GainByEstimator(found.users, found.gain, found.interval, found.bounds, found.calibration, difference)
+        yield GainByEstimator(
+            found.users,
+            found.gain,
+            found.interval,
+            found.bounds,
+            found.calibration,
+            difference,
+            correction=found.missed[0],
+            correction_interval=found.missed[1],
+        )
 
 
 def _by_importance(asked: GainOnLog) -> Iterator[GainByEstimator]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cuolr.examination.plot import save_figure
+from cuolr.examination.plot import new_figure, save_figure
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 
 COLOURS = {"users": "#0072B2", "importance": "#D55E00", "all": "0.25"}
@@ -18,10 +18,8 @@ def plot_gains(evaluations: Mapping[str, OffPolicyEvaluation], path: Path) -> No
         evaluations: By the name of the model.
         path: The file to write; its suffix gives the format.
     """
-    from matplotlib.figure import Figure
-
     rows = sum(sum(e.counts for e in found.estimates) + 1 for found in evaluations.values())
-    figure = Figure(figsize=(7.0, 0.9 + 0.32 * rows + 0.5 * len(evaluations)), layout="constrained")
+    figure = new_figure(7.0, 0.9 + 0.32 * rows + 0.5 * len(evaluations))
     panels = figure.subplots(len(evaluations), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (name, found) in zip(panels, evaluations.items(), strict=True):
         lines = [("all that count", found.gain, found.interval, found.interval, COLOURS["all"])]

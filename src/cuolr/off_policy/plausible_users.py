@@ -46,7 +46,7 @@ class PlausibleUsers:
         if name in BY_EXAMINATION:
             return ExaminationUsers.fit(counts.cells, BY_EXAMINATION[name], start)
         assert counts.patterns is not None
-        return LatentUsers.fit(name, counts.patterns)
+        return LatentUsers.fit(name, counts.patterns, counts.cells.least)
 
 
 def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None = None) -> PlausibleUsers:

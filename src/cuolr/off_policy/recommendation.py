@@ -38,6 +38,9 @@ class GainByEstimator:
         effective_sample_size: Importance sampling: number of sessions that count; None for fitted users.
         say: What it must find for a model to be shipped, if it is reliable.
         doubts: Importance sampling: reasons not to rely on it.
+        correction: Fitted users: what the logged lists that are most like the model's earn more, or less, than they
+            expect, extrapolated to the model's lists.
+        correction_interval: Its 95 % confidence interval; infinite if lists do not differ.
     """
 
     estimator: str
@@ -49,6 +52,8 @@ class GainByEstimator:
     effective_sample_size: float | None = None
     say: Say = "must gain"
     doubts: tuple[str, ...] = ()
+    correction: float = 0.0
+    correction_interval: tuple[float, float] = (-np.inf, np.inf)
 
     @property
     def is_reliable(self) -> bool:
@@ -67,6 +72,11 @@ class GainByEstimator:
         if not self.is_reliable or not self.is_known or self.say == "none":
             return False
         return not low > MIN_GAIN if self.say == "must gain" else high < MIN_GAIN
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether logged lists like the model's earn less than fitted users expect, so that no gain may be left."""
+        return self.correction_interval[1] < 0 and not self.bounds[0] + self.correction > MIN_GAIN
 
     @property
     def is_known(self) -> bool:
@@ -244,6 +254,10 @@ class OffPolicyEvaluation:
             doubts.append(f"there is no gain by {' and '.join(against)}")
         elif any(not e.bounds[0] > MIN_GAIN for e in counting):
             doubts.append(f"documents that the log hardly shows may cost the gain ({self._share_never_shown})")
+        refuted = [e.estimator for e in counting if e.is_refuted]
+        if refuted:
+            users = " and ".join(refuted)
+            doubts.append(f"logged lists like the model's have fewer {self.outcome_name} than users of {users} expect")
         misfits = [e for e in counting if e.calibration is not None and abs(e.calibration - 1) > MAX_MISFIT]
         if misfits:
             users, share = misfits[0].estimator, misfits[0].calibration

@@ -1,22 +1,21 @@
 """The gain of a policy's own lists over the logged ones, under users that were fitted to the log."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, CountedLists
+from cuolr.off_policy.compared_lists import ComparedLists
 from cuolr.off_policy.heavy_tails import heavy_tailed_interval
+from cuolr.off_policy.refutation import missed_towards_policy
 from cuolr.off_policy.units import Units
-from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
-from cuolr.types import Bools, Doubles
+from cuolr.off_policy.unknown_documents import worst_and_best_change
+from cuolr.off_policy.users.fitted_users import FittedUsers, Influence
+from cuolr.types import Doubles
 
 # Lists from which the derivative of the gain is computed, at most.
 MAX_LISTS_OF_DERIVATIVE = 4_096
 # Step of that derivative, on the scale of logarithms and logits.
 STEP = 0.05
-# Clicks from which the rate of a document counts as its attractiveness, for the best case.
-ENOUGH_CLICKS = 10.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,8 @@ class UserGain:
         worst_case: The gain if documents that the log says nothing about are the worst for the policy.
         best_case: The gain if they are the best: as attractive as the best of the log.
         calibration: Reward of the logged lists by these users, over the logged reward.
+        missed: How much less than these users expect the policy earns, by the logged lists that are most like its own,
+            with its interval; see `missed_towards_policy`.
         changes: [n_queries] expected change of the reward of each query.
     """
 
@@ -39,6 +40,7 @@ class UserGain:
     worst_case: float
     best_case: float
     calibration: float
+    missed: tuple[float, tuple[float, float]]
     changes: Doubles
 
     @property
@@ -67,7 +69,7 @@ def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists,
     changes = compared.by_query(compared.target, response) - baseline
     total = max(float(compared.reward.sum()), 1e-300)
     gain = float(changes.sum()) / total
-    cases = list(_cases(compared, response))
+    cases = list(worst_and_best_change(compared, response))
     sample = compared.sample(MAX_LISTS_OF_DERIVATIVE)
     if units.of_sessions:
         change_of_group = _lost_without(users, sample, float(changes.sum()))
@@ -82,32 +84,9 @@ def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists,
         worst_case=min(gain, *(case / total for case in cases)),
         best_case=max(gain, *(case / total for case in cases)),
         calibration=float(logged.sum()) / total,
+        missed=missed_towards_policy(compared, response),
         changes=changes,
     )
-
-
-def _cases(compared: ComparedLists, response: UserResponse) -> Iterator[float]:
-    """The change if documents that the log says nothing about are the worst for the policy, and the best.
-
-    Documents of one side only are as bad, or as good, as can be; those of both sides either.
-    """
-    enough = response.known & (compared.clicks >= ENOUGH_CLICKS)
-    highest = min(float(response.attractiveness[enough].max()), 1.0) if enough.any() else 1.0
-    unknown = ~response.known
-    in_target, in_baseline = (_contains(lists, len(unknown)) for lists in (compared.target, compared.baseline))
-    for of_target, of_baseline in ((0.0, highest), (highest, 0.0)):
-        for of_both in (0.0, highest):
-            alpha = np.where(unknown & in_target & in_baseline, of_both, response.attractiveness)
-            alpha = np.where(unknown & in_target & ~in_baseline, of_target, alpha)
-            alpha = np.where(unknown & in_baseline & ~in_target, of_baseline, alpha)
-            yield compared.total_change(response, alpha)
-
-
-def _contains(lists: CountedLists | CountedDocuments, pairs: int) -> Bools:
-    """[P] whether one of the lists has the pair."""
-    found = np.zeros(pairs, np.bool_)
-    found[lists.documents[lists.documents >= 0]] = True
-    return found
 
 
 def _lost_without(users: FittedUsers, compared: ComparedLists, change: float) -> Doubles:

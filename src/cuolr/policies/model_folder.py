@@ -17,7 +17,7 @@ from safetensors.numpy import load, save
 
 import cuolr
 from cuolr.errors import InputError, problems_in, unreadable
-from cuolr.files import atomic_file, atomic_folder, content_hash, parse_json
+from cuolr.files import atomic_file, atomic_folder, check_format, content_hash, parse_json
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.policies.trial import check_policy
 
@@ -131,6 +131,6 @@ def _read_json(file: Path) -> Any:
 
 def _read_description(file: Path) -> dict[str, Any]:
     description = _read_json(file)
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise InputError(f"{file}: not a model of this version of cuolr; expected format '{FORMAT}'")
-    return description
+    check_format(description.get("format") if isinstance(description, dict) else None, FORMAT, file, "a model")
+    described: dict[str, Any] = description
+    return described

@@ -77,6 +77,26 @@ class RankingPolicy(ABC):
         """Rebuild a policy from its `arrays` and `settings`."""
 
 
+class NormalisedPolicy(RankingPolicy):
+    """Scales the features of documents first, as in training.
+
+    Attributes:
+        normaliser: Fitted on the training candidates.
+    """
+
+    normaliser: Normaliser
+
+    @property
+    def recipe(self) -> FeatureRecipe | None:
+        """How columns of a table become the features of documents, as in training; None = not known."""
+        return self.normaliser.recipe
+
+    @property
+    def feature_names(self) -> Strings | None:
+        """[F] the names of the features, in the order of training; None = not known."""
+        return self.normaliser.feature_names
+
+
 class ScoringPolicy(RankingPolicy):
     """Scores each document and sorts by score, with ties in input order."""
 
@@ -90,29 +110,13 @@ class ScoringPolicy(RankingPolicy):
         return rank_by_score(self.score(candidates), candidates.offsets, k)
 
 
-class ScaledScoringPolicy(ScoringPolicy):
-    """Scores each document by its scaled features only.
-
-    Attributes:
-        normaliser: Fitted on the training candidates.
-    """
-
-    normaliser: Normaliser
+class ScaledScoringPolicy(ScoringPolicy, NormalisedPolicy):
+    """Scores each document by its scaled features only."""
 
     @property
     @abstractmethod
     def n_features(self) -> int:
         """F, the number of features that documents must have."""
-
-    @property
-    def recipe(self) -> FeatureRecipe | None:
-        """How columns of a table become the features of documents, as in training; None = not known."""
-        return self.normaliser.recipe
-
-    @property
-    def feature_names(self) -> Strings | None:
-        """[F] the names of the features, in the order of training; None = not known."""
-        return self.normaliser.feature_names
 
     @abstractmethod
     def score_scaled(self, features: Floats) -> Floats:

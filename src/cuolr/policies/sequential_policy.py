@@ -13,8 +13,8 @@ from cuolr.config import Range, check_arguments, to_dict
 from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.networks.encoder import ENCODERS, StateEncoder, build_encoder
 from cuolr.networks.layers import PairNetwork, arrays_of, rebuild
-from cuolr.policies.policy import POLICIES, RankingPolicy
-from cuolr.types import Candidates, FeatureRecipe, Ints, Strings
+from cuolr.policies.policy import POLICIES, NormalisedPolicy
+from cuolr.types import Candidates, Ints
 
 # Number of documents scored at a time: enough for efficient products, few enough to stay in the cache.
 DOCUMENTS_AT_A_TIME = 8_192
@@ -25,7 +25,7 @@ ROUNDING = 1e-6
 
 
 @POLICIES.register("sequential")
-class SequentialPolicy(RankingPolicy):
+class SequentialPolicy(NormalisedPolicy):
     """R(k) ← a_k ~ π(· | s_k), definition 2, with the state s_k from the encoder, as in training.
 
     Greedy by default: the document with the highest score, the first of equals. With a seed, a_k is drawn from the
@@ -60,16 +60,6 @@ class SequentialPolicy(RankingPolicy):
     def n_features(self) -> int:
         """The number of features of the encoder, without indicators of missing values."""
         return self.encoder.n_features - self.normaliser.n_indicators
-
-    @property
-    def recipe(self) -> FeatureRecipe | None:
-        """How columns of a table become the features of documents, as in training; None = not known."""
-        return self.normaliser.recipe
-
-    @property
-    def feature_names(self) -> Strings | None:
-        """[F] the names of the features, in the order of training; None = not known."""
-        return self.normaliser.feature_names
 
     def snapshot(self) -> Self:
         """A deep copy, which further training does not change."""

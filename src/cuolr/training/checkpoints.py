@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from cuolr.errors import InputError
-from cuolr.files import atomic_file, content_hash
+from cuolr.files import atomic_file, check_format, content_hash
 
 FORMAT = "cuolr-checkpoint-2"
 
@@ -41,8 +41,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: damaged checkpoint: {error}; start the run again") from None
-    if header.get("format") != FORMAT:
-        raise InputError(f"{path}: expected a checkpoint of format '{FORMAT}', found {header.get('format')!r}")
+    check_format(header.get("format"), FORMAT, path, "a checkpoint")
     if header.get("sha256") != _digest(header.get("structure", ""), tensors):
         raise InputError(f"{path}: damaged checkpoint: the content does not match its hash; start the run again")
     try:

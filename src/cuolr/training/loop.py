@@ -136,7 +136,7 @@ class _Run:
             scheduled = self.step % config.validate_every == 0
             if self.step == config.steps and not scheduled:
                 self.save()  # without the last validation, which a run resumed with more steps would not have
-            if scheduled or self.step == config.steps:
+            if scheduled or self.step == config.steps or self._early():
                 values |= self._validate()
             self._log(values)
             if scheduled:
@@ -164,14 +164,19 @@ class _Run:
                 return "plateau"
         return "interrupted" if distributed.in_any(interrupted.is_set()) else None
 
+    def _early(self) -> bool:
+        """Whether to validate before the first regular validation."""
+        early = self.loop.validate is None and self.step < self.loop.config.validate_every
+        return early and self.step in self.steps.early_validations
+
     def _plateau(self) -> bool:
-        """Whether the last scheduled validations brought next to nothing; false if the score fell since the first.
+        """Whether the last scheduled validations brought next to nothing, or less than the first one.
 
         A likelihood of clicks rises long after the ranking has stopped changing, so that patience alone waits long.
         """
         every = self.loop.config.validate_every
         scores = [score for step, score in self.validations.items() if step and step % every == 0]
-        if len(scores) < PLATEAU_VALIDATIONS + 2 or scores[-1] < scores[0]:
+        if len(scores) < PLATEAU_VALIDATIONS + 2:
             return False
         recent = max(scores) - max(scores[:-PLATEAU_VALIDATIONS])
         return recent <= PLATEAU_SHARE * (max(scores) - scores[0])

@@ -25,9 +25,12 @@ class Steps(ABC):
     Attributes:
         stops_on_plateau: Whether the held-out score follows the quality of the ranking, so that training without labels
             may stop when the score hardly rises.
+        early_validations: Steps at which training without labels is validated before the first regular validation:
+            on few queries, rankers are at their best early.
     """
 
     stops_on_plateau: ClassVar[bool] = False
+    early_validations: ClassVar[tuple[int, ...]] = ()
 
     @abstractmethod
     def step(self) -> dict[str, float]:

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page
 
 from cuolr.experiments.report.report_folder import PAGE, write_report
 from cuolr.experiments.report.summary import summarise
+from tests.experiments.conftest import opened
 from tests.experiments.made_up import table1_like, write_made_up
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
@@ -30,18 +31,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(params=[(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
 def page(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
-    """The page at a width and in a colour scheme; whatever it complains of fails the test."""
     width, scheme = request.param
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
-    opened = context.new_page()
-    complaints: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("requestfailed", lambda failed: complaints.append(failed.url))
-    opened.goto(address)
-    yield opened
-    context.close()
-    assert complaints == []
+    with opened(browser, address, width, scheme) as page:
+        yield page
 
 
 def column(page: Page, number: int) -> list[str]:

@@ -21,6 +21,7 @@ from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from tests.data.small_data import candidates_of, log_of
+from tests.experiments.conftest import opened
 
 CONTEXTS = (SimulatedContext("device", ("<b>desk&top</b>", "mobile"), (0.6, 0.4), (1.0, 2.0)),)
 
@@ -91,20 +92,12 @@ def test_a_log_with_hardly_anything_has_a_page() -> None:
 def page(
     request: pytest.FixtureRequest, browser: Browser, one_list: Diagnosis, in_contexts: Diagnosis, tmp_path: Path
 ) -> Iterator[Page]:
-    """A page with everything at a width and in a colour scheme; whatever it complains of fails the test."""
+    """A page with everything."""
     width, scheme = request.param
     both = replace(in_contexts, plans=one_list.plans, choices=one_list.choices)
     (tmp_path / "page.html").write_text(render_log_page(both, "LOG/" + "long" * 40), encoding="utf-8")
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
-    opened = context.new_page()
-    complaints: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("requestfailed", lambda failed: complaints.append(failed.url))
-    opened.goto((tmp_path / "page.html").as_uri())
-    yield opened
-    context.close()
-    assert complaints == []
+    with opened(browser, (tmp_path / "page.html").as_uri(), width, scheme) as page:
+        yield page
 
 
 @pytest.mark.browser

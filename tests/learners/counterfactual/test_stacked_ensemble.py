@@ -3,8 +3,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cuolr.examination.conditional_likelihood import log_likelihood
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks
-from cuolr.learners.counterfactual.stacked_ensemble import StackedEnsemble
+from cuolr.learners.counterfactual.stacked_ensemble import EnsembleSteps, StackedEnsemble
 from cuolr.learners.rankers.ensemble import EnsembleConfig
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
 from cuolr.training.batches import WeightedLists
@@ -37,9 +38,21 @@ def test_it_scores_as_its_policy_does() -> None:
 def test_weights_are_computed_anew_after_a_step() -> None:
     ensemble = stepped(new_ensemble(), 2)
     before = ensemble.members()
-    assert ensemble.members() is before
+    assert ensemble.members() == before
     ensemble.step()
-    assert ensemble.members() is not before
+    assert ensemble.members() != before
+
+
+def test_it_is_validated_by_the_clicks_of_all_queries() -> None:
+    """Out of fold where it was trained; clicks on held-out queries count as much."""
+    held_out, ensemble = RATES.select(np.arange(5)), stepped(new_ensemble(), 4)
+    none, some = (EnsembleSteps(ensemble, rates) for rates in (RATES.select(np.arange(0)), held_out))
+    scores = np.zeros(held_out.where.shape)
+    scores[held_out.where] = ensemble.score(held_out.features[held_out.documents[held_out.where]])
+    extra = log_likelihood(scores, held_out.rewards, held_out.expected_examinations)
+    clicks = [rates.rewards.sum() for rates in (RATES, held_out)]
+    expected = (none.held_out_score() * clicks[0] + extra) / sum(clicks)
+    assert some.held_out_score() == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_resumed_ensemble_ends_as_one_that_was_not_stopped() -> None:

@@ -14,6 +14,7 @@ from cuolr.data.synthetic import generate_splits
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
 from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.factored.learner import Factored, FactoredSteps
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
@@ -29,7 +30,7 @@ from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import Loop
 from cuolr.training.presets.configure import configure
 from cuolr.training.steps import Steps
-from cuolr.types import RankingDataset
+from cuolr.types import Doubles, RankingDataset
 from tests.small_log import small_log
 
 SMALL: dict[str, Any] = {
@@ -128,28 +129,34 @@ def test_nothing_is_learned_from_clicks_on_held_out_queries() -> None:
     np.testing.assert_array_equal(first.score(log.candidates), second.score(log.candidates))
 
 
-def test_the_held_out_score_is_the_mean_log_likelihood_of_the_corrected_click_rates() -> None:
-    """Query by query, of the softmax of the policy's scores, weighted by sessions."""
+def test_the_held_out_score_is_the_mean_log_likelihood_of_where_clicks_fall() -> None:
+    """Query by query: training queries by the rankers of other folds, held-out queries by the policy."""
     log, held_out = small_log(600, queries=40), [3, 17, 25, 31]
-    steps = steps_of(log, held_out, {"training.batch_size": 3})
+    steps = steps_of(log, held_out)
     steps.step()
-    scores = steps.policy().score(log.candidates).astype(np.float64)
-    total = sessions = 0.0
-    rates = steps._held_out
-    shown = np.unique(log.documents[log.where])
-    for row, query in enumerate(rates.query):
-        documents = shown[rates.documents[row][rates.where[row]]]
-        log_softmax = scores[documents] - np.log(np.exp(scores[documents]).sum())
-        number = int((log.query == query).sum())
-        total += number * float(rates.rate[row][rates.where[row]] @ log_softmax)
-        sessions += number
-    assert rates.query.tolist() == held_out
-    assert steps.held_out_score() == pytest.approx(total / sessions, rel=1e-4)
+    by_policy = steps.policy().score(log.candidates).astype(np.float64)
+    stacked, shown = steps.stacked(), np.unique(log.documents[log.where])
 
+    def scores_of(rates: ClickRates, row: int) -> Doubles:
+        documents = rates.documents[row][rates.where[row]]
+        fold = None if rates.query[row] in held_out else steps.fold[row]
+        if fold is None:
+            scores: Doubles = by_policy[shown[documents]]
+        else:
+            by_kind = [kind[fold].score(rates.features[documents]) for kind in stacked.kinds]
+            scores = (stacked.weights * stacked.scale[:, fold]) @ np.array(by_kind)
+        return scores
 
-def test_there_is_no_held_out_score_where_nothing_was_held_out() -> None:
-    with pytest.raises(AssertionError, match="nothing was held out"):
-        steps_of(small_log(300, queries=40)).held_out_score()
+    total = clicks = 0.0
+    for rates in (steps.rates, steps._held_out):
+        for row in range(len(rates)):
+            where = rates.where[row]
+            odds = rates.expected_examinations[row][where] * np.exp(scores_of(rates, row))
+            total += float(rates.rewards[row][where] @ np.log(odds / odds.sum()))
+            clicks += float(rates.rewards[row].sum())
+    assert steps._held_out.query.tolist() == held_out
+    assert clicks == (log.clicks * log.where).sum()
+    assert steps.held_out_score() == pytest.approx(total / clicks, rel=1e-4)
 
 
 def test_a_loaded_state_has_weights_of_its_own() -> None:

@@ -16,7 +16,7 @@ from cuolr.off_policy.target_lists import target_lists
 from cuolr.off_policy.units import Units
 from cuolr.off_policy.user_gain import UserGain, user_gain
 from cuolr.off_policy.users.examination_users import ExaminationCells, ExaminationUsers
-from cuolr.off_policy.users.fitted_users import FittedUsers, unbiased_rates
+from cuolr.off_policy.users.fitted_users import FittedUsers, UnbiasedRates, least_examinations
 from cuolr.off_policy.users.latent_users import LatentUsers
 from cuolr.off_policy.users.user_counts import UserCounts
 from cuolr.policies.plackett_luce import StochasticLogger
@@ -62,6 +62,7 @@ def comparison_of(log: ClickLog, patterns: ClickPatterns) -> ComparedLists:
         sessions=np.bincount(log.query, minlength=log.candidates.n_queries).astype(np.float64),
         worth=np.ones(log.candidates.n_documents),
         clicks=np.bincount(log.documents[log.clicks > 0], minlength=log.candidates.n_documents).astype(np.float64),
+        query_of_pair=log.candidates.query_of_document,
     )
 
 
@@ -152,7 +153,7 @@ def test_what_the_log_says_nothing_about_is_worst_on_one_side_and_best_on_the_ot
     log = log_of("pbm", sessions=3_000)
     patterns = patterns_of(log)
     plain, users = comparison_of(log, patterns), users_of("pbm", patterns)
-    unknown = np.flatnonzero(~users.response().known)
+    unknown = np.flatnonzero(~users.response().rates.known)
     query = log.candidates.query_of_document[unknown]
     [first, second] = unknown[query == np.argmax(np.bincount(query))][:2]
     lists = np.full((2, 1, K), -1)
@@ -193,10 +194,19 @@ def test_the_jacobian_is_the_derivative_of_the_scores() -> None:
 
 
 def test_a_rate_is_clicks_over_examinations_and_the_mean_where_there_are_none() -> None:
-    rates, known = unbiased_rates(np.array([3.0, 1.0, 0.0]), np.array([4.0, 0.5, 0.0]))
+    rates = UnbiasedRates(np.array([3.0, 1.0, 0.0]), np.array([4.0, 0.5, 0.0]))
     mean = (1 * (3 / 4) + 0.5 * (1 / 0.5)) / 1.5
-    assert rates.tolist() == [3 / 4, 1 / 0.5, mean]
-    assert known.tolist() == [True, True, False]
+    assert rates.attractiveness.tolist() == [3 / 4, 1 / 0.5, mean]
+    assert rates.known.tolist() == [True, True, False]
+
+
+def test_a_click_on_a_known_document_counts_for_two_hundred_sessions_at_most() -> None:
+    least = least_examinations(np.array([2.0, 100.0, 200.0, 5_000.0]))
+    assert least.tolist() == [2 / 200, 100 / 200, 1, 1]
+    rates = UnbiasedRates(np.array([0.0, 2.0, 1.0]), np.array([0.3, 4.0, 0.9]), np.array([0.01, 1.0, 1.0]))
+    assert rates.known.tolist() == [True, True, False]
+    mean = (0.3 * 0 + 1 * (2 / 4)) / 1.3
+    assert rates.attractiveness.tolist() == [0, 2 / 4, pytest.approx(mean)]
 
 
 def test_levels_of_context_have_their_own_examination() -> None:
@@ -242,7 +252,9 @@ def test_the_interval_of_few_queries_is_that_of_a_jackknife_which_fits_the_users
         clicks = found.clicks_by_pair()
         assert isinstance(counts.lists, CountedLists)
         target, ones = target_lists(BETTER, few.candidates, counts.lists), np.ones(few.candidates.n_documents)
-        compared = ComparedLists(target, counts.lists, counts.lists, 4, rewards, sessions, ones, clicks)
+        compared = ComparedLists(
+            target, counts.lists, counts.lists, 4, rewards, sessions, ones, clicks, few.candidates.query_of_document
+        )
         return gain_of(users, compared, part)
 
     total = log.clicks.sum()
@@ -272,8 +284,7 @@ def test_position_based_users_are_ips_and_doubly_robust_with_any_model_of_the_cl
     ips = (weight[log.documents] * log.clicks).sum()
     model = np.random.default_rng(3).uniform(0, 1, len(target))  # any
     robust = target @ model + (weight[log.documents] * (log.clicks - chi * model[log.documents])).sum()
-    by_users = compared.by_query(
-        compared.target, users.response(), np.where(users.response().known, users.response().attractiveness, 0.0)
-    )
+    rates = users.response().rates
+    by_users = compared.by_query(compared.target, users.response(), np.where(rates.known, rates.attractiveness, 0.0))
     assert by_users.sum() == pytest.approx(ips)
     assert robust == pytest.approx(ips)

@@ -7,7 +7,7 @@ import numpy as np
 
 from cuolr.clicks.fitting.compare_fits import FitComparison
 from cuolr.clicks.fitting.fit_model import NORMAL_95, FittedClicks
-from cuolr.examination.plot import finish_axes, save_figure
+from cuolr.examination.plot import finish_axes, new_figure, save_figure
 from cuolr.types import Doubles
 
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ def plot_fits(compared: FitComparison, best: FittedClicks, path: Path) -> None:
         best: The best model, with standard errors.
         path: The file to write; its suffix, one of `PLOT_SUFFIXES`, gives the format.
     """
-    from matplotlib.figure import Figure
-
     shown = {name: best.values[name] for name in best.global_names if len(best.values[name]) == best.model.k}
-    figure = Figure(figsize=(5.2 * (1 + bool(shown)), 3.8), layout="constrained")
+    figure = new_figure(5.2 * (1 + bool(shown)), 3.8)
     axes = figure.subplots(1, 1 + bool(shown), squeeze=False)[0]
     _draw_perplexity(axes[0], compared)
     if shown:

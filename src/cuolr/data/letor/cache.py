@@ -13,24 +13,29 @@ days after their last use, or if the cache exceeds 50 GB, those first whose last
 
 import json
 import os
+import shutil
+import time
 import warnings
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cuolr.data.letor.forget_entries import LAST_USE, forget_entries, mark_used
 from cuolr.data.letor.grouping import group_file
 from cuolr.data.letor.reader import READER_VERSION, LetorFile, LetorOptions, read_file
 from cuolr.errors import InputWarning, unreadable
 from cuolr.files import atomic_file, atomic_folder, content_hash
-from cuolr.output_lock import BusyError
+from cuolr.output_lock import BusyError, writing
 from cuolr.progress import Progress
 from cuolr.types import Candidates
 
 _ARRAYS = ("features", "offsets", "query_ids", "document_ids", "relevance")
+# The file of an entry whose modification time is that of its last use, to a day.
+LAST_USE = "content.json"
+DAY = 24 * 3600
 
 
 class _DamagedError(Exception):
@@ -189,3 +194,56 @@ def _checksum(path: Path) -> int:
 
 def _name_for(*parts: Any) -> str:
     return content_hash(parts)[:32]
+
+
+@dataclass(frozen=True)
+class CacheLimits:
+    """What a cache may keep.
+
+    Attributes:
+        days: Entries that were not used for so many days are removed.
+        gigabytes: Above this size in all, those are removed whose last use is longest ago.
+    """
+
+    days: float = 90.0
+    gigabytes: float = 50.0
+
+
+LIMITS = CacheLimits()
+
+
+def mark_used(entry: Path) -> None:
+    """Record that an entry is in use today."""
+    with suppress(OSError):  # a cache that others own
+        file = entry / LAST_USE
+        if time.time() - file.stat().st_mtime > DAY:
+            os.utime(file)
+
+
+def forget_entries(folder: Path, kept: str, limits: CacheLimits = LIMITS) -> None:
+    """Remove entries beyond the limits, and pointers to entries that are no more.
+
+    Args:
+        folder: The cache.
+        kept: The name of the entry that was just written, which stays.
+        limits: What the cache may keep.
+    """
+    entries = sorted((folder / "content").glob("[!.]*"), key=_last_use, reverse=True)
+    total, oldest = 0, time.time() - limits.days * DAY
+    for entry in entries:
+        total += sum(file.stat().st_size for file in entry.glob("*") if file.is_file())
+        if entry.name != kept and (_last_use(entry) < oldest or total > limits.gigabytes * 1e9):
+            # Who has it mapped into memory keeps it; who is about to read it parses its file again.
+            with suppress(OSError, BusyError), writing(entry):
+                shutil.rmtree(entry, ignore_errors=True)
+    for pointer in (folder / "path").glob("*.json"):
+        with suppress(OSError):
+            if pointer.stat().st_mtime < oldest:
+                pointer.unlink()
+
+
+def _last_use(entry: Path) -> float:
+    try:
+        return (entry / LAST_USE).stat().st_mtime
+    except OSError:  # not an entry
+        return 0.0

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from cuolr.examination.plot import new_figure
 from cuolr.experiments.report.colours import INK, Style
 from cuolr.progress import Progress, unseen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 3.5, 2.5
 # Width of a single panel.
@@ -95,7 +95,7 @@ class Plot:
 def inline_svg(panel: Panel, prefix: str) -> str:
     """A panel as SVG to embed in a page; `prefix` keeps its ids unique there."""
     with _style():
-        figure = _figure(panel.width, panel.height)
+        figure = new_figure(panel.width, panel.height)
         _draw(figure.subplots(), panel)
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
@@ -128,7 +128,7 @@ def save(plot: Plot, folder: Path) -> None:
     down = -(-len(plot.panels) // across)
     legend_height = 0.25 * -(-len(plot.legend) // (2 * across))
     with _style():
-        figure = _figure(
+        figure = new_figure(
             plot.panels[0].width * across, down * max(panel.height for panel in plot.panels) + legend_height
         )
         figure.suptitle(plot.title, x=0.01, ha="left", fontsize=10.5)
@@ -153,13 +153,6 @@ def _style() -> Iterator[None]:
         # A browser falls back to another font for such characters; a PNG shows a box.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
-
-
-def _figure(width: float, height: float) -> "Figure":
-    # Not pyplot, which would keep every figure and look for a display.
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _draw(axes: "Axes", panel: Panel) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cuolr.config import Range
 from cuolr.data.normalise import Normaliser
-from cuolr.errors import InputError
+from cuolr.errors import load_extra
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
 from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.policies.regression_trees import RegressionTrees
@@ -65,11 +65,7 @@ class XGBoost(TreeLearner):
 
 def load_xgboost() -> Any:
     """Import XGBoost; raises `InputError` with instructions if it is not installed."""
-    try:
-        import xgboost
-    except ModuleNotFoundError:
-        raise InputError("XGBoost is not installed; install it with: pip install 'cuolr[xgboost]'") from None
-    return xgboost
+    return load_extra("xgboost", "xgboost", "XGBoost is not installed")
 
 
 class XGBoostRanker(BaseRanker):

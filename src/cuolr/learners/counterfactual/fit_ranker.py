@@ -1,11 +1,12 @@
 """Trains the ranker that a learner's settings choose on corrected clicks, step by step."""
 
+import numpy as np
+
 from cuolr.errors import InputError
 from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks
-from cuolr.learners.counterfactual.stacked_ensemble import StackedEnsemble
+from cuolr.learners.counterfactual.stacked_ensemble import EnsembleSteps, StackedEnsemble
 from cuolr.learners.factored.click_rates import ClickRates
-from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.ensemble import lightgbm_parameters
 from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups
 from cuolr.learners.rankers.network import NetworkRanker
@@ -26,7 +27,8 @@ def fit_ranker(task: FitTask, config: DebiasedConfig, lists: WeightedLists, pool
 
     The network has the list-wise softmax loss on the corrected clicks of each list. LambdaMART and the ensemble are
     fitted to the corrected click rate of each document of a query, pooled over all lists that show it, so that they
-    learn from the whole log. Validation is the same for all: the softmax loss on corrected clicks of held-out lists.
+    learn from the whole log. Without labels, the network and LambdaMART are validated by the softmax loss on corrected
+    clicks of held-out lists; an ensemble, whose rankers leave out a fold each, by the clicks of all queries.
 
     Args:
         task: The input of the learner.
@@ -35,13 +37,14 @@ def fit_ranker(task: FitTask, config: DebiasedConfig, lists: WeightedLists, pool
         pooled: The corrected clicks by document, for the other rankers.
     """
     batches, held_out = task.batches(lists)
-    ranker: BaseRanker
     if config.ranker == "network":
-        ranker = _network(task, config, batches)
-    else:
-        rates = pooled.rates(batches.rows, task.normaliser)
-        ranker = _lambdamart(task, config, rates) if config.ranker == "lambdamart" else _ensemble(task, config, rates)
-    return task.loop.run(RankerSteps(ranker, held_out))
+        return task.loop.run(RankerSteps(_network(task, config, batches), held_out))
+    rates = pooled.rates(batches.rows, task.normaliser)
+    if config.ranker == "lambdamart":
+        return task.loop.run(RankerSteps(_lambdamart(task, config, rates), held_out))
+    none = rates.select(np.empty(0, np.int64))
+    held_out_rates = none if held_out is None else pooled.rates(held_out.rows, task.normaliser)
+    return task.loop.run(EnsembleSteps(_ensemble(task, config, rates), held_out_rates))
 
 
 def check_ranker(task: FitTask, config: DebiasedConfig) -> None:

@@ -7,9 +7,10 @@ import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.factored.click_rates import ClickRates
-from cuolr.learners.factored.stacking import stack
+from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
 from cuolr.learners.rankers.base_ranker import BaseRanker, ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
+from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.logging_policy_model import ClonedRanker, LoggingPolicyModel
 from cuolr.types import Doubles, Floats
@@ -48,7 +49,7 @@ class StackedEnsemble(BaseRanker):
         if logging_policy.fold is not None:
             self._fold = logging_policy.fold[rates.query]
         self._rankers = CrossFittedEnsemble(rates.targets(), self._fold, config, seed, threads, normaliser)
-        self._stacked: list[tuple[ScoringRanker, float]] | None = None
+        self._stacked: Stack | None = None
 
     def step(self) -> dict[str, float]:
         """One step of each ranker."""
@@ -57,9 +58,16 @@ class StackedEnsemble(BaseRanker):
 
     def members(self) -> list[tuple[ScoringRanker, float]]:
         """Each ranker with its weight, after the steps taken so far."""
+        return self._stack().members()
+
+    def clicks_explained(self, held_out: ClickRates) -> float:
+        """How well corrected clicks are explained; see `Stack.clicks_explained`."""
+        return self._stack().clicks_explained(self._rates, held_out)
+
+    def _stack(self) -> Stack:
         if self._stacked is None:
             kinds: list[Sequence[ScoringRanker]] = [*self._rankers.kinds, *([self._clones] if self._clones else [])]
-            self._stacked = stack(kinds, self._rates, self._fold, self._seed).members()
+            self._stacked = stack(kinds, self._rates, self._fold, self._seed)
         return self._stacked
 
     def score(self, features: Floats) -> Doubles:
@@ -83,3 +91,19 @@ class StackedEnsemble(BaseRanker):
         """Continue from `state`; trees are grown again."""
         self._rankers.load_state(state)
         self._stacked = None
+
+
+class EnsembleSteps(RankerSteps):
+    """Trains an ensemble; without labels, it is validated as `factored` is."""
+
+    stops_on_plateau = True
+    early_validations = EARLY_VALIDATIONS
+    ranker: StackedEnsemble
+
+    def __init__(self, ranker: StackedEnsemble, held_out: ClickRates) -> None:
+        super().__init__(ranker, None)
+        self._held_out_rates = held_out
+
+    def held_out_score(self) -> float:
+        """How well corrected clicks are explained on all queries."""
+        return self.ranker.clicks_explained(self._held_out_rates)

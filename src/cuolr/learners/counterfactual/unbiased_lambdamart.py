@@ -1,22 +1,122 @@
 """`unbiased-lambdamart`: LambdaMART on pairs of clicked and skipped documents, with pairwise debiasing."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from cuolr.config import Range, SettingError, check_ranges
+from cuolr.data.normalise import Normaliser
 from cuolr.learners.counterfactual.click_pairs import ClickPairs
 from cuolr.learners.counterfactual.debiased_config import RankerName
-from cuolr.learners.counterfactual.pairwise_trees import PairwiseLists, UnbiasedTrees
+from cuolr.learners.rankers.boosted_trees import BoostedTrees
 from cuolr.learners.rankers.ensemble import EnsembleConfig, lightgbm_parameters
 from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.ranking_trees import RANKING_TREES, load_lightgbm
 from cuolr.training.base_learner import LEARNERS, FitTask, Learner, SearchSpace
 from cuolr.training.batches import WeightedLists
+from cuolr.types import Doubles, Floats, Ints
+
+
+@dataclass(frozen=True)
+class PairwiseLists:
+    """Lists with their pairs.
+
+    Attributes:
+        features: [n, F] the scaled features of all documents.
+        documents: [L, K] the row in `features` of each document; n where there is none.
+        pairs: The pairs of clicked and skipped documents.
+    """
+
+    features: Floats
+    documents: Ints
+    pairs: ClickPairs
+
+
+class UnbiasedTrees(BoostedTrees):
+    """Minimises Σ |ΔnDCG_ij| log(1 + exp(s_j − s_i)) / (t⁺_i t⁻_j) over pairs (i clicked, j skipped), by boosting.
+
+    Hu et al. 2019, "Unbiased LambdaMART: an unbiased pairwise learning-to-rank algorithm". With L_ij the loss of
+    a pair without its biases, after each tree t⁺_i = [Σ_j L_ij / t⁻_j]^(1/(p+1)) and
+    t⁻_j = [Σ_i L_ij / t⁺_i]^(1/(p+1)), each relative to the first position.
+
+    Attributes:
+        click_bias: [K] t⁺.
+        skip_bias: [K] t⁻.
+    """
+
+    def __init__(
+        self, lists: PairwiseLists, parameters: Mapping[str, Any], regularisation: float, normaliser: Normaliser
+    ) -> None:
+        """Create a ranker without trees.
+
+        Args:
+            lists: The lists to train on.
+            parameters: LightGBM's parameters.
+            regularisation: p; the larger, the closer the biases are to 1.
+            normaliser: The normaliser that scaled the features, kept in the policy.
+        """
+        super().__init__(int(parameters["num_threads"]), normaliser)
+        self._lists = lists
+        self._exponent = 1 / (regularisation + 1)
+        self.click_bias, self.skip_bias = np.ones((2, lists.documents.shape[1]))
+        lgb, of_trees = load_lightgbm(), {**RANKING_TREES, **parameters, "objective": "none"}
+        dataset = lgb.Dataset(normaliser.natively(lists.features), np.zeros(len(lists.features)), params=of_trees)
+        self._booster = lgb.Booster(of_trees, dataset)
+
+    @property
+    def booster(self) -> Any:
+        """LightGBM's booster."""
+        return self._booster
+
+    def grow(self) -> None:
+        """Grow one more tree, and update the biases."""
+        self._booster.update(fobj=lambda scores, _: self.gradients(scores))
+
+    def gradients(self, scores: Doubles) -> tuple[Doubles, Doubles]:
+        """[n] the first and second derivative by each document's score; updates the biases."""
+        pairs, documents = self._lists.pairs, self._lists.documents
+        of_list = np.append(scores, -np.inf)[documents]
+        # The rank of each document in its list by score; of equal scores, as shown.
+        rank = np.argsort(np.argsort(-of_list, axis=1, kind="stable"), axis=1)
+        discount = 1 / np.log2(rank + 2)
+        better, worse = (pairs.list, pairs.clicked), (pairs.list, pairs.skipped)
+        gain = pairs.weight * np.abs(discount[better] - discount[worse])
+        margin = of_list[better] - of_list[worse]
+        unbiased = gain / (self.click_bias[pairs.clicked] * self.skip_bias[pairs.skipped])
+        wrong = np.exp(-np.logaddexp(0, margin))
+
+        def by_document(of_better: Doubles, of_worse: Doubles) -> Doubles:
+            return _sums(documents[better], of_better, len(scores)) + _sums(documents[worse], of_worse, len(scores))
+
+        slope, curvature = wrong * unbiased, wrong * (1 - wrong) * unbiased
+        self._update_biases(gain * np.logaddexp(0, -margin))
+        return by_document(-slope, slope), by_document(curvature, curvature)
+
+    def _update_biases(self, losses: Doubles) -> None:
+        pairs, k = self._lists.pairs, len(self.click_bias)
+        clicked = _sums(pairs.clicked, losses / self.skip_bias[pairs.skipped], k)
+        skipped = _sums(pairs.skipped, losses / self.click_bias[pairs.clicked], k)
+        self.click_bias, self.skip_bias = (relative_bias(sums, self._exponent) for sums in (clicked, skipped))
+
+
+def relative_bias(sums: Doubles, exponent: float) -> Doubles:
+    """[K] (s_k / s_1)^exponent; 1 where there is no loss, at the position or at the first.
+
+    >>> relative_bias(np.array([4.0, 1.0, 0.0]), 0.5)
+    array([1. , 0.5, 1. ])
+    """
+    known = (sums > 0) & (sums[0] > 0)
+    return np.where(known, sums / np.where(known, sums[0], 1.0), 1.0) ** exponent
+
+
+def _sums(place: Ints, values: Doubles, size: int) -> Doubles:
+    return np.bincount(place, weights=values, minlength=size).astype(np.float64)
 
 
 @dataclass(frozen=True)

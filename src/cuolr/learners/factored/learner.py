@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from cuolr.config import Range, check_ranges
 from cuolr.examination.from_clicks import ExaminationModel
@@ -15,10 +13,9 @@ from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
 from cuolr.learners.factored.first_clicks import FirstClicks
 from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, with_pessimism
 from cuolr.learners.factored.reward_prior import fit_reward_prior
-from cuolr.learners.factored.stacking import Stack, stack
+from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
-from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.reward_scale import information
 from cuolr.logs.scaled_documents import ScaledDocuments
@@ -192,13 +189,13 @@ class FactoredSteps(Steps):
     """
 
     stops_on_plateau = True
+    early_validations = EARLY_VALIDATIONS
 
     def __init__(self, config: FactoredConfig, task: FitTask, found: ClickEstimates) -> None:
         rates = found.rates
         held_out = np.isin(rates.query, task.held_out)
         self._config = config
         self._seed = task.config.seed
-        self._batch_size = task.config.batch_size
         self._first_clicks = found.first_clicks
         self._logging_policy = found.logging_policy
         self._examination = found.examination
@@ -234,21 +231,9 @@ class FactoredSteps(Steps):
             self._stacked = self._step, stacked
         return self._stacked[1]
 
-    @torch.no_grad()
     def held_out_score(self) -> float:
-        """Σ_d α̂_d log softmax(s)_d, session-weighted mean over held-out queries."""
-        assert len(self._held_out), "nothing was held out"
-        members, targets = self.members(), self._held_out.targets()
-
-        def score(documents: Tensor) -> Tensor:
-            return torch.from_numpy(sum(weight * ranker.score(documents.numpy()) for ranker, weight in members))
-
-        total = 0.0
-        for start in range(0, len(targets), self._batch_size):
-            batch = targets.select(np.arange(start, min(start + self._batch_size, len(targets))))
-            scores = batch.scores(score)
-            total -= float((softmax_loss(scores.float(), batch.target, batch.where) * batch.weight).sum())
-        return total / float(targets.weight.sum())
+        """How well clicks are explained on all queries; the prior of the click rates has no part in it."""
+        return self.stacked().clicks_explained(self.rates, self._held_out)
 
     def policy(self) -> EnsemblePolicy:
         """The ensemble of all rankers, each with its weight."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.examination.conditional_likelihood import fit_weights
+from cuolr.examination.conditional_likelihood import fit_weights, log_likelihood
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.types import Doubles, Floats, Ints
@@ -16,6 +16,8 @@ SCALE_DOCUMENTS = 5_000
 ROUNDING = 1e-6
 # Half the inverse variance of the normal prior on the weights, whose mean is 0.
 PRIOR = 0.5
+# Steps of a stacked ensemble at which it is validated without labels, before the first regular validation.
+EARLY_VALIDATIONS = (10, 20, 30, 40)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,21 @@ class Stack:
         """[R, N] the weighted sum of the scores of each query by the rankers that were not trained on it."""
         total: Doubles = np.tensordot(self.weights, self.out_of_fold, axes=1)
         return total
+
+    def clicks_explained(self, rates: ClickRates, held_out: ClickRates) -> float:
+        """How well scores explain where clicks or rewards fall (`log_likelihood`), per click.
+
+        Args:
+            rates: The queries that it was stacked on, each scored by the rankers that were not trained on it.
+            held_out: Queries that no ranker was trained on, scored by all rankers; maybe none.
+        """
+        scores, where = np.zeros(held_out.where.shape), held_out.where
+        documents = held_out.features[held_out.documents[where]]
+        for ranker, weight in self.members() if len(documents) else ():
+            scores[where] += weight * ranker.score(documents)
+        total = log_likelihood(self.scores(), rates.rewards, rates.expected_examinations)
+        total += log_likelihood(scores, held_out.rewards, held_out.expected_examinations)
+        return total / max(float(rates.rewards.sum() + held_out.rewards.sum()), 1.0)
 
     def members(self) -> list[tuple[ScoringRanker, float]]:
         """Each ranker once, with its weight in the sum of scores."""

@@ -11,9 +11,9 @@ from cuolr.clicks.fitting.click_model_fit import sums
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.contexts import ContextCurves
 from cuolr.logs.pattern_cells import PatternCells
-from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, unbiased_rates
+from cuolr.off_policy.users.fitted_users import MIN_EXAMINATIONS, FittedUsers, Influence, UnbiasedRates
 from cuolr.policies.forward_clicks import forward_clicks
-from cuolr.types import Bools, Doubles, Ints
+from cuolr.types import Doubles, Ints
 
 # Relative change of examination at which the fit has converged, and the maximum number of steps.
 TOLERANCE, STEPS = 1e-8, 100
@@ -31,6 +31,7 @@ class ExaminationCells:
         levels: Number of levels.
         pairs: P.
         k: K.
+        least: [P] the examinations from which a pair is known, or one number for all.
     """
 
     cells: PatternCells
@@ -38,14 +39,17 @@ class ExaminationCells:
     levels: int
     pairs: int
     k: int
+    least: Doubles | float = MIN_EXAMINATIONS
 
     @classmethod
-    def of_levels(cls, levels: Sequence[PatternCells], pairs: int, k: int) -> Self:
+    def of_levels(
+        cls, levels: Sequence[PatternCells], pairs: int, k: int, least: Doubles | float = MIN_EXAMINATIONS
+    ) -> Self:
         """The cells of each level of context."""
         names = ("pair", "position", "last_click", "unit", "impressions", "clicks")
         joined = PatternCells(**{name: np.concatenate([getattr(cells, name) for cells in levels]) for name in names})
         level = np.repeat(np.arange(len(levels)), [len(cells.pair) for cells in levels])
-        return cls(joined, level, len(levels), pairs, k)
+        return cls(joined, level, len(levels), pairs, k, least)
 
 
 @dataclass(frozen=True)
@@ -55,18 +59,16 @@ class ExaminationResponse:
     Attributes:
         tables: [levels, K, K + 1] χ.
         share: [levels] share of the impressions.
-        attractiveness: [P].
-        known: [P].
+        rates: α.
     """
 
     tables: Doubles
     share: Doubles
-    attractiveness: Doubles
-    known: Bools
+    rates: UnbiasedRates
 
     def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
         """The mean over the levels of context."""
-        alpha = self.attractiveness if attractiveness is None else attractiveness
+        alpha = self.rates.attractiveness if attractiveness is None else attractiveness
         where = documents >= 0
         of_documents = alpha[documents]
         chances = (
@@ -78,7 +80,7 @@ class ExaminationResponse:
 
     def clicks_given(self, cells: PatternCells, level: Ints, attractiveness: Doubles | None = None) -> Doubles:
         """[n] P(C_k = 1 | last click above) of the cells of the log, in their levels of context."""
-        alpha = self.attractiveness if attractiveness is None else attractiveness
+        alpha = self.rates.attractiveness if attractiveness is None else attractiveness
         clicks: Doubles = self.tables[level, cells.position, cells.last_click] * alpha[cells.pair]
         return clicks
 
@@ -175,7 +177,7 @@ class ExaminationUsers(FittedUsers):
         log_examination = self.log_examination if shift is None else self.log_examination + shift
         sessions = np.bincount(data.level, weights=data.cells.impressions, minlength=data.levels)
         tables, share = self._tables(np.exp(log_examination)), sessions / sessions.sum()
-        return ExaminationResponse(tables, share, *self._rates(log_examination, weights))
+        return ExaminationResponse(tables, share, self._rates(log_examination, weights))
 
     def influence(self, group: Ints, groups: int) -> Influence:
         """Score of entry c: C_c − χ_c · Σ_d n_dc α_d; its derivative in log χ is −(diag(C) − Πᵀ diag(C_d) Π).
@@ -216,13 +218,14 @@ class ExaminationUsers(FittedUsers):
 
     @property
     def _alpha(self) -> Doubles:
-        return self._rates(self.log_examination)[0]
+        return self._rates(self.log_examination).attractiveness
 
-    def _rates(self, log_examination: Doubles, weights: Doubles | None = None) -> tuple[Doubles, Bools]:
+    def _rates(self, log_examination: Doubles, weights: Doubles | None = None) -> UnbiasedRates:
         cells = self.data.cells if weights is None else self.data.cells.weighted(weights)
         pairs = self.data.pairs
         exposure = cells.impressions * np.exp(log_examination)[self.place]
-        return unbiased_rates(sums(cells.pair, cells.clicks, pairs), sums(cells.pair, exposure, pairs))
+        clicks, examinations = sums(cells.pair, cells.clicks, pairs), sums(cells.pair, exposure, pairs)
+        return UnbiasedRates(clicks, examinations, self.data.least)
 
     def _per_entry(self) -> Doubles:
         """[p] Σ_d n_dc α_d."""

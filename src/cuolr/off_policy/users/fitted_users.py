@@ -11,18 +11,16 @@ from cuolr.types import Bools, Doubles, Ints
 
 # Fewer expected examinations of a pair say nothing about it.
 MIN_EXAMINATIONS = 1e-3
+# Nor does less than one examination, if a click would count for that of so many sessions.
+MAX_WEIGHT = 200.0
 
 
 class UserResponse(Protocol):
     """Users with given parameters."""
 
     @property
-    def attractiveness(self) -> Doubles:
-        """[P] α̂ of each query–document pair, unbiased: it may be above 1. The mean of the others if not known."""
-
-    @property
-    def known(self) -> Bools:
-        """[P] whether the log says anything about the attractiveness of a pair."""
+    def rates(self) -> "UnbiasedRates":
+        """α̂ of each query–document pair: it may be above 1."""
 
     def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
         """[M, K] P(C_k = 1); 0 where nothing is shown.
@@ -90,15 +88,49 @@ class FittedUsers(ABC):
         """
 
 
-def unbiased_rates(clicks: Doubles, examinations: Doubles) -> tuple[Doubles, Bools]:
-    """[P] α̂ = clicks / expected examinations, given the clicks above; and whether there are any examinations.
+def least_examinations(sessions: Doubles) -> Doubles:
+    """[P] the examinations from which a pair is known: one, or one in 200 sessions of its query.
 
-    No prior: the gain is a sum over documents, in which noise averages out and shrinkage does not. A pair that was
-    never examined has the mean of the others. They count alike, as production shows the better ones more often, but
-    for those with less than one examination.
+    A policy shows a pair in up to all sessions of its query. So a click on a pair with fewer examinations would have a
+    weight above 200, and a few such clicks would decide the gain. Whether a pair has them does not depend on its own
+    clicks: leaving them to the worst and the best case is no bias.
+
+    Args:
+        sessions: [P] the sessions of each pair's query.
     """
-    known = examinations > MIN_EXAMINATIONS
-    rates = clicks / np.where(known, examinations, 1.0)
-    weights = np.where(known, np.minimum(examinations, 1.0), 0.0)
-    mean = float((rates * weights).sum() / max(float(weights.sum()), 1e-300))
-    return np.where(known, rates, mean), known
+    least: Doubles = np.clip(sessions / MAX_WEIGHT, MIN_EXAMINATIONS, 1.0)
+    return least
+
+
+@dataclass(frozen=True)
+class UnbiasedRates:
+    """α̂ = clicks / expected examinations of each pair, given the clicks above.
+
+    No prior: the gain is a sum over documents, in which noise averages out and shrinkage does not.
+
+    Attributes:
+        clicks: [P] clicks on each pair, less those without examination (trust bias).
+        examinations: [P] expected examinations.
+        least: [P] the examinations from which a pair is known, or one number for all.
+    """
+
+    clicks: Doubles
+    examinations: Doubles
+    least: Doubles | float = MIN_EXAMINATIONS
+
+    @cached_property
+    def known(self) -> Bools:
+        """[P] whether a pair has enough examinations."""
+        known: Bools = self.examinations >= self.least
+        return known
+
+    @cached_property
+    def attractiveness(self) -> Doubles:
+        """[P] α̂. A pair that is not known has the mean of the others.
+
+        They count alike, as production shows the better ones more often, but for those with less than one examination.
+        """
+        rates = self.clicks / np.where(self.known, self.examinations, 1.0)
+        weights = np.where(self.known, np.minimum(self.examinations, 1.0), 0.0)
+        mean = float((rates * weights).sum() / max(float(weights.sum()), 1e-300))
+        return np.where(self.known, rates, mean)

@@ -10,8 +10,8 @@ from scipy.special import expit, logit
 from cuolr.clicks.fitting.click_model_fit import Expectation, Values, sums
 from cuolr.clicks.fitting.fit_model import FittedClicks, fit_click_model
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, unbiased_rates
-from cuolr.types import Bools, Doubles, Ints
+from cuolr.off_policy.users.fitted_users import MIN_EXAMINATIONS, FittedUsers, Influence, UnbiasedRates
+from cuolr.types import Doubles, Ints
 
 # Step of the numerical derivative in the logit of a parameter.
 STEP = 0.05
@@ -28,18 +28,16 @@ class LatentResponse:
     Attributes:
         fitted: The model.
         values: Its parameters.
-        attractiveness: [P] α̂ without a prior.
-        known: [P].
+        rates: α̂ without a prior.
     """
 
     fitted: FittedClicks
     values: Values
-    attractiveness: Doubles
-    known: Bools
+    rates: UnbiasedRates
 
     def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
         """The model's marginal click probabilities."""
-        alpha = self.attractiveness if attractiveness is None else attractiveness
+        alpha = self.rates.attractiveness if attractiveness is None else attractiveness
         chance = self.fitted.model.marginal_with(self.values, alpha, documents)
         return np.where(documents >= 0, chance, 0.0)
 
@@ -55,15 +53,17 @@ class LatentUsers(FittedUsers):
     Attributes:
         fitted: The model.
         patterns: What it was fitted to, with a pair for every document.
+        least: [P] the examinations from which a pair is known, or one number for all.
     """
 
     fitted: FittedClicks
     patterns: ClickPatterns
+    least: Doubles | float = MIN_EXAMINATIONS
 
     @classmethod
-    def fit(cls, name: str, patterns: ClickPatterns) -> Self:
+    def fit(cls, name: str, patterns: ClickPatterns, least: Doubles | float = MIN_EXAMINATIONS) -> Self:
         """Fit the click model of this name."""
-        return cls(fit_click_model(name, patterns), patterns)
+        return cls(fit_click_model(name, patterns), patterns, least)
 
     @property
     def name(self) -> str:
@@ -78,7 +78,7 @@ class LatentUsers(FittedUsers):
     def response(self, shift: Doubles | None = None, weights: Doubles | None = None) -> LatentResponse:
         """With the logits of the global parameters moved, and the parameters of the pairs following them."""
         values = self._moved(shift)
-        return LatentResponse(self.fitted, values, *self._rates(values, weights))
+        return LatentResponse(self.fitted, values, self._rates(values, weights))
 
     def influence(self, group: Ints, groups: int) -> Influence:
         """Scores by Fisher's identity, successes − trials · value; their derivative by finite differences."""
@@ -132,11 +132,11 @@ class LatentUsers(FittedUsers):
         moved: Doubles = expit(logit(value) + step)
         return moved
 
-    def _rates(self, values: Values, weights: Doubles | None) -> tuple[Doubles, Bools]:
-        """[P] α̂ = Σ (clicks − a) / Σ b."""
+    def _rates(self, values: Values, weights: Doubles | None) -> UnbiasedRates:
+        """α̂ = Σ (clicks − a) / Σ b."""
         patterns = self.patterns if weights is None else self.patterns.weighted(weights)
         documents, where, count = patterns.documents, patterns.where, patterns.count[:, None]
         offset, slope = self.fitted.model.affine(values, documents, patterns.clicks)
         pairs, of_pairs = len(patterns.pairs), documents[where]
         clicks = sums(of_pairs, (count * (patterns.clicks - offset))[where], pairs)
-        return unbiased_rates(clicks, sums(of_pairs, (count * slope)[where], pairs))
+        return UnbiasedRates(clicks, sums(of_pairs, (count * slope)[where], pairs), self.least)

@@ -1,5 +1,6 @@
 """The counts of a log that users are fitted to."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -15,9 +16,10 @@ from cuolr.logs.pattern_cells import PatternCells
 from cuolr.off_policy.compared_lists import CountedDocuments, CountedLists
 from cuolr.off_policy.units import Units
 from cuolr.off_policy.users.examination_users import ExaminationCells
+from cuolr.off_policy.users.fitted_users import least_examinations
 from cuolr.progress import Stages, unseen_stages
 from cuolr.random import FIXED_SEED
-from cuolr.types import Doubles, Ints
+from cuolr.types import Candidates, Doubles, Ints
 
 # Rows of click patterns that users are fitted to, at most: queries are sampled.
 MAX_ROWS = 300_000
@@ -62,7 +64,8 @@ class UserCounts:
             counts = ClickCounts.of(log).pooled()
             cells = _cells_of_lists(counts)
             lists = _of_lists(counts)
-            return cls(lists, ExaminationCells.of_levels([cells], pairs, counts.lists.k), None, ("",), Units.of(log))
+            of_cells = ExaminationCells.of_levels([cells], pairs, counts.lists.k, _least(lists, log.candidates))
+            return cls(lists, of_cells, None, ("",), Units.of(log))
         units = Units.of(log)
         levels, level = context_levels(log)
         patterns = _patterns(log, units.of_row)
@@ -75,8 +78,9 @@ class UserCounts:
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
             by_level = [_patterns(log.select(of_level), units.of_row[of_level]).cells for of_level in rows]
-        of_levels = ExaminationCells.of_levels(by_level, pairs, patterns.k)
-        return cls(_logged(patterns, of_levels), of_levels, patterns, levels, units)
+        logged = _logged(patterns, by_level)
+        of_cells = ExaminationCells.of_levels(by_level, pairs, patterns.k, _least(logged, log.candidates))
+        return cls(logged, of_cells, patterns, levels, units)
 
     @property
     def queries(self) -> Ints:
@@ -100,6 +104,11 @@ class UserCounts:
         """[P] the clicks on each document."""
         cells = self.cells.cells
         return np.bincount(cells.pair, weights=cells.clicks, minlength=self.cells.pairs).astype(np.float64)
+
+
+def _least(lists: CountedLists | CountedDocuments, candidates: Candidates) -> Doubles:
+    """[P] the examinations from which a pair is known."""
+    return least_examinations(lists.sessions_of_queries(candidates.n_queries)[candidates.query_of_document])
 
 
 def _sample_of_queries(query: Ints, n_queries: int, keep: Ints, at_most: int = MAX_ROWS) -> Ints:
@@ -127,11 +136,14 @@ def _patterns(log: ClickLog, unit: Ints) -> ClickPatterns:
     return patterns.in_units(patterns.context[UNIT].astype(np.int64))
 
 
-def _logged(patterns: ClickPatterns, cells: ExaminationCells) -> CountedLists | CountedDocuments:
+def _logged(patterns: ClickPatterns, by_level: Sequence[PatternCells]) -> CountedLists | CountedDocuments:
+    """The lists of the log, or its documents in each level of context."""
     if not patterns.of_documents:
-        return CountedLists(patterns.query, patterns.documents, patterns.count).distinct()
-    query = patterns.candidates.query_of_document[cells.cells.pair].astype(np.int64)
-    return CountedDocuments(cells.cells, query, cells.level)
+        clicks = patterns.clicks * patterns.count[:, None]
+        return CountedLists(patterns.query, patterns.documents, patterns.count, clicks).distinct()
+    joined = ExaminationCells.of_levels(by_level, len(patterns.pairs), patterns.k)
+    query = patterns.candidates.query_of_document[joined.cells.pair].astype(np.int64)
+    return CountedDocuments(joined.cells, query, joined.level)
 
 
 def _of_lists(counts: ClickCounts) -> CountedLists:

@@ -1,0 +1,90 @@
+"""The worst and the best case of documents that a log says nothing about."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.heavy_tails import heavy_tailed_interval
+from cuolr.off_policy.unknown_documents import least_attractiveness, worst_and_best_change
+from cuolr.off_policy.users.fitted_users import UnbiasedRates
+from cuolr.types import Doubles, Ints
+
+QUERIES, SESSIONS = 40, 100.0
+
+
+class TopClick:
+    """Users who click on the first document by its attractiveness, and on no other."""
+
+    def __init__(self, rates: UnbiasedRates) -> None:
+        self.rates = rates
+
+    def clicks(self, documents: Ints, attractiveness: Doubles | None = None) -> Doubles:
+        alpha = self.rates.attractiveness if attractiveness is None else attractiveness
+        return np.where(np.arange(documents.shape[1]) == 0, alpha[documents], 0.0)
+
+
+def lists(*documents: int, sessions: float = SESSIONS) -> CountedLists:
+    """The same documents of each query, of which there are five."""
+    rows = 5 * np.arange(QUERIES)[:, None] + np.array(documents)
+    return CountedLists(np.arange(QUERIES), rows, np.full(QUERIES, sessions))
+
+
+def joined(*several: CountedLists) -> CountedLists:
+    names = ("query", "documents", "count")
+    return CountedLists(*(np.concatenate([getattr(part, name) for part in several]) for name in names))
+
+
+def users(examinations: list[float], clicks: list[float]) -> TopClick:
+    """Of the five documents of each query; one more click in half of the queries, and one less in the others."""
+    more = np.where(np.arange(QUERIES) % 2, 1.0, -1.0)[:, None] * (np.array(clicks) > 1)
+    return TopClick(UnbiasedRates((clicks + more).ravel(), np.tile(examinations, QUERIES).astype(np.float64), 1.0))
+
+
+def compare(target: CountedLists, logged: CountedLists) -> ComparedLists:
+    ones, sessions = np.ones(5 * QUERIES), np.full(QUERIES, SESSIONS)
+    query = np.repeat(np.arange(QUERIES), 5)
+    return ComparedLists(target, logged, logged, QUERIES, sessions, sessions, ones, 20 * ones, query)
+
+
+# Document 0 is always shown, and 1 in four of a hundred sessions; 3 and 4 are never shown.
+SHADING_OFF = joined(lists(0, 2, sessions=96.0), lists(0, 1, sessions=4.0))
+RESPONSE = users([100, 4, 96, 0, 0], [50, 2, 30, 0, 0])
+
+
+def test_a_document_that_was_never_shown_is_less_attractive_the_more_of_them_there_are() -> None:
+    low = heavy_tailed_interval(RESPONSE.rates.clicks[1::5], np.full(QUERIES, 4.0))[1][0]
+    assert 0.4 < low < 2 / 4
+    least = least_attractiveness(compare(lists(3, 1), SHADING_OFF), RESPONSE)
+    assert least[3::5] == pytest.approx(np.full(QUERIES, low * 1 / 3))  # 1 is hardly shown; 3 and 4 never
+    fewer = joined(lists(0, 2, sessions=92.0), lists(0, 1, sessions=4.0), lists(0, 4, sessions=4.0))
+    assert least_attractiveness(compare(lists(3, 1), fewer), RESPONSE)[3] == pytest.approx(low * 2 / 3)
+
+
+def test_hardly_shown_documents_are_those_of_the_policy() -> None:
+    """Document 1 is good; a policy that does not show it has not shown that it finds such ones."""
+    assert not least_attractiveness(compare(lists(3, 0), SHADING_OFF), RESPONSE).any()
+
+
+def test_a_log_of_one_list_per_query_says_nothing_about_other_documents() -> None:
+    same = lists(0, 1, 2)
+    assert not least_attractiveness(compare(lists(3, 1), same), users([100, 100, 100, 0, 0], [50, 2, 30, 0, 0])).any()
+
+
+def test_a_document_that_was_shown_but_hardly_examined_is_one_of_them() -> None:
+    response = replace(
+        RESPONSE.rates, examinations=np.where(np.arange(5 * QUERIES) == 1, 0.5, RESPONSE.rates.examinations)
+    )
+    least = least_attractiveness(compare(lists(3, 1), SHADING_OFF), TopClick(response))
+    assert not response.known[1]
+    assert least[1] == pytest.approx(3 * least[3])
+
+
+def test_the_cases_differ_by_the_unknown_documents_of_the_policy() -> None:
+    compared = compare(lists(3, 1), SHADING_OFF)
+    cases = list(worst_and_best_change(compared, RESPONSE))
+    least, logged = least_attractiveness(compared, RESPONSE)[3], compared.by_query(SHADING_OFF, RESPONSE).sum()
+    highest = RESPONSE.rates.attractiveness.max()
+    assert min(cases) == pytest.approx(QUERIES * SESSIONS * least - logged)
+    assert max(cases) == pytest.approx(QUERIES * SESSIONS * min(highest, 1) - logged)
