@@ -76,7 +76,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_a_cluster_counts_the_same_and_the_loss_of_a_node_loses_nothing(cluster: Any, tmp_path: Path) -> None:
     log = random_log(candidates_of(*[20] * 50), 100_000, 10, lists_per_query=200)
     save_parts(log, tmp_path, 10)
-    lost = []
+    lost: list[Any] = []
 
     def stages(name: str, total: int | None) -> Any:
         assert (name, total) == ("counting parts", 10)

@@ -16,7 +16,7 @@ from cuolr.logs.identity import COUNTED
 from cuolr.logs.log_folder import read_meta, write_click_log
 from cuolr.logs.merging_frames import merged_frames
 from cuolr.logs.ray_cluster import connect, first_line
-from cuolr.logs.session_files import SessionForm, part_files, read_parts
+from cuolr.logs.session_files import SessionForm, part_files, read_parts, read_session_file
 from cuolr.progress import Progress, Stages, unseen_stages
 
 # How often a part is counted again if its process or node is lost.
@@ -47,8 +47,8 @@ def count_parts(
     """
     files, form = part_files(paths), _form(log)
     progress = stages("counting parts", len(files))
-    example = next(read_parts(files[:1], form, UNUSED[by]), None)
-    if example is None:
+    example = next(read_session_file(files[0], form, 1, without=UNUSED[by]))
+    if not len(example):
         raise InputError(f"{files[0]}: expected at least one session, found none")
     frames = _here(files, form, by, progress) if ray is None else _on_cluster(ray, log, files, by, progress)
     counted = counted_of(frames, by, example)

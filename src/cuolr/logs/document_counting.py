@@ -38,15 +38,18 @@ def documents_frame(log: ClickLog) -> pl.DataFrame:
     labels: dict[str, npt.NDArray[Any]] = {f"{CONTEXT}{name}": values for name, values in log.context.items()}
     if day is not None:
         labels["timestamp"] = day.astype("datetime64[D]").astype("datetime64[us]")
-    row, position, last = _places(log)
     page = log if log.of_documents else at_page_positions(log)
-    at = (row, 0 if log.of_documents else position)
-    document = page.candidates.offsets[page.query[row]] + page.ranking[at]
-    columns: dict[str, npt.NDArray[Any]] = {CELL: _packed(document, position, last, page.clicks[at])}
+    where = page.where
+
+    def of_documents(by_row: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """[n] the value of the row of each document."""
+        return np.broadcast_to(by_row[:, None], where.shape)[where]
+
+    columns: dict[str, npt.NDArray[Any]] = {CELL: _cells(page)[where]}
     if page.reward is not None:
-        columns["reward"] = page.reward[at]
-    columns |= {name: values[row] for name, values in labels.items()}
-    return pl.DataFrame({**columns, COUNT: page.count[row]})
+        columns["reward"] = page.reward[where]
+    columns |= {name: of_documents(values) for name, values in labels.items()}
+    return pl.DataFrame({**columns, COUNT: of_documents(page.count)})
 
 
 def log_of_documents(rows: pl.DataFrame, like: ClickLog) -> ClickLog:
@@ -70,28 +73,24 @@ def log_of_documents(rows: pl.DataFrame, like: ClickLog) -> ClickLog:
     return ClickLog.from_columns(candidates, columns, aggregated=False, counted=True)
 
 
-def _places(log: ClickLog) -> tuple[Ints, Ints, Ints]:
-    """[n] each, of the shown documents: the row, the position on the page from 0, and the last click above."""
-    if log.last_click is not None and log.page_position is not None:
-        return np.arange(len(log)), log.page_position[:, 0].astype(np.int64), log.last_click.astype(np.int64)
-    page = at_page_positions(log)
-    where = page.where
-    if page.k >= 1 << POSITION_BITS:
-        raise InputError(f"counting documents: expected fewer than {1 << POSITION_BITS} positions, found {page.k}")
-    row, position = np.nonzero(where)
-    last = last_click_above(page.clicks)[row, position]
-    last[position == np.argmax(where, axis=1)[row]] = -1
-    return row, position, last
-
-
-def _packed(document: Ints, position: Ints, last: Ints, clicks: npt.NDArray[Any]) -> Ints:
-    place = (document.astype(np.int64) << POSITION_BITS) | position
-    cells: Ints = (((place << LAST_CLICK_BITS) | (last + 1)) << 1) | (clicks > 0)
+def _cells(page: ClickLog) -> Ints:
+    """[M, K] the number of each document, position, last click above and click; any where nothing is shown."""
+    if page.last_click is not None and page.page_position is not None:
+        position, last = page.page_position.astype(np.int64), page.last_click.astype(np.int64)[:, None]
+    else:
+        if page.k >= 1 << POSITION_BITS:
+            raise InputError(f"counting documents: expected fewer than {1 << POSITION_BITS} positions, found {page.k}")
+        position, last = np.arange(page.k), last_click_above(page.clicks)
+        last[np.arange(len(page)), np.argmax(page.where, axis=1)] = -1
+    cells: Ints = page.candidates.offsets[page.query].astype(np.int64)[:, None] + page.ranking
+    for bits, values in ((POSITION_BITS, position), (LAST_CLICK_BITS, last + 1), (1, page.clicks > 0)):
+        cells <<= bits
+        cells |= values
     return cells
 
 
 def _unpacked(cells: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """The inverse of `_packed`."""
+    """The document, position, last click above and click of each number; the inverse of `_cells`."""
     rest, clicks = cells >> 1, cells & 1
     place, last = rest >> LAST_CLICK_BITS, (rest & ((1 << LAST_CLICK_BITS) - 1)) - 1
     return place >> POSITION_BITS, place & ((1 << POSITION_BITS) - 1), last, clicks

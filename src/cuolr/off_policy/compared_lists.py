@@ -112,7 +112,8 @@ class CountedDocuments:
         k = int(self.cells.position.max(initial=0)) + 1
         places = self.query * k + self.cells.position
         shown = np.bincount(places, weights=self.cells.impressions, minlength=queries * k)
-        return shown.astype(np.float64).reshape(queries, k).max(axis=1)
+        most: Doubles = shown.astype(np.float64).reshape(queries, k).max(axis=1)
+        return most
 
     def scaled(self, factor: float) -> Self:
         """With so many times the impressions."""
