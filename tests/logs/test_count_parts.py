@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from cuolr.errors import InputError
@@ -34,6 +35,16 @@ def test_parts_are_counted_like_the_whole_log(by: CountedBy, tmp_path: Path) -> 
     two = count_parts(tmp_path / "LOG", [tmp_path / "PARTS" / f"{n}.parquet" for n in (2, 0)], tmp_path / "TWO", by)
     one = count_chunks([full_log().select(slice(17, 34))], by)
     assert two.sessions + one.sessions == whole.sessions
+
+
+def test_a_part_without_sessions_adds_nothing(tmp_path: Path) -> None:
+    save_parts(full_log(), tmp_path, 2)
+    first = pl.read_parquet(tmp_path / "PARTS" / "0.parquet")
+    first.clear().write_parquet(tmp_path / "PARTS" / "00.parquet")
+    whole = count_parts(tmp_path / "LOG", [tmp_path / "PARTS"], tmp_path / "OUT")
+    assert_same_log(whole, count_chunks([full_log()]))
+    with pytest.raises(InputError, match="expected at least one session in these parts, found none"):
+        count_parts(tmp_path / "LOG", [tmp_path / "PARTS" / "00.parquet"], tmp_path / "NONE")
 
 
 def test_parts_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from cuolr.logs.identity import COUNTED
 from cuolr.logs.log_folder import read_meta, write_click_log
 from cuolr.logs.merging_frames import merged_frames
 from cuolr.logs.ray_cluster import connect, first_line
-from cuolr.logs.session_files import SessionForm, part_files, read_parts, read_session_file
+from cuolr.logs.session_files import SessionForm, part_files, read_parts, read_session_file, rows_of
 from cuolr.progress import Progress, Stages, unseen_stages
 
 # How often a part is counted again if its process or node is lost.
@@ -45,11 +45,12 @@ def count_parts(
         overwrite: Whether an existing log is replaced.
         stages: Receives the parts that were counted so far.
     """
-    files, form = part_files(paths), _form(log)
+    form = _form(log)
+    files = [file for file in part_files(paths) if rows_of(file)]
+    if not files:
+        raise InputError(f"{paths[0]}: expected at least one session in these parts, found none")
     progress = stages("counting parts", len(files))
     example = next(read_session_file(files[0], form, 1, without=UNUSED[by]))
-    if not len(example):
-        raise InputError(f"{files[0]}: expected at least one session, found none")
     frames = _here(files, form, by, progress) if ray is None else _on_cluster(ray, log, files, by, progress)
     counted = counted_of(frames, by, example)
     source = {name: value for name, value in read_meta(log).get("source", {}).items() if name != COUNTED}

@@ -73,6 +73,12 @@ def part_files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
+def rows_of(file: Path) -> int:
+    """Number of sessions of a file, without reading it; raises if it is no Parquet file."""
+    with read_errors(file):
+        return count_parquet_rows(file)
+
+
 def read_parts(files: Iterable[Path], form: SessionForm, without: Collection[str] = IDS) -> Iterator[ClickLog]:
     """The sessions of several files, chunk by chunk, without some columns; all have the columns of the first.
 
@@ -82,8 +88,7 @@ def read_parts(files: Iterable[Path], form: SessionForm, without: Collection[str
     names: frozenset[str] | None = None
     grouped = True
     for file in files:
-        with read_errors(file):
-            rows = count_parquet_rows(file)
+        rows = rows_of(file)
         for start in range(0, rows, ROWS_AT_A_TIME):
             part = slice(start, min(start + ROWS_AT_A_TIME, rows))
             chunk = _equal_sessions(file, form, part, without) if grouped else _sessions(file, form, part, without)
