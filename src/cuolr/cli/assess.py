@@ -11,6 +11,7 @@ from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import say, show_json, show_table, show_text, stage_bars
 from cuolr.errors import InputError, problems_in
 from cuolr.examination.plot import check_plot
+from cuolr.files import check_files
 from cuolr.logs.log_folder import load_click_log
 from cuolr.logs.time_window import TimeWindow
 from cuolr.progress import Stages
@@ -94,6 +95,7 @@ def assess(
     models = (model, *more_models)
     with problems_in("--plot"):
         check_plot(plot)
+    check_files([plot], overwrite=True)
     with stage_bars() as stages:
         results = list(_evaluations(models, log, compared, window.window(), stages))
     if plot is not None:

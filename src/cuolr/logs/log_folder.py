@@ -4,13 +4,12 @@
                        position, with last_click): query, ranking, clicks; where known: count, logging_propensity,
                        examination, timestamp, reward, page_position, randomised, session_id, user_id, context.<name>
     features.npy …     the candidates, see `candidate_store`
-    meta.json          where the log comes from: for people, never for learners
+    meta.json          where the log comes from, for people, never for learners; a hash of each file, see `log_meta`
 
 No relevance label is in any of them.
 """
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,21 +19,34 @@ import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from cuolr.data.candidate_store import FEATURES, OFFSETS, QUERY_IDS, load_candidates, save_candidates
+from cuolr.data.candidate_store import (
+    DOCUMENT_IDS,
+    FEATURE_NAMES,
+    FEATURES,
+    OFFSETS,
+    QUERY_IDS,
+    RECIPE,
+    load_candidates,
+    save_candidates,
+)
 from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
-from cuolr.files import atomic_folder, content_hash, read_json, versions
+from cuolr.files import atomic_folder
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, to_numpy
 from cuolr.logs.log_forms import LISTS_UNKNOWN
+from cuolr.logs.log_meta import META_FILE as META_FILE
+from cuolr.logs.log_meta import check_log_files, write_meta
+from cuolr.logs.log_meta import read_meta as read_meta
 from cuolr.logs.session_files import ROWS_AT_A_TIME, SessionForm, one_each, read_session_file
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
 
-SESSIONS_FILE, META_FILE = "sessions.parquet", "meta.json"
+SESSIONS_FILE = "sessions.parquet"
 REQUIRED_FILES = (SESSIONS_FILE, META_FILE, FEATURES, OFFSETS, QUERY_IDS)
-FORMAT = 1
+# What a log writes itself; other files of its folder, such as propensities, are kept.
+FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
 
 # Rows of a Parquet row group; a reader can skip to any of them.
 ROWS_PER_GROUP = 1 << 17
@@ -82,21 +94,15 @@ def write_click_log(
         with write_errors(folder / SESSIONS_FILE):
             rows, sessions = _write_sessions(unfinished / SESSIONS_FILE, first, chunks)
         save_candidates(first.candidates, unfinished)
-        meta = {
-            "format": FORMAT,
+        if more is not None:
+            more(unfinished)
+        facts = {
             "aggregated": first.aggregated,
             "counted": first.counted,
             "of_documents": first.of_documents,
             "k": first.k,
-            "rows": rows,
-            "sessions": sessions,
-            "sessions_sha256": content_hash(unfinished / SESSIONS_FILE),
-            "versions": versions(),
-            "source": dict(source or {}),
         }
-        if more is not None:
-            more(unfinished)
-        (unfinished / META_FILE).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+        write_meta(unfinished, {**facts, "rows": rows, "sessions": sessions}, source or {})
 
 
 def load_click_log(
@@ -116,7 +122,7 @@ def load_click_log(
         documents: Whether the log may count documents; otherwise it is an error, because its lists are not known.
     """
     folder = Path(folder)
-    rows = _count_rows(folder) if not window else _count_within(folder, window)
+    rows = _count_rows(folder, stages) if not window else _count_within(folder, window)
     return concatenate(read_click_log(folder, window=window, ids=ids, stages=stages, documents=documents), rows)
 
 
@@ -129,7 +135,7 @@ def read_click_log(
     documents: bool = False,
 ) -> Iterator[ClickLog]:
     """Read a log chunk by chunk, for logs that are larger than memory; see `load_click_log`."""
-    rows = _count_rows(folder)
+    rows = _count_rows(folder, stages)
     file, meta, candidates = folder / SESSIONS_FILE, read_meta(folder), load_candidates(folder)
     if meta["of_documents"] and not documents:
         raise InputError(f"{folder}: {LISTS_UNKNOWN}")
@@ -164,26 +170,6 @@ def read_column(folder: Path, name: str) -> npt.NDArray[Any] | None:
         if name not in sessions.collect_schema():
             return None
         return to_numpy(file, sessions.select(name).collect()[name])
-
-
-def read_meta(folder: Path) -> dict[str, Any]:
-    """The provenance of a log. It is not part of `ClickLog`: a learner must not know the click model."""
-    file = folder / META_FILE
-    meta = read_json(file)
-    if not isinstance(meta, dict) or type(meta.get("format")) is not int:
-        raise InputError(f"{file}: not the description of a click log; expected an object with 'format'")
-    if meta["format"] > FORMAT:
-        raise InputError(f"{file}: format {meta['format']} needs a newer cuolr; this version reads up to {FORMAT}")
-    if type(meta.get("aggregated")) is not bool:
-        raise InputError(f"{file}: expected 'aggregated' to be true or false, found {meta.get('aggregated')!r}")
-    if type(meta.setdefault("counted", False)) is not bool or (meta["aggregated"] and meta["counted"]):
-        raise InputError(f"{file}: expected 'counted' to be true or false, and not with 'aggregated'")
-    of_documents = meta.setdefault("of_documents", False)
-    if type(of_documents) is not bool or (of_documents and not (meta["counted"] and meta.get("k") == 1)):
-        raise InputError(f"{file}: expected 'of_documents' to be true or false, and true only if 'counted', with 'k' 1")
-    if type(meta.get("k")) is not int or meta["k"] < 1:
-        raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
-    return meta
 
 
 def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
@@ -259,8 +245,8 @@ def _count_within(folder: Path, window: TimeWindow) -> int:
     return int(within(timestamp, bounds).sum())
 
 
-def _count_rows(folder: Path) -> int:
-    """Number of rows of a log; raises if a file is missing."""
+def _count_rows(folder: Path, stages: Stages = unseen_stages) -> int:
+    """Number of rows of a log; raises if a file is missing or damaged."""
     if not folder.is_dir():
         raise InputError(
             f"{folder}: expected a folder, found a file" if folder.exists() else f"{folder}: folder not found"
@@ -268,6 +254,7 @@ def _count_rows(folder: Path) -> int:
     missing = [name for name in REQUIRED_FILES if not (folder / name).is_file()]
     if missing:
         raise InputError(f"{folder}: not a click log: it has no {', '.join(missing)}")
+    check_log_files(folder, FILES, stages)
     file = folder / SESSIONS_FILE
     with read_errors(file):
         rows = count_parquet_rows(file)

@@ -61,7 +61,8 @@ class CountedLists:
         count = np.bincount(place, weights=self.count).astype(np.float64)
         clicks = None
         if self.clicks is not None:
-            clicks = np.stack([np.bincount(place, weights=column) for column in self.clicks.T], axis=1)
+            columns = [np.bincount(place, weights=column) for column in self.clicks.T]
+            clicks = np.stack(columns, axis=1).astype(np.float64)
         return type(self)(self.query[first], self.documents[first], count, clicks)
 
     def sample(self, number: int) -> Self:
@@ -203,8 +204,13 @@ class ComparedLists:
         sums = np.bincount(documents.query, weights=rewards * cells.impressions, minlength=self.n_queries)
         return sums.astype(np.float64)
 
+    def changes(self, users: UserResponse, attractiveness: Doubles | None = None) -> Doubles:
+        """[n_queries] the expected reward of the policy's lists minus that of the baseline."""
+        target, baseline = (self.by_query(lists, users, attractiveness) for lists in (self.target, self.baseline))
+        return target - baseline
+
     def total_change(self, users: UserResponse, attractiveness: Doubles | None = None) -> float:
-        """The expected reward of the policy's lists minus that of the baseline."""
+        """The same, summed over queries."""
         both = [self.by_query(lists, users, attractiveness).sum() for lists in (self.target, self.baseline)]
         return float(both[0] - both[1])
 

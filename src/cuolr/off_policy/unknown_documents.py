@@ -18,13 +18,20 @@ HARDLY_SHOWN = 0.1
 def worst_and_best_change(compared: ComparedLists, response: UserResponse) -> Iterator[float]:
     """The change of reward in the cases that may be the worst for the policy, and the best.
 
-    Documents of one side only are as bad, or as good, as can be; those of both sides either. As good is the best
-    document of the log. As bad is `least_attractiveness` for the policy, and 0 for what it is compared with.
+    Documents are as bad, or as good, as can be: as good as the best document of the log, as bad as
+    `least_attractiveness`. What production earned is logged, so only the policy's documents vary. Compared with another
+    policy, documents of that one only are the other way round, and 0 if they are bad; those of both sides either.
     """
     enough = response.rates.known & (compared.clicks >= ENOUGH_CLICKS)
     highest = min(float(response.rates.attractiveness[enough].max()), 1.0) if enough.any() else 1.0
     unknown = ~response.rates.known
     least = least_attractiveness(compared, response)
+    if compared.baseline is compared.logged:
+        production = compared.by_query(compared.baseline, response).sum()
+        for of_policy in (least, highest):
+            alpha = np.where(unknown, of_policy, response.rates.attractiveness)
+            yield float(compared.by_query(compared.target, response, alpha).sum() - production)
+        return
     in_target, in_baseline = (_contains(lists, len(unknown)) for lists in (compared.target, compared.baseline))
     for of_target, of_baseline in ((least, highest), (highest, 0.0)):
         for of_both in (least, highest):

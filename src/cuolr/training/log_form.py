@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from cuolr.errors import InputError, problems_in
-from cuolr.examination.propensities import PROPENSITY_FILE, Propensities, read_propensities
+from cuolr.examination.propensities import Propensities, propensities_of_log, read_propensities
 from cuolr.logs.aggregate import aggregate, aggregate_folder
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import load_click_log, read_click_log, read_timestamps
@@ -57,12 +57,11 @@ class TrainingLog:
             window: The sessions to read.
         """
         example = next(read_click_log(folder, rows_at_a_time=1, documents=True))
-        beside = folder / PROPENSITY_FILE
         return cls(
             example,
             lambda stages: load_click_log(folder, window, ids=False, stages=stages, documents=True),
             lambda stages: aggregate_folder(folder, window, stages=stages),
-            lambda: read_propensities(propensities or beside) if propensities or beside.is_file() else None,
+            lambda: propensities_of_log(folder) if propensities is None else read_propensities(propensities),
             lambda: _period(read_timestamps(folder), window),
         )
 

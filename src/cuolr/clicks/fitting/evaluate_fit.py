@@ -1,6 +1,8 @@
 """How well a fitted click model predicts the clicks of held-out sessions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit, xlog1py, xlogy
@@ -85,6 +87,31 @@ def _sessions_by_unit(held_out: ClickPatterns, unit: Ints, units: int) -> Double
     if held_out.of_documents and held_out.few_queries:
         sessions = held_out.count * (held_out.sessions / held_out.count.sum())
     return np.bincount(unit, weights=sessions, minlength=units).astype(np.float64)
+
+
+def pooled_scores(levels: Sequence[FitScores]) -> FitScores:
+    """The scores of held-out sessions in several levels of context, each with its own fit of the same model."""
+    if len(levels) == 1:
+        return levels[0]
+    units = zip(*((level.log_likelihood_by_unit, level.sessions_by_unit) for level in levels), strict=True)
+    together = np.concatenate if levels[0].independent else np.add.reduce
+    by_unit, sessions_by_unit = (together(values) for values in units)
+    sessions = np.array([level.sessions_by_unit.sum() for level in levels])
+
+    def mean(name: str) -> Any:
+        return np.average([getattr(level, name) for level in levels], axis=0, weights=sessions)
+
+    return FitScores(
+        log_likelihood=float(by_unit.sum() / sessions.sum()),
+        perplexity=float(mean("perplexity")),
+        conditional_perplexity=float(mean("conditional_perplexity")),
+        perplexity_by_position=mean("perplexity_by_position"),
+        conditional_by_position=mean("conditional_by_position"),
+        impossible=float(mean("impossible")),
+        log_likelihood_by_unit=by_unit,
+        sessions_by_unit=sessions_by_unit,
+        independent=levels[0].independent,
+    )
 
 
 @dataclass(frozen=True)

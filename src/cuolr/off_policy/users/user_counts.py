@@ -39,6 +39,7 @@ class UserCounts:
         lists: The distinct lists; of a log that counts documents, these.
         cells: Counts of (level of context, document, position, last click above).
         patterns: Counts of (list, click pattern); None for an aggregated log, which does not have them.
+        by_level: The same counts of each level of context; empty for an aggregated log.
         levels: The names of the levels of context.
         units: What the interval is over.
     """
@@ -46,6 +47,7 @@ class UserCounts:
     lists: CountedLists | CountedDocuments
     cells: ExaminationCells
     patterns: ClickPatterns | None
+    by_level: tuple[ClickPatterns, ...]
     levels: tuple[str, ...]
     units: Units
 
@@ -65,7 +67,7 @@ class UserCounts:
             cells = _cells_of_lists(counts)
             lists = _of_lists(counts)
             of_cells = ExaminationCells.of_levels([cells], pairs, counts.lists.k, _least(lists, log.candidates))
-            return cls(lists, of_cells, None, ("",), Units.of(log))
+            return cls(lists, of_cells, None, (), ("",), Units.of(log))
         units = Units.of(log)
         levels, level = context_levels(log)
         patterns = _patterns(log, units.of_row)
@@ -74,13 +76,15 @@ class UserCounts:
         kept = np.isin(log.query, chosen)
         if not kept.all():
             patterns = patterns.select(np.isin(patterns.query, chosen))
-        by_level = [patterns.cells]
+        by_level = (patterns,)
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
-            by_level = [_patterns(log.select(of_level), units.of_row[of_level]).cells for of_level in rows]
-        logged = _logged(patterns, by_level)
-        of_cells = ExaminationCells.of_levels(by_level, pairs, patterns.k, _least(logged, log.candidates))
-        return cls(logged, of_cells, patterns, levels, units)
+            there = (of_level for of_level in rows if len(of_level))
+            by_level = tuple(_patterns(log.select(of_level), units.of_row[of_level]) for of_level in there)
+        cells_of_levels = [of_level.cells for of_level in by_level]
+        logged = _logged(patterns, cells_of_levels)
+        of_cells = ExaminationCells.of_levels(cells_of_levels, pairs, patterns.k, _least(logged, log.candidates))
+        return cls(logged, of_cells, patterns, by_level, levels, units)
 
     @property
     def queries(self) -> Ints:
@@ -92,8 +96,12 @@ class UserCounts:
         """Whether there are clicks to fit click models to, and sessions to compare them on."""
         if self.patterns is None:
             return bool(self.cells.cells.clicks.any())
-        train, held_out = self.patterns.held_out(HELD_OUT_FOLDS)
-        return bool(train.clicks.any()) and held_out.sessions > 0
+        return _can_hold_out(self.patterns)
+
+    @property
+    def can_hold_out_by_level(self) -> bool:
+        """Whether there are several levels of context, and one of them has clicks and sessions to compare on."""
+        return len(self.by_level) > 1 and any(map(_can_hold_out, self.by_level))
 
     def identifiability(self) -> Identifiability:
         """Whether the log separates position bias from relevance."""
@@ -104,6 +112,11 @@ class UserCounts:
         """[P] the clicks on each document."""
         cells = self.cells.cells
         return np.bincount(cells.pair, weights=cells.clicks, minlength=self.cells.pairs).astype(np.float64)
+
+
+def _can_hold_out(patterns: ClickPatterns) -> bool:
+    train, held_out = patterns.held_out(HELD_OUT_FOLDS)
+    return bool(train.clicks.any()) and held_out.sessions > 0
 
 
 def _least(lists: CountedLists | CountedDocuments, candidates: Candidates) -> Doubles:
