@@ -27,7 +27,7 @@ def missed_towards_policy(compared: ComparedLists, users: UserResponse) -> tuple
     reward = compared.reward_of(logged.documents, np.where(logged.documents >= 0, logged.clicks, 0.0))
     residual = reward - logged.count * compared.of_lists(logged, users)
     of_query = [
-        np.bincount(logged.query, weights=values, minlength=compared.n_queries)
+        np.bincount(logged.query, weights=values, minlength=compared.n_queries).astype(np.float64)
         for values in (place * residual, place**2 * logged.count)
     ]
     there = of_query[1] > 0

@@ -58,7 +58,7 @@ def least_attractiveness(compared: ComparedLists, response: UserResponse) -> Dou
     hardly = (shown > 0) & (shown <= HARDLY_SHOWN * of_query[query])
     of_target = hardly & in_target
     clicks, examinations = (
-        np.bincount(query[of_target], weights=of_pairs[of_target], minlength=queries)
+        np.bincount(query[of_target], weights=of_pairs[of_target], minlength=queries).astype(np.float64)
         for of_pairs in (rates.clicks, rates.examinations)
     )
     low = heavy_tailed_interval(clicks, examinations)[1][0]

@@ -76,7 +76,7 @@ class UserCounts:
         kept = np.isin(log.query, chosen)
         if not kept.all():
             patterns = patterns.select(np.isin(patterns.query, chosen))
-        by_level = (patterns,)
+        by_level: tuple[ClickPatterns, ...] = (patterns,)
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
             there = (of_level for of_level in rows if len(of_level))
