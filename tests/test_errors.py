@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from cuolr.config import SettingError
-from cuolr.errors import InputError, problems_in
+from cuolr.errors import InputError, load_extra, problems_in
 
 
 def test_bad_input_is_a_value_error_as_callers_in_python_expect() -> None:
@@ -21,3 +21,9 @@ def test_each_problem_is_told_with_its_place() -> None:
     with pytest.raises(InputError) as caught, problems_in("log.csv"):
         raise InputError(["row 1: bad", "row 2: worse"])
     assert caught.value.problems == ["log.csv: row 1: bad", "log.csv: row 2: worse"]
+
+
+def test_a_package_of_an_extra_is_loaded_or_named_with_how_to_install_it() -> None:
+    assert load_extra("json", "report", "JSON is not installed").loads("1") == 1
+    with pytest.raises(InputError, match=r"^Nope is missing; install it with: pip install 'cuolr\[report\]'$"):
+        load_extra("no_such_package_here", "report", "Nope is missing")

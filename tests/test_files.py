@@ -1,5 +1,6 @@
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import cuolr
-from cuolr.errors import InputError
+from cuolr.errors import InputError, check_format
 from cuolr.files import ROWS_AT_A_TIME, atomic_file, atomic_folder, check_files, content_hash
 
 
@@ -113,3 +114,22 @@ def test_versions_are_known_without_loading_the_packages() -> None:
     assert versions["cuolr"] == cuolr.__version__
     assert versions["numpy"] == np.__version__
     assert {"torch", "polars", "python", "machine"} <= versions.keys()
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        ("cuolr-results-3", "format 'cuolr-results-3' needs a newer cuolr; this version reads 'cuolr-results-2'"),
+        ("cuolr-results-10", "needs a newer cuolr"),
+        ("cuolr-results-1", "not a file of results of this version of cuolr; expected format 'cuolr-results-2'"),
+        ("cuolr-results-3x", "not a file of results of this version"),
+        ("cuolr-policy-3", "not a file of results of this version"),
+        (3, "not a file of results of this version"),
+        (None, "not a file of results of this version"),
+    ],
+)
+def test_a_format_of_a_newer_version_is_told_apart_from_other_files(found: object, problem: str) -> None:
+    with pytest.raises(InputError, match=re.escape(problem)) as refused:
+        check_format(found, "cuolr-results-2", Path("R.json"), "a file of results")
+    assert str(refused.value).startswith("R.json: ")
+    check_format("cuolr-results-2", "cuolr-results-2", Path("R.json"), "a file of results")

@@ -5,7 +5,9 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,7 +25,7 @@ SAMPLES = Path(__file__).parent / "samples"
 RELEASES = sorted(folder.name for folder in SAMPLES.iterdir()) if SAMPLES.is_dir() else []
 every_release = pytest.mark.parametrize("release", RELEASES)
 # Rankers of every kind that models are made of.
-RANKERS = {
+RANKERS: dict[str, tuple[str, dict[str, Any]]] = {
     "trees": ("lightgbm", {"learner.min_documents_per_leaf": 2}),
     "network": ("naive", {"learner.hidden": [4, 4]}),
     "states": ("cql", {"learner.hidden": [4, 4], "learner.encoder": "position"}),
@@ -66,7 +68,7 @@ def write_samples(folder: Path) -> None:
     features = cuolr.FeatureTables(document=documents())
     log = cuolr.import_log(rows(), features, context=["device"])
     cuolr.save_click_log(log, folder / "log")
-    expected = {"clicks": log.clicks.astype(int).tolist(), "rankings": {}}
+    expected: dict[str, Any] = {"clicks": log.clicks.astype(int).tolist(), "rankings": {}}
     for name, (learner, settings) in RANKERS.items():
         ranker = cuolr.Ranker(learner, steps=3, settings=settings)
         ranker.fit(log).save(folder / f"model-{name}")
@@ -83,8 +85,8 @@ def write_samples(folder: Path) -> None:
     (folder / "expected.json").write_text(json.dumps(expected) + "\n")
 
 
-def expected_of(release: str) -> dict[str, object]:
-    content: dict[str, object] = json.loads((SAMPLES / release / "expected.json").read_text())
+def expected_of(release: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((SAMPLES / release / "expected.json").read_text())
     return content
 
 
@@ -111,7 +113,7 @@ def test_logs_are_read(release: str) -> None:
 def test_models_rank_as_they_did(release: str, name: str) -> None:
     log = cuolr.load_click_log(SAMPLES / release / "log")
     ranker = cuolr.Ranker.load(SAMPLES / release / f"model-{name}")
-    assert ranker.rank_ids(log.candidates, k=5).tolist() == expected_of(release)["rankings"][name]  # type: ignore[index]
+    assert ranker.rank_ids(log.candidates, k=5).tolist() == expected_of(release)["rankings"][name]
 
 
 @every_release
@@ -139,13 +141,12 @@ def test_propensities_are_read(release: str) -> None:
         ("propensity.json", lambda folder: read_propensities(folder / "propensity.json")),
     ],
 )
-def test_a_newer_format_is_one_clear_line(file: str, read: object, tmp_path: Path) -> None:
+def test_a_newer_format_is_one_clear_line(file: str, read: Callable[[Path], object], tmp_path: Path) -> None:
     folder = shutil.copytree(SAMPLES / RELEASES[-1], tmp_path / "newer")
     content = json.loads((folder / file).read_text())
     kind, _, number = str(content["format"]).rpartition("-")
     content["format"] = 99 if kind == "" else f"{kind}-{int(number) + 1}"
     (folder / file).write_text(json.dumps(content))
-    assert callable(read)
     with pytest.raises(InputError, match=r"format '?\S+'? needs a newer cuolr; this version reads") as refused:
         read(folder)
     assert len(refused.value.problems) == 1
