@@ -46,7 +46,7 @@ $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt
 	touch $@
 
 fuzz: $(READY)  ## damaged and crafted files of every kind, for an hour
-	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/python -m fuzz --minutes 60
+	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/python -m fuzz --minutes 60 --processes 2
 
 bench: $(READY)  ## the benchmarks, as one table of ratios
 	$(BIN)/python -m benchmarks

@@ -1,1 +1,1 @@
-"""Damaged and crafted files of every kind that cuolr reads; see docs/robustness.md."""
+"""Damaged and crafted files of every kind that cuolr reads; see docs/untrusted-files.md."""

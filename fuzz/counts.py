@@ -1,7 +1,10 @@
 """What became of the cases of each kind, as a table."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from fuzz.kinds.all import KINDS
 
@@ -31,3 +34,21 @@ def table(counts: Mapping[str, Counter[str]]) -> str:
 def _row(name: str, counts: Counter[str]) -> str:
     numbers = [counts.total(), *(counts[verdict] for verdict in VERDICTS)]
     return "| " + " | ".join([name, *(f"{number:,}" for number in numbers)]) + " |"
+
+
+def write_counts(file: Path, counts: Mapping[str, Counter[str]], facts: Mapping[str, Any]) -> None:
+    """Write the counts of a run, from which the table of the documentation is made.
+
+    Args:
+        file: A JSON file.
+        counts: By kind of file and verdict.
+        facts: What was run.
+    """
+    by_kind = {kind: {verdict: of_kind[verdict] for verdict in VERDICTS} for kind, of_kind in counts.items()}
+    file.write_text(json.dumps({**facts, "counts": by_kind}, indent=1) + "\n", encoding="utf-8")
+
+
+def read_counts(file: Path) -> tuple[dict[str, Counter[str]], dict[str, Any]]:
+    """The counts that `write_counts` wrote, and what was run."""
+    content = json.loads(file.read_bytes())
+    return {kind: Counter(of_kind) for kind, of_kind in content.pop("counts").items()}, content

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import cuolr
-from cuolr.errors import InputError
-from cuolr.files import ROWS_AT_A_TIME, atomic_file, atomic_folder, check_files, check_format, content_hash
+from cuolr.errors import InputError, check_format
+from cuolr.files import ROWS_AT_A_TIME, atomic_file, atomic_folder, check_files, content_hash
 
 
 def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ import torch
 
 from cuolr.clicks.click_model import read_click_model
 from cuolr.config import to_dict
+from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities, read_propensities, save_propensities
 from cuolr.experiments.built_in import BUILT_IN
 from cuolr.experiments.packed_results import read_packed, write_packed
 from cuolr.experiments.results import Results, result_to_json
 from cuolr.experiments.results_folder import read_results
 from cuolr.experiments.spec_file import read_experiment
+from cuolr.files import is_verifying, unverified
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
 from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
 from fuzz.damage.arrays import NPY, SAFETENSORS
@@ -28,6 +30,7 @@ from fuzz.kinds.tables import click_table, feature_table
 from tests.experiments.made_up import table1_like, write_made_up
 from tests.small_log import counted_log, small_log
 
+NO_LUCK = "no luck"
 USERS = {"name": "pbm", "examination": [1.0, 0.7, 0.5, 0.3], "noise": 0.1}
 
 
@@ -55,7 +58,7 @@ def made_up_results(folder: Path) -> Results:
         table1_like(grid=grid),
         (1, 2),
         queries=5,
-        fail=lambda cell: "no luck" if cell.method == "naive" and cell.fold == 1 else "",
+        fail=lambda cell: NO_LUCK if cell.method == "naive" and cell.fold == 1 else "",
     )
 
 
@@ -71,7 +74,10 @@ def make_packed(folder: Path) -> None:
 
 
 def hash_of_results(results: Results) -> str:
-    """A hash of what a report shows."""
+    """A hash of what a report shows; a cell whose file is damaged is shown as such, and counts as refused here."""
+    damaged = [error for error in results.failed.values() if error != NO_LUCK]
+    if damaged and is_verifying():
+        raise InputError(damaged[0])
     cells = {str(cell): result_to_json(result) for cell, result in results.cells.items()}
     failed = {str(cell): error for cell, error in results.failed.items()}
     return hash_of(to_dict(results.experiment), cells, failed, [str(cell) for cell in results.missing])
@@ -116,29 +122,39 @@ def make_users(folder: Path) -> None:
     (folder / "users" / "users.toml").write_text(tomli_w.dumps(USERS))
 
 
+def in_a_hurry(kind: Kind) -> Kind:
+    """The same files, read with --no-verify: damage must be found out without a hash, or do no harm."""
+
+    def read(folder: Path) -> str:
+        with unverified():
+            return kind.read(folder)
+
+    return replace(kind, name=f"{kind.name}, --no-verify", read=read, checksum=False)
+
+
+LOG = Kind(
+    "click log",
+    make_logs,
+    read_log,
+    {"*.npy": (*NPY, *NPY, *BYTES), "*.json": (*JSON, *JSON, *BYTES), "*.parquet": (*PARQUET, *BYTES)},
+    checksum=True,
+)
+RESULTS = Kind(
+    "results",
+    make_results,
+    lambda folder: hash_of_results(read_results(folder)),
+    {"*.json": (*JSON, *JSON, *BYTES), "*/*.json": (*JSON, *JSON, *BYTES)},
+    checksum=True,
+)
+PACKED = Kind(
+    "packed results",
+    make_packed,
+    lambda folder: hash_of_results(read_packed(folder / "results.parquet")),
+    {"*": (*PARQUET, *BYTES)},
+    checksum=True,
+)
 KINDS = (
-    Kind(
-        "click log",
-        make_logs,
-        read_log,
-        {
-            "*.npy": (*NPY, *NPY, *BYTES),
-            "*.json": (*JSON, *JSON, *BYTES),
-            "*.parquet": (*PARQUET, *BYTES),
-        },
-    ),
-    Kind(
-        "results",
-        make_results,
-        lambda folder: hash_of_results(read_results(folder)),
-        {"*.json": (*JSON, *JSON, *BYTES), "*/*.json": (*JSON, *JSON, *BYTES)},
-    ),
-    Kind(
-        "packed results",
-        make_packed,
-        lambda folder: hash_of_results(read_packed(folder / "results.parquet")),
-        {"*": (*PARQUET, *BYTES)},
-    ),
+    *(variant for kind in (LOG, RESULTS, PACKED) for variant in (kind, in_a_hurry(kind))),
     Kind("checkpoint, damaged", make_checkpoint, read_checkpoint, {"*": (*SAFETENSORS, *BYTES)}, checksum=True),
     Kind(
         "propensities, JSON",

@@ -1,6 +1,7 @@
 """Errors and warnings about input, in words that a user can act on."""
 
 import importlib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,31 @@ def unreadable(path: Path, error: OSError) -> InputError:
     """The error for a file that cannot be read."""
     missing = isinstance(error, FileNotFoundError)
     return InputError(f"{path}: file not found" if missing else f"{path}: cannot be read ({error.strerror or error})")
+
+
+def does_not_match(path: Path) -> InputError:
+    """The error for what was changed after it was written."""
+    return InputError(
+        f"{path}: damaged: it does not match its hash; restore it from a copy, or read it as it is with --no-verify"
+    )
+
+
+def check_format(found: object, expected: str, where: Path, what: str) -> None:
+    """Raise if a file is not of the expected format, such as `cuolr-results-2`; one of a newer cuolr is told apart.
+
+    Args:
+        found: The format that the file says it has.
+        expected: The format that this version reads.
+        where: The file.
+        what: What it should be, such as `a model`.
+    """
+    if found == expected:
+        return
+    family, _, number = expected.rpartition("-")
+    match = re.fullmatch(rf"{re.escape(family)}-(\d{{1,9}})", found) if isinstance(found, str) else None
+    if match and int(match[1]) > int(number):
+        raise InputError(f"{where}: format '{found}' needs a newer cuolr; this version reads '{expected}'")
+    raise InputError(f"{where}: not {what} of this version of cuolr; expected format '{expected}'")
 
 
 def require_type(name: str, value: object, kind: type, advice: str) -> None:

@@ -4,10 +4,9 @@ import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -16,13 +15,18 @@ from typing import Any, Literal
 import numpy as np
 
 import cuolr
-from cuolr.errors import InputError, unreadable
+from cuolr.errors import InputError, does_not_match, unreadable
 from cuolr.output_lock import hold, writing
 
 # Packages that affect results.
 DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "polars")
 # Rows of an array and bytes of a file that are hashed at a time, to bound memory.
 ROWS_AT_A_TIME, BYTES_AT_A_TIME = 1 << 16, 1 << 20
+
+# How many blocks of `unverified` are open.
+_hurried: list[None] = []
+# Files that were compared with their hashes: name, identity, size and times, hash. A log is opened several times.
+_verified: set[tuple[object, ...]] = set()
 
 
 @contextmanager
@@ -173,22 +177,60 @@ def content_hash(*parts: Any) -> str:
     return digest.hexdigest()
 
 
-def check_format(found: object, expected: str, where: Path, what: str) -> None:
-    """Raise if a file is not of the expected format, such as `cuolr-results-2`; one of a newer cuolr is told apart.
+@contextmanager
+def unverified() -> Iterator[None]:
+    """Within the block, logs, models, checkpoints and results are not compared with their hashes; all threads."""
+    _hurried.append(None)
+    try:
+        yield
+    finally:
+        _hurried.pop()
+
+
+def is_verifying() -> bool:
+    """Whether what is read is to be compared with its hash."""
+    return not _hurried
+
+
+def check_hash(path: Path, digest: object, progress: Callable[[int], None] | None = None) -> None:
+    """Raise if a file does not have this hash; one that this process has compared before is not read again.
 
     Args:
-        found: The format that the file says it has.
-        expected: The format that this version reads.
-        where: The file.
-        what: What it should be, such as `a model`.
+        path: The file.
+        digest: Its hash, as recorded by whoever wrote it.
+        progress: Called with the bytes that were read since the last call.
     """
-    if found == expected:
+    if not is_verifying():
         return
-    family, _, number = expected.rpartition("-")
-    match = re.fullmatch(rf"{re.escape(family)}-(\d{{1,9}})", found) if isinstance(found, str) else None
-    if match and int(match[1]) > int(number):
-        raise InputError(f"{where}: format '{found}' needs a newer cuolr; this version reads '{expected}'")
-    raise InputError(f"{where}: not {what} of this version of cuolr; expected format '{expected}'")
+    state = path.stat()
+    known = (path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns, digest)
+    if known in _verified:
+        return
+    found = hashlib.sha256()
+    for data in _bytes_of(path):
+        found.update(data)
+        if progress is not None:
+            progress(len(data))
+    if found.hexdigest() != digest:
+        raise does_not_match(path)
+    _verified.add(known)
+
+
+def part_of(folder: Path, name: str) -> Path:
+    """The path of a file of a folder; raises if its name or a symbolic link leads out of the folder.
+
+    >>> part_of(Path("LOG"), "../secret.json")
+    Traceback (most recent call last):
+        ...
+    cuolr.errors.InputError: LOG: '../secret.json' leads out of the folder; expected the file itself in it
+    """
+    try:
+        is_inside = Path(os.path.realpath(folder / name)).is_relative_to(os.path.realpath(folder))
+    except ValueError:  # a null character
+        is_inside = False
+    if not is_inside:
+        raise InputError(f"{folder}: {name!r} leads out of the folder; expected the file itself in it")
+    return folder / name
 
 
 def versions() -> dict[str, str]:

@@ -2,15 +2,23 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import uvicorn
 from playwright.sync_api import Browser, Page
 
 from cuolr.browsing.browse_page import BrowsePage
 from cuolr.browsing.browse_server import BrowsePages, browse_server
+from cuolr.serving.address import listen
+from cuolr.serving.app import create_app
+from cuolr.serving.guard import ONLY_THIS_MACHINE, Access
+from cuolr.serving.served_models import ServedModels
+from cuolr.serving.service import Service
 from tests.browsing.hostile import ENDING, PICTURE, SCRIPT, hostile_page
 from tests.experiments.conftest import opened
+from tests.serving.small_service import linear_model
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
@@ -44,14 +52,44 @@ def wide(browser: Browser, file: str) -> Iterator[Page]:
     yield from shown(browser, file, 1280, "light", offline=True)
 
 
-@pytest.fixture
-def served(browser: Browser) -> Iterator[Page]:
-    with browse_server(BrowsePages(hostile_page(queries=2)), 0) as server:
+@contextmanager
+def browse_address(pages: BrowsePages) -> Iterator[str]:
+    with browse_server(pages, 0) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield from shown(browser, f"http://127.0.0.1:{server.server_address[1]}/", 1280, "light", offline=False)
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
         server.shutdown()
         thread.join()
+
+
+@contextmanager
+def serve_address(pages: BrowsePages, model: Path, access: Access = ONLY_THIS_MACHINE) -> Iterator[str]:
+    """The same page under `cuolr serve`, in a server of its own thread."""
+    app = create_app(Service(ServedModels.load([model])), access, pages.answer)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on"))
+    with listen("127.0.0.1", 0) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/browse/"
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(params=["browse", "serve"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Of the page, by either command."""
+    pages = BrowsePages(hostile_page(queries=2))
+    if request.param == "browse":
+        with browse_address(pages) as address:
+            yield address
+    else:
+        with serve_address(pages, linear_model(tmp_path / "m", [1.0])) as address:
+            yield address
+
+
+@pytest.fixture
+def served(browser: Browser, address: str) -> Iterator[Page]:
+    yield from shown(browser, address, 1280, "light", offline=False)
 
 
 def open_query(page: Page, name: str) -> None:
@@ -181,3 +219,32 @@ def test_a_server_finds_queries_that_the_table_does_not_have(served: Page) -> No
     served.keyboard.press("Enter")
     served.locator(".card").first.wait_for()
     assert served.locator("#query h2").inner_text() == other
+    served.locator(".to .card").first.click()
+    assert "expected examinations" in served.locator(".detail").inner_text()
+
+
+def test_a_server_says_that_a_query_is_hidden_and_goes_on(browser: Browser, address: str) -> None:
+    page = browser.new_page()
+    page.goto(address)
+    page.locator("#search").fill("rare")
+    page.keyboard.press("Enter")
+    page.locator("#message").wait_for()
+    assert "fewer than 10 sessions" in page.locator("#message").inner_text()
+    page.locator("#search").fill("")
+    open_query(page, page.locator(".open").first.inner_text())
+    assert page.evaluate("performance.getEntriesByType('resource').every(one => one.name.startsWith(location.origin))")
+    page.close()
+
+
+def test_with_a_token_the_page_is_shown_to_who_has_it_only(browser: Browser, tmp_path: Path) -> None:
+    access, model = Access(token="a token of 16 or more"), linear_model(tmp_path / "m", [1.0])
+    with serve_address(BrowsePages(hostile_page(queries=2)), model, access) as address:
+        for headers, status in (({}, 401), ({"Authorization": "Bearer a token of 16 or more"}, 200)):
+            context = browser.new_context(extra_http_headers=headers)
+            page = context.new_page()
+            answer = page.goto(address)
+            assert answer is not None
+            assert (answer.status, "bad_token" in answer.text()) == (status, status == 401)
+            if status == 200:
+                open_query(page, page.locator(".open").first.inner_text())
+            context.close()

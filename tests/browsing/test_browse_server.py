@@ -74,6 +74,13 @@ def test_what_there_is_not_is_refused_in_one_line(address: str, target: str, sta
     assert b"Traceback" not in body
 
 
+@pytest.mark.parametrize(
+    "target", ["//[", "//evil.example/", "//x/query?id=shoes", "/query?id=%00", "/query?id=%ff%fe", "/%2e%2e/"]
+)
+def test_no_target_makes_the_pages_fail(pages: BrowsePages, target: str) -> None:
+    assert pages.answer(target).status == 404
+
+
 def test_another_host_or_method_is_refused(address: str) -> None:
     assert fetch(f"{address}/", Host="evil.example")[0] == 403
     assert fetch(f"{address}/", Host="127.0.0.1.evil.example:80")[0] == 403

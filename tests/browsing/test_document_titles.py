@@ -46,6 +46,16 @@ def test_what_is_no_picture_or_too_large_is_not_embedded(tmp_path: Path, content
     assert titles(tmp_path, "doc_id,image\n007,a.png\n").picture("shoes", "007") == ""
 
 
+@pytest.mark.parametrize("leave", ["name", "link"])
+def test_pictures_outside_of_the_folder_are_not_embedded(leave: str, tmp_path: Path) -> None:
+    (tmp_path / "private.png").write_bytes(PNG)
+    (tmp_path / "shared").mkdir()
+    if leave == "link":
+        (tmp_path / "shared" / "a.png").symlink_to(tmp_path / "private.png")
+    place = "a.png" if leave == "link" else "../private.png"
+    assert titles(tmp_path / "shared", f"doc_id,image\n007,{place}\n").picture("shoes", "007") == ""
+
+
 def test_pictures_within_the_table_are_checked_as_well(tmp_path: Path) -> None:
     good, bad = (base64.b64encode(content).decode() for content in (PNG, b"<svg/>"))
     text = f'doc_id,image\n007,"data:image/png;base64,{good}"\nb,"data:image/svg+xml;base64,{bad}"\n'

@@ -4,10 +4,16 @@ from pathlib import Path
 
 import pytest
 
+import cuolr
+from cuolr.cli.cell_options import CellOptions
+from cuolr.cli.demo import keep_model, training_on
+from cuolr.cli.options import DataOptions
 from cuolr.experiments.results_folder import read_results
 from cuolr.experiments.run_cells import Display, RunRequest, RunSummary
+from cuolr.experiments.spec_file import read_experiment
 from tests.cli.conftest import Run
 from tests.experiments.made_up import write_made_up
+from tests.serving.small_service import ids, serving
 
 SMALL = ("--queries", 30, "--steps", 2)
 
@@ -32,10 +38,34 @@ def test_the_demo_compares_all_methods_and_ends_in_a_report(run: Run, tmp_path: 
     page = out / "report" / "report.html"
     assert str(page) in result.out
     assert "CUOLR(CQL)" in page.read_text()
+    assert f"next: cuolr serve {out / 'model'} " in result.err
+    trained = (out / "model" / "model.json").stat()
     again = run("demo", "--out", out, *SMALL)
     assert "16 cells, 16 already finished" in again.err
+    assert (out / "model" / "model.json").stat() == trained, "the same model is not trained again"
     for method in methods:
         assert f"{method}, pbm" in again.err, "told though it was there"
+
+
+@pytest.mark.thorough
+def test_the_model_of_the_demo_can_be_served_and_browsed(run: Run, tmp_path: Path) -> None:
+    experiment = read_experiment("demo").with_changes(steps=2)
+    request = CellOptions(tmp_path, "tiny", 30).request(experiment, DataOptions())
+    keep_model(request)
+    log = cuolr.load_click_log(tmp_path / "log")
+    assert log.sessions == 30 * 200
+    document = {"id": "d1", "features": {"1": 0.5}}
+    with serving(tmp_path / "model") as client:
+        answer = client.post("/rank", json={"documents": [document, {"id": "d2", "features": {"2": 0.25}}]})
+    assert answer.status_code == 200
+    assert sorted(ids(answer.json())) == ["d1", "d2"]
+    page = tmp_path / "page.html"
+    assert run("browse", tmp_path / "model", tmp_path / "log", "--static", page).status == 0
+    assert "What this model would change" in page.read_text()
+    for steps, done in ((2, True), (3, False)):
+        config = experiment.with_changes(steps).config_of(experiment.cells(())[-1])
+        assert config is not None
+        assert (training_on(tmp_path / "log", tmp_path / "model", config) is None) == done
 
 
 def test_the_demo_does_not_touch_a_folder_of_something_else(run: Run, tmp_path: Path) -> None:

@@ -80,6 +80,20 @@ def test_every_verb_that_reads_a_log_shows_its_ids_as_text(log: Path, run: Run, 
     check(run("judgments", log, "--out", tmp_path / "j.qrels", "--scale", "0-3", "--min-examinations", 0), status=2)
 
 
+@pytest.mark.thorough
+def test_every_verb_that_reads_a_model_and_a_log_shows_its_ids_as_text(log: Path, run: Run, tmp_path: Path) -> None:
+    check(run("count", log, "--out", tmp_path / "counts"))
+    model = tmp_path / "TREES"
+    check(run("train", log, "--learner", "lightgbm", "--steps", 3, "--no-student", "--out", model))
+    check(run("assess", model, log))
+    check(run("explain", model, log, "--query", ESCAPES))
+    check(run("explain", model, log, "--query", f"{ESCAPES}?"), status=2)
+    check(run("browse", model, log, "--static", tmp_path / "page.html"))
+    assert SCRIPT not in (tmp_path / "page.html").read_text()
+    check(run("export", model, "--to", "elasticsearch-ltr", "--out", tmp_path / "model.json"))
+    check(run("distil", model, "--data", log, "--to", "linear", "--out", tmp_path / "STUDENT"))
+
+
 def test_a_strict_import_names_the_problem_in_one_line(table: Path, features: Path, run: Run, tmp_path: Path) -> None:
     done = run("import-log", table, "--features", features, "--strict", "--out", tmp_path / "LOG")
     check(done, status=2)

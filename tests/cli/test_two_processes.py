@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cuolr.cli.help import options_of
+from cuolr.cli.main import COMMANDS
 from cuolr.output_lock import writing
 from tests.cli.conftest import Run
 
@@ -14,6 +16,7 @@ RESULTS = Path(__file__).parents[2] / "docs/results/table1-mq2008-2000-steps/res
 # Arguments of each verb whose output is OUT; what it reads need not be there, because the output is checked first.
 VERBS = {
     "import-log": ["TABLE", "--out", "OUT"],
+    "count": ["LOG", "--out", "OUT"],
     "merge-logs": ["LOG", "LOG_2", "--out", "OUT"],
     "delete-sessions": ["OUT", "--session-id", "1"],
     "log-info": ["LOG", "--html", "OUT.html"],
@@ -21,6 +24,10 @@ VERBS = {
     "fit-clicks": ["LOG", "--out", "OUT.toml"],
     "judgments": ["LOG", "--out", "OUT.csv"],
     "train": ["LOG", "--out", "OUT"],
+    "distil": ["MODEL", "--data", "LOG", "--out", "OUT"],
+    "export": ["MODEL", "--to", "onnx", "--out", "OUT.onnx"],
+    "assess": ["MODEL", "LOG", "--plot", "OUT.svg"],
+    "browse": ["MODEL", "LOG", "--static", "OUT.html"],
     "rank": ["MODEL", "--candidates", "TABLE", "--out", "OUT.csv"],
     "evaluate": ["MODEL", "--data", "DATA", "--per-query", "OUT.csv"],
     "pack": ["RESULTS", "OUT.parquet"],
@@ -69,3 +76,14 @@ def test_an_output_is_free_after_a_command_that_failed(run: Run, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
     with writing(tmp_path / "new" / "LOG"):
         pass
+
+
+def test_every_verb_that_writes_is_tested() -> None:
+    """The journal of `serve` has a lock of its own."""
+    outputs = {"--out", "OUT", "--html", "--plot", "--static", "--per-query", "--trec-run", "--save-logging"}
+    writing_verbs = {
+        verb
+        for verb, command in COMMANDS.items()
+        if any(option.flag in outputs for option in options_of(command.load()))
+    }
+    assert writing_verbs | {"delete-sessions"} == VERBS.keys()

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cuolr.data import gzip_files
+from cuolr.data import gzip_files, line_blocks
 from cuolr.data.features import read_feature_table
 from cuolr.data.gzip_files import open_gzip
 from cuolr.data.letor.reader import read_letor
@@ -101,3 +101,10 @@ def test_frames_that_are_skipped_count_nothing(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(skipped + FRAME + repeated(7, last=True) + skipped)
     with (tmp_path / "a").open("rb") as opened:
         assert list(_block_sizes(opened)) == [7]
+
+
+def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_blocks, "MAX_LINE_BYTES", 1_000)
+    (tmp_path / "data.txt").write_bytes(b"1 qid:1 1:1\n2 qid:1 1:" + b"1" * 2_000)
+    with pytest.raises(InputError, match=r"data\.txt:2: expected lines of text, found one of more than 1,000 bytes"):
+        list(line_blocks.blocks_of_lines(tmp_path / "data.txt", 100, None))

@@ -8,9 +8,18 @@ import pytest
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.randomisation import randomise
 from cuolr.errors import InputError
-from cuolr.examination.propensities import Estimate, Propensities, known_values, read_propensities, save_propensities
+from cuolr.examination.propensities import (
+    Estimate,
+    Propensities,
+    known_values,
+    propensities_of_log,
+    read_propensities,
+    save_propensities,
+)
+from cuolr.files import unverified
+from cuolr.logs.log_folder import write_click_log
 from cuolr.training.base_learner import LEARNERS
-from tests.data.small_data import dataset_of
+from tests.data.small_data import dataset_of, full_log
 from tests.test_architecture import names_in, project_sources
 
 
@@ -133,3 +142,20 @@ def test_only_learners_that_take_propensities_use_them_and_none_reads_the_file()
     assert using == {f"cuolr.learners.counterfactual.{name}" for name in ("ipw", "cm_ipw", "doubly_robust")}
     readers = {"read_propensities", "PROPENSITY_FILE"}
     assert [module for module, source in sources.items() if names_in(source) & readers] == []
+
+
+def test_propensities_of_a_log_are_compared_with_their_hash_if_they_were_written_with_it(tmp_path: Path) -> None:
+    def write(folder: Path) -> None:
+        (folder / "propensity.json").write_text('{"examination": [1, 0.5]}')
+
+    write_click_log(tmp_path / "with", [full_log()], more=write)
+    write_click_log(tmp_path / "later", [full_log()])
+    write(tmp_path / "later")
+    for name in ("with", "later"):
+        assert propensities_of_log(tmp_path / name) is not None
+        (tmp_path / name / "propensity.json").write_text('{"examination": [1, 0.75]}')
+    assert propensities_of_log(tmp_path / "later") is not None
+    with pytest.raises(InputError, match=r"propensity\.json: damaged: it does not match its hash"):
+        propensities_of_log(tmp_path / "with")
+    with unverified():
+        assert propensities_of_log(tmp_path / "with") is not None

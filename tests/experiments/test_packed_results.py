@@ -10,6 +10,7 @@ from cuolr.experiments.packed_results import read_packed, write_packed
 from cuolr.experiments.results import Results
 from cuolr.experiments.results_folder import PACKED, ResultsFolder, read_results
 from cuolr.experiments.spec import Cell
+from cuolr.files import unverified
 from tests.experiments.made_up import sweep_like, table1_like, write_made_up
 from tests.experiments.small import InTurn, numbers, run_small, small
 
@@ -119,8 +120,35 @@ def test_a_file_without_a_column_is_damaged(results: Results, tmp_path: Path) ->
     write_packed(results, file)
     metadata = pl.read_parquet_metadata(file)
     pl.read_parquet(file).drop("seconds").write_parquet(file, metadata={"cuolr": metadata["cuolr"]})
-    with pytest.raises(InputError, match=r"all\.parquet: damaged .*seconds"):
+    with pytest.raises(InputError, match=r"all\.parquet: damaged: it does not match its hash"):
         read_results(file)
+    with unverified(), pytest.raises(InputError, match=r"all\.parquet: damaged .*seconds"):
+        read_results(file)
+
+
+@pytest.mark.parametrize("place", [0.3, 0.9, -40])
+def test_a_byte_that_was_changed_is_noticed(results: Results, place: float, tmp_path: Path) -> None:
+    file = tmp_path / "all.parquet"
+    write_packed(results, file)
+    content = bytearray(file.read_bytes())
+    content[int(place * len(content)) if 0 < place < 1 else int(place)] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=r"^\S*all\.parquet: "):
+        read_results(file)
+
+
+def test_a_file_from_before_there_were_hashes_is_read(results: Results, tmp_path: Path) -> None:
+    file = tmp_path / "all.parquet"
+    write_packed(results, file)
+    described = json.loads(pl.read_parquet_metadata(file)["cuolr"])
+    digest = described.pop("sha256")
+    assert len(digest) == 64
+    rows = pl.read_parquet(file)
+    rows.write_parquet(file, metadata={"cuolr": json.dumps(described)})
+    with pytest.raises(InputError, match="does not match its hash"):
+        read_results(file)
+    rows.write_parquet(file, metadata={"cuolr": json.dumps({**described, "format": "cuolr-results-2"})})
+    assert read_results(file).cells.keys() == results.cells.keys()
 
 
 def test_values_per_query_keep_six_digits(tmp_path: Path) -> None:

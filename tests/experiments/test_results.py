@@ -9,6 +9,7 @@ from cuolr.errors import InputError
 from cuolr.experiments.results import FORMAT, name_of
 from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.spec import Cell
+from cuolr.files import unverified
 from tests.experiments.made_up import table1_like, write_made_up
 
 
@@ -27,9 +28,9 @@ def test_folders_are_made_with_their_first_file(tmp_path: Path) -> None:
 
 
 def without(file: Path, key: str) -> str:
-    return json.dumps(
-        {name: value for name, value in json.loads(file.read_text()).items() if name not in (key, "sha256")}
-    )
+    """As files were written before they had a hash."""
+    content = {**json.loads(file.read_text()), "format": "cuolr-results-2"}
+    return json.dumps({name: value for name, value in content.items() if name not in (key, "sha256")})
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"format": "other"}), json.dumps({"format": FORMAT})])
@@ -65,23 +66,49 @@ def test_a_number_that_was_changed_is_noticed_and_files_without_a_hash_are_read(
     file.write_text(json.dumps({**content, "seconds": 1e9}))
     (error,) = read_results(folder).failed.values()
     assert f"{file.name}: damaged: it does not match its hash" in error
-    file.write_text(json.dumps({name: value for name, value in content.items() if name != "sha256"}))
+    with unverified():
+        assert not read_results(folder).failed
+    del content["sha256"]
+    file.write_text(json.dumps(content))
+    (error,) = read_results(folder).failed.values()
+    assert "does not match its hash" in error
+    file.write_text(json.dumps({**content, "format": "cuolr-results-2"}))
     assert not read_results(folder).failed
 
 
-@pytest.mark.parametrize("leave", ["name", "link"])
+@pytest.mark.parametrize("leave", ["name", "link", "link of a folder"])
 def test_no_cell_is_read_from_outside_of_the_folder(folder: Path, leave: str) -> None:
     (file,) = (folder / "cells").iterdir()
     outside = folder / "outside.json"
     file.rename(outside)
     if leave == "link":
         file.symlink_to(outside)
+    elif leave == "link of a folder":
+        (folder.parent / "elsewhere").mkdir()
+        outside.rename(folder.parent / "elsewhere" / file.name)
+        (folder / "cells").rmdir()
+        (folder / "cells").symlink_to(folder.parent / "elsewhere")
     else:
         described = json.loads(without(folder / "experiment.json", "sha256"))
         described["cells"][0]["name"] = "../outside"
         (folder / "experiment.json").write_text(json.dumps(described))
     (error,) = read_results(folder).failed.values()
-    assert "damaged: expected the name of a file in the folder of results" in error
+    assert "leads out of the folder" in error
+
+
+def test_no_link_leads_out_of_a_folder_of_results(folder: Path) -> None:
+    (cell,) = (folder / "cells").iterdir()
+    for name, others in (("results.parquet", cell), ("experiment.json", cell)):
+        others.unlink(missing_ok=True)
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(folder.parent / "elsewhere")
+        problem = f"'{name}' leads out of the folder; expected the file itself in it"
+        if name == "results.parquet":  # which is read because a cell is missing
+            (error,) = read_results(folder).failed.values()
+            assert problem in error
+        else:
+            with pytest.raises(InputError, match=problem):
+                read_results(folder)
 
 
 @pytest.mark.parametrize("key", ["cells", "data", "versions", "experiment"])
@@ -89,6 +116,16 @@ def test_a_damaged_description_is_named(folder: Path, key: str) -> None:
     file = folder / "experiment.json"
     file.write_text(without(file, key))
     with pytest.raises(InputError, match=f"experiment.json: damaged .*{key}"):
+        read_results(folder)
+
+
+@pytest.mark.parametrize("change", [{"logging": 1.5}, {"fold": "1"}, {"seed": True}, {"other": 1}])
+def test_a_cell_of_other_fields_or_types_is_damaged(folder: Path, change: dict[str, Any]) -> None:
+    file = folder / "experiment.json"
+    described = json.loads(file.read_text())
+    described["cells"][0] |= change
+    file.write_text(json.dumps(described))
+    with unverified(), pytest.raises(InputError, match=f"experiment.json: damaged .*{next(iter(change))}"):
         read_results(folder)
 
 

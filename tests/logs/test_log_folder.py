@@ -1,4 +1,6 @@
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -13,19 +15,21 @@ from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.data.letor.cache import Cache
 from cuolr.data.letor.reader import write_letor
 from cuolr.errors import InputError
+from cuolr.files import unverified
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import (
     concatenate,
     load_click_log,
-    one_each,
     read_click_log,
     read_meta,
-    require_sessions,
     save_click_log,
     write_click_log,
 )
+from cuolr.logs.log_forms import require_sessions
+from cuolr.logs.session_files import one_each
 from cuolr.policies.random_policy import RandomPolicy
+from cuolr.progress import unseen
 from tests.data.small_data import assert_same_log, candidates_of, dataset_of, full_log, log_of, random_log
 
 HALVES = (slice(0, 25), slice(25, 50))
@@ -107,7 +111,90 @@ def test_what_the_meta_says_of_the_click_model_changes_nothing_that_is_loaded(tm
     before = load_click_log(tmp_path / "log")
     file = tmp_path / "log" / "meta.json"
     file.write_text(file.read_text().replace("pbm", "cascade"))
-    assert_same_log(load_click_log(tmp_path / "log"), before)
+    with unverified():
+        assert_same_log(load_click_log(tmp_path / "log"), before)
+
+
+FILES = ("sessions.parquet", "features.npy", "offsets.npy", "query_ids.npy", "document_ids.npy", "feature_names.npy")
+
+
+@pytest.mark.parametrize("name", [*FILES, "meta.json"])
+def test_a_file_that_was_changed_is_refused_unless_the_reader_is_in_a_hurry(name: str, tmp_path: Path) -> None:
+    log = full_log()
+    names = np.array([f"f{i}" for i in range(log.candidates.n_features)])
+    save_click_log(replace(log, candidates=replace(log.candidates, feature_names=names)), tmp_path / "log")
+    file = tmp_path / "log" / name
+    before = file.read_bytes()
+    # The last character of a text, the highest bits of a number: whatever it is, it can be read.
+    changed = before.replace(b'"rows": 50', b'"rows": 51') if name == "meta.json" else before[:-1] + b"\0"
+    changed = changed if changed != before else before[:-4] + b"\1\0\0\0"
+    file.write_bytes(changed if name != "sessions.parquet" else before + b"\0")
+    with pytest.raises(InputError, match=rf"{re.escape(name)}: damaged: it does not match its hash; .* --no-verify$"):
+        load_click_log(tmp_path / "log")
+    file.write_bytes(before)
+    assert len(load_click_log(tmp_path / "log")) == 50
+
+
+def test_in_a_hurry_hashes_are_not_compared(tmp_path: Path) -> None:
+    save_click_log(full_log(), tmp_path / "log")
+    features = tmp_path / "log" / "features.npy"
+    features.write_bytes(features.read_bytes()[:-4] + np.float32(7).tobytes())
+    with unverified():
+        assert load_click_log(tmp_path / "log").candidates.features[-1, -1] == 7
+
+
+def test_an_array_that_came_later_is_refused(tmp_path: Path) -> None:
+    log = full_log()
+    save_click_log(replace(log, candidates=replace(log.candidates, document_ids=None)), tmp_path / "log")
+    np.save(tmp_path / "log" / "document_ids.npy", np.array(["x"] * log.candidates.n_documents))
+    with pytest.raises(InputError, match="does not match its hash"):
+        load_click_log(tmp_path / "log")
+
+
+@pytest.mark.parametrize("keep", [(), ("sha256",), ("files",)])
+def test_only_a_log_from_before_there_were_hashes_may_lack_them(keep: tuple[str, ...], tmp_path: Path) -> None:
+    save_click_log(full_log(), tmp_path / "log")
+    file = tmp_path / "log" / "meta.json"
+    meta = json.loads(file.read_text())
+    old = {name: value for name, value in meta.items() if name not in ("sha256", "files") or name in keep}
+    file.write_text(json.dumps(old))
+    with pytest.raises(InputError, match="does not match its hash"):
+        load_click_log(tmp_path / "log")
+    file.write_text(json.dumps({**old, "format": 1}))
+    if keep:
+        with pytest.raises(InputError, match="does not match its hash"):
+            load_click_log(tmp_path / "log")
+    else:
+        assert_same_log(load_click_log(tmp_path / "log"), full_log())
+
+
+def test_files_are_compared_once_by_a_process(tmp_path: Path) -> None:
+    save_click_log(full_log(), tmp_path / "log")
+    done: list[int] = []
+
+    def stages(name: str, total: int | None) -> Callable[[int], None]:
+        return done.append if name == "checking log" else unseen
+
+    load_click_log(tmp_path / "log", stages=stages)
+    sizes = [file.stat().st_size for file in (tmp_path / "log").iterdir() if file.name != "meta.json"]
+    assert sum(done) == sum(sizes)
+    load_click_log(tmp_path / "log", stages=stages)
+    assert sum(done) == sum(sizes)
+
+
+@pytest.mark.parametrize("name", ["sessions.parquet", "features.npy", "document_ids.npy", "meta.json"])
+def test_no_link_leads_out_of_a_log(name: str, tmp_path: Path) -> None:
+    save_click_log(full_log(), tmp_path / "log")
+    (tmp_path / "log" / name).rename(tmp_path / "outside")
+    (tmp_path / "log" / name).symlink_to(tmp_path / "outside")
+    with pytest.raises(InputError, match=rf"log: '{re.escape(name)}' leads out of the folder"):
+        load_click_log(tmp_path / "log")
+    (tmp_path / "outside").rename(tmp_path / "log" / "inside")
+    (tmp_path / "log" / name).unlink()
+    (tmp_path / "log" / name).symlink_to("inside")
+    assert_same_log(load_click_log(tmp_path / "log"), full_log())
+    (tmp_path / "link").symlink_to(tmp_path / "log")
+    assert_same_log(load_click_log(tmp_path / "link"), full_log())
 
 
 def test_an_existing_log_is_replaced_only_when_asked(tmp_path: Path) -> None:

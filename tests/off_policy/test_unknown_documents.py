@@ -88,3 +88,13 @@ def test_the_cases_differ_by_the_unknown_documents_of_the_policy() -> None:
     highest = RESPONSE.rates.attractiveness.max()
     assert min(cases) == pytest.approx(QUERIES * SESSIONS * least - logged)
     assert max(cases) == pytest.approx(QUERIES * SESSIONS * min(highest, 1) - logged)
+
+
+def test_what_production_earned_does_not_vary() -> None:
+    """Production hardly shows document 1, and at the top; how attractive it is changes nothing for [0, 2]."""
+    rates = RESPONSE.rates
+    unknown = replace(rates, examinations=np.where(np.arange(5 * QUERIES) % 5 == 1, 0.5, rates.examinations))
+    compared = compare(lists(0, 2), joined(lists(0, 2, sessions=96.0), lists(1, 0, sessions=4.0)))
+    assert not unknown.known[1]
+    change = compared.total_change(TopClick(unknown))
+    assert list(worst_and_best_change(compared, TopClick(unknown))) == pytest.approx([change, change])

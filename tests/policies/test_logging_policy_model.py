@@ -5,9 +5,10 @@ import pytest
 
 from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
-from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.linear_policy import LinearPolicy, fit_pairs
 from cuolr.policies.logging_policy_model import LoggingPolicyModel, agreement, clone_lambdamart, clone_linear
 from cuolr.policies.policy import rank_by_score
+from cuolr.policies.ranking_svm import fit_ranking_svm
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates, Ints
 from tests.small_log import small_candidates, small_log
@@ -124,3 +125,21 @@ def test_scores_are_standardised_and_those_of_no_model_are_0() -> None:
     linear = model.rankers[0].ranker
     assert np.corrcoef(scores, linear.score_scaled(features))[0, 1] == pytest.approx(1)
     assert LoggingPolicyModel().scores(features).tolist() == [0.0] * len(features)
+
+
+@pytest.mark.parametrize("C", [1.0, 10_000.0])
+def test_a_ranking_svm_by_documents_is_that_of_liblinear(C: float) -> None:
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(400, 6)).astype(np.float32)
+    better, worse = rng.integers(0, 400, (2, 3_000))
+    hidden = features @ np.array([1.0, -2, 0.5, 0, 0, 3], np.float32) + rng.normal(0, 0.5, 400)
+    is_better = hidden[better] > hidden[worse]
+    better, worse = np.where(is_better, better, worse), np.where(is_better, worse, better)
+    by_pairs = fit_pairs(features, better, worse, C)
+    np.testing.assert_allclose(fit_ranking_svm(features, better, worse, C), by_pairs, atol=1e-6 * abs(by_pairs).max())
+
+
+def test_one_pair_is_enough_for_a_ranking_svm() -> None:
+    """min ½w² + (1 − w)² is at w = 2/3."""
+    weights = fit_ranking_svm(np.array([[1.0], [0.0]], np.float32), np.array([0]), np.array([1]), 1.0)
+    np.testing.assert_allclose(weights, [2 / 3], atol=1e-4)

@@ -9,6 +9,7 @@ import pytest
 import cuolr
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.files import unverified
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import load_policy, put_policy, save_policy
 from cuolr.policies.policy import RankingPolicy
@@ -217,5 +218,17 @@ def test_a_changed_setting_is_noticed(tmp_path: Path) -> None:
     save_policy(linear_policy(), tmp_path / "model")
     path = tmp_path / "model" / "model.json"
     path.write_text(path.read_text().replace('"min-max"', '"log-min-max"'))
-    with pytest.raises(InputError, match=r"model: damaged: settings and arrays do not match their hash"):
+    with pytest.raises(InputError, match=r"model: damaged: it does not match its hash; .* --no-verify$"):
+        load_policy(tmp_path / "model")
+    with unverified():
+        assert load_policy(tmp_path / "model").normaliser.settings()["normalising"] == "log-min-max"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("pattern", ["model.json", "model-*.safetensors"])
+def test_no_link_leads_out_of_a_model(pattern: str, tmp_path: Path) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    (file,) = (tmp_path / "model").glob(pattern)
+    file.rename(tmp_path / "outside")
+    file.symlink_to(tmp_path / "outside")
+    with pytest.raises(InputError, match=f"model: '{file.name}' leads out of the folder; expected the file itself"):
         load_policy(tmp_path / "model")

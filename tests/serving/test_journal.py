@@ -179,8 +179,21 @@ def test_a_full_disk_stops_the_log_but_not_the_ranking(tmp_path: Path, monkeypat
         rank(client, "after", 1)
         wait_for(lambda: metrics(client)["cuolr_log_writable"] == 1)
         assert metrics(client)["cuolr_log_records_total"] == 2
-    files = list(numbered_files(tmp_path / "LOG"))
-    assert len(files) == len(set(files)) >= 2
+    files = numbered_files(tmp_path / "LOG")
+    assert len(files) == 2, "no file is left of what was lost"
+    assert all(file.stat().st_size for file in files.values())
+    kept = import_log_with_report(tmp_path / "LOG", format="cuolr-serve")[0]
+    assert len(kept) == 2, "what is counted as lost is not in the log"
+
+
+def test_a_record_that_cannot_be_written_is_lost_and_the_log_goes_on(tmp_path: Path) -> None:
+    model, journal = linear_model(tmp_path / "m", [1.0], PRICE), Journal(tmp_path / "LOG")
+    with serving(model, journal=journal) as client:
+        journal.write({"kind": object()})
+        wait_for(lambda: metrics(client)["cuolr_log_lost_total"] == 1)
+        rank(client, "after", 1)
+        wait_for(lambda: metrics(client)["cuolr_log_records_total"] == 1)
+        assert metrics(client)["cuolr_log_writable"] == 1
 
 
 def test_two_services_do_not_share_a_log(tmp_path: Path) -> None:

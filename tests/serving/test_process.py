@@ -56,7 +56,7 @@ def test_killed_it_loses_at_most_the_last_second_and_no_part(tmp_path: Path) -> 
     answered: list[tuple[float, str]] = []
     with process(model, "--log", log) as (service, address):
         end = time.monotonic() + 2.5
-        while time.monotonic() < end:
+        while time.monotonic() < end or len(answered) < 60:  # a busy machine answers few a second
             answer = call(f"{address}/rank", {"query": "q", "documents": documents(1, 2)})
             answered.append((time.monotonic(), answer["request_id"]))
         service.send_signal(signal.SIGKILL)

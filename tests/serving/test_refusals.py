@@ -116,6 +116,28 @@ def test_no_json_makes_the_service_fail(client: TestClient, value: Any) -> None:
         assert answer.status_code == 200 or 400 <= answer.status_code < 500, answer.text
 
 
+MANY = 200_000
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "says"),
+    [
+        ({"documents": [{"id": "a", "features": {f"x{n}": 1 for n in range(MANY)}}]}, "bad_features", "200,000 more"),
+        ({"documents": [1] * MANY}, "bad_fields", "documents[0]"),
+        ({"requests": [{}] * MANY}, "bad_fields", "requests[0]"),
+        ({f"x{n}": 1 for n in range(MANY)}, "bad_fields", "found 200,000"),
+        ({"documents": [{f"x{n}": 1 for n in range(MANY)}]}, "bad_fields", "found 200,000"),
+        ({"documents": [{"id": f"{n % 9_999}", "features": [1]} for n in range(10_000)]}, "bad_fields", "'0' twice"),
+    ],
+)
+def test_many_mistakes_cost_no_more_than_one(tmp_path: Path, body: Any, kind: str, says: str) -> None:
+    """All calls wait while one is read: minutes, if each mistake had a message of its own."""
+    with serving(linear_model(tmp_path / "m", [1.0], PRICE)) as running:
+        found = refused(running, json.dumps(body))
+    assert found[:2] == (422, kind)
+    assert says in found[2]
+
+
 def test_text_from_the_caller_cannot_break_the_line(client: TestClient) -> None:
     call = {"documents": [{"id": "a\n<script>\x1b[31m", "features": []}]}
     assert refused(client, json.dumps(call))[2] == "document 'a <script> [31m': expected 1 features, found 0"

@@ -68,9 +68,9 @@ function showTable() {
     make("label", {}, make("input", { type: "radio", name: "order", value: name, checked: name === chosenOrder,
       on: { change: () => { chosenOrder = name; showTable(); document.querySelector(`input[value="${name}"]`).focus(); } } }), make("span", {}, name))));
   const rest = live ? "; the query box finds the others by their full name" : "; choose another number with --queries";
-  const which = overview.shown > all ? `${whole(all)} of ${plural(overview.shown, "query")}, those with the largest estimated change${rest}. ` : "";
+  const which = overview.shown > all ? `${whole(all)} of ${plural(overview.shown, "query")}, the worst estimated losses and the largest gains${rest}. ` : "";
   table.replaceChildren(
-    make("p", { class: "caption" }, `${which}Change in ${outcome}: that of all logged sessions of a query, if they saw the model’s list, with the 95 % interval from the clicks on its documents. ` +
+    make("p", { class: "caption" }, `${which}Change in ${outcome}: that of all logged sessions of a query, if they saw the model’s list, with the 95 % interval of clicks and examination. ` +
       (overview.users ? `Under users of the click model ${overview.users}, which explains this log best.` : "It cannot be estimated: too few clicks.")),
     radios,
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of queries" }, make("table", { class: "compact queries" },

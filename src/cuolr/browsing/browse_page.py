@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cuolr.browsing.browsed_model import BrowsedModel
 from cuolr.browsing.overview import Overview
+from cuolr.browsing.query_view import QueryView
 from cuolr.progress import Stages, unseen_stages
 
 HERE = Path(__file__).parent
@@ -44,10 +46,15 @@ class BrowsePage:
         progress = stages("writing queries", len(self.overview.queries))
         views = {}
         for query in self.overview.queries.tolist():
-            found = self.browsed.view(query, self.overview.changes)
+            found = self.view(query)
             views[found.query_id] = found.as_dict()
             progress(1)
         return self._render(views)
+
+    def view(self, query: int) -> QueryView:
+        """What is shown for a query, in the table or not."""
+        in_table = bool(np.isin(query, self.overview.queries))
+        return self.browsed.view(query, self.overview.changes if in_table else None)
 
     def with_server(self) -> str:
         """The page for a server that answers `query?id=…` beside it."""

@@ -49,7 +49,8 @@ class BrowsePages:
         Args:
             target: Path below the page's root, and query string: `/` or `/query?id=shoes`.
         """
-        parts = urlsplit(target) if len(target) <= MAX_TARGET else urlsplit("/too-long")
+        # What begins with two slashes would be the name of a host.
+        parts = urlsplit(target) if len(target) <= MAX_TARGET and not target.startswith("//") else urlsplit("/none")
         if parts.path in ("", "/"):
             return PageAnswer(200, HTML, self._root, self._headers)
         if parts.path != "/query":
@@ -59,8 +60,7 @@ class BrowsePages:
             return self._refusal(400, "Expected one query, as in query?id=shoes.")
         try:
             with self._one_at_a_time:
-                browsed = self.page.browsed
-                found = browsed.view(browsed.find(ids[0]), None)
+                found = self.page.view(self.page.browsed.find(ids[0]))
         except InputError as error:
             return self._refusal(404, error.problems[0])
         return PageAnswer(200, JSON, embedded_json(found.as_dict()).encode(), self._headers)

@@ -16,7 +16,7 @@ from cuolr.browsing.query_view import DocumentView, NamedContributions, QueryVie
 from cuolr.config import Range, check_arguments
 from cuolr.data.variants import logged_ids
 from cuolr.errors import InputError
-from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.examination.from_clicks import ExaminationModel, logging_scores_of
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.gain_on_log import GainOnLog
@@ -24,7 +24,7 @@ from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
 from cuolr.registry import did_you_mean
-from cuolr.types import Ints, Strings
+from cuolr.types import Doubles, Ints, Strings
 
 # Queries of fewer sessions are hidden: they may be those of one person.
 MIN_SESSIONS = 10
@@ -41,6 +41,7 @@ class BrowsedModel:
         explainer: Explains the model's scores.
         titles: Of the documents.
         min_sessions: Queries of fewer sessions are hidden.
+        logging_scores: [L, K] the scores of the logging policy, for the examination curve; None = not prepared.
     """
 
     policy: RankingPolicy
@@ -49,10 +50,16 @@ class BrowsedModel:
     explainer: FeatureExplainer
     titles: DocumentTitles = NO_TITLES
     min_sessions: int = MIN_SESSIONS
+    logging_scores: Doubles | None = None
 
     @classmethod
     def fit(
-        cls, policy: RankingPolicy, log: ClickLog, min_sessions: int = MIN_SESSIONS, stages: Stages = unseen_stages
+        cls,
+        policy: RankingPolicy,
+        log: ClickLog,
+        min_sessions: int = MIN_SESSIONS,
+        stages: Stages = unseen_stages,
+        curve: bool = True,
     ) -> Self:
         """Fit users to a log and sum up its clicks.
 
@@ -61,17 +68,23 @@ class BrowsedModel:
             log: Raw or aggregated.
             min_sessions: Queries of fewer sessions are hidden, for people's privacy; 1 = none.
             stages: Receives the progress.
+            curve: Whether the examination curve will be shown, which takes longer to prepare.
         """
         check_arguments(min_sessions=(min_sessions, Range(1)))
         stages("explaining the model", None)
         # First of all: a log with other features is refused before any work.
         explainer = FeatureExplainer.of(policy, log.candidates)
-        users = UsersOfLog.fit(log, stages=stages)
-        counts = ClickCounts.of(users.log, stages)
+        log = log.select(np.flatnonzero(log.where.any(axis=1)))
+        counts, scores, start = ClickCounts.of(log, stages), None, None
+        if curve and log.clicks.any():
+            # The slowest part of both the curve and users whose examination the log does not identify: done once.
+            scores = logging_scores_of(counts, stages)
+            start = ExaminationModel.from_counts(counts, scores, stages=stages)
+        users = UsersOfLog.fit(log, examination=start, stages=stages)
         # Without clicks there are no users to fit.
         examination = users.examination if users.fitted else ExaminationModel.full(counts.lists.k)
         evidence = DocumentEvidence.of(counts, examination)
-        return cls(policy, users, evidence, explainer, min_sessions=min_sessions)
+        return cls(policy, users, evidence, explainer, min_sessions=min_sessions, logging_scores=scores)
 
     def with_titles(self, titles: DocumentTitles) -> Self:
         """The same with titles of documents."""
@@ -102,10 +115,15 @@ class BrowsedModel:
         """Number of queries of the log that are hidden."""
         return int(np.count_nonzero(self.evidence.sessions > 0)) - len(self.queries)
 
-    def changes(self, queries: Ints | None = None) -> QueryChanges:
-        """The estimated changes of these queries; None = of all that are shown."""
+    def changes(self, queries: Ints | None = None, errors: bool = True) -> QueryChanges:
+        """The estimated changes of queries.
+
+        Args:
+            queries: Which; None = all that are shown.
+            errors: Whether with their errors, which take longer.
+        """
         asked = GainOnLog(self.policy, self.users, self.queries if queries is None else queries, self.k)
-        return QueryChanges.estimate(asked, self.evidence)
+        return QueryChanges.estimate(asked, self.evidence if errors else None)
 
     def find(self, query_id: str) -> int:
         """The number of a query; raises if the log does not have it, or if it is hidden."""
@@ -127,7 +145,7 @@ class BrowsedModel:
 
         Args:
             query: Its number.
-            changes: Estimated changes that include this query; None = estimate it now.
+            changes: Estimated changes that include this query, with its error; None = estimate it now.
         """
         changes = self.changes(np.array([query])) if changes is None else changes
         evidence, lists = self.evidence, self.evidence.counts.lists

@@ -1,6 +1,7 @@
 """What a log says about each document of each query: where it was shown, clicks, and the corrected rate."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -108,7 +109,7 @@ class DocumentEvidence:
         order = np.lexsort((rows, -height))
         return [int(rows[i]) for i in order[:length] if impressions[i] > 0]
 
-    @property
+    @cached_property
     def sessions(self) -> Doubles:
         """[n_queries] the sessions of each query."""
         lists = self.counts.lists

@@ -13,6 +13,7 @@ import polars as pl
 from cuolr.data.tables import read_errors, scan_table
 from cuolr.data.variants import logged_ids
 from cuolr.errors import InputError
+from cuolr.files import part_of
 from cuolr.types import Candidates
 
 # Larger pictures are not embedded.
@@ -94,5 +95,5 @@ def _content(source: str, folder: Path) -> bytes:
     if inline is not None:
         content = base64.b64decode(inline[1], validate=True)
         return content if len(content) <= MAX_PICTURE_BYTES else b""
-    path = folder / source
+    path = part_of(folder, source)
     return path.read_bytes() if path.is_file() and path.stat().st_size <= MAX_PICTURE_BYTES else b""

@@ -1,6 +1,6 @@
 """The first view: the recommendation, queries by traffic times change, and the examination curve."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -46,7 +46,7 @@ class Overview:
     Attributes:
         evaluation: Of the model on the log, with the recommendation.
         curves: Examination by position.
-        changes: The estimated changes of all queries that may be shown.
+        changes: The estimated changes of all queries that may be shown; with errors, of those in the table.
         queries: The numbers of the queries in the table, worst estimated losses first.
         rows: The table.
         shown: Number of queries that may be shown.
@@ -65,7 +65,7 @@ class Overview:
     def of(
         cls, browsed: BrowsedModel, evaluation: OffPolicyEvaluation, number: int, stages: Stages = unseen_stages
     ) -> Self:
-        """The view with the queries of the largest estimated change, by traffic.
+        """The view with the worst estimated losses and the largest gains, by traffic.
 
         Args:
             browsed: The model and the log.
@@ -76,12 +76,14 @@ class Overview:
         if not len(browsed.queries):
             raise InputError(f"no query of the log has {browsed.min_sessions:,} sessions; lower --min-sessions")
         stages("estimating changes", None)
-        changes = browsed.changes()
+        changes = browsed.changes(errors=False)
         queries = chosen_queries(changes, browsed.evidence.sessions, browsed.queries, number)
+        changes = replace(changes, error=browsed.changes(queries).error)
         moved = _moved(browsed, queries, stages)
         rows = tuple(_row(browsed, changes, int(query), places) for query, places in zip(queries, moved, strict=True))
         counts = browsed.evidence.counts
-        curves = examination_curves(counts, logging_scores_of(counts, stages), stages)
+        scores = browsed.logging_scores
+        curves = examination_curves(counts, logging_scores_of(counts, stages) if scores is None else scores, stages)
         return cls(evaluation, curves, changes, queries, rows, len(browsed.queries), browsed.hidden)
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,7 +109,9 @@ class Overview:
 
 
 def chosen_queries(changes: QueryChanges, sessions: Doubles, queries: Ints, number: int) -> Ints:
-    """The queries of the largest estimated change, then those of the most sessions; worst losses first.
+    """The worst losses for half of the places, the largest gains for the others, then queries of the most sessions.
+
+    Losses are shown even if gains are larger: they are what a model is refused for. The worst come first.
 
     Args:
         changes: The estimates.
@@ -116,10 +120,13 @@ def chosen_queries(changes: QueryChanges, sessions: Doubles, queries: Ints, numb
         number: How many.
     """
     change = changes.change[queries]
-    size = np.where(np.isnan(change), -1.0, np.abs(change))
-    largest = queries[np.lexsort((queries, -sessions[queries], -size))[:number]]
-    chosen: Ints = largest[np.lexsort((largest, -sessions[largest], changes.change[largest]))]
-    return chosen
+    ascending = queries[np.lexsort((queries, -sessions[queries], change))]  # those that are not known come last
+    known = ascending[: int(np.isfinite(change).sum())]
+    losses, others = known[changes.change[known] < 0], known[changes.change[known] >= 0]
+    half = min(len(losses), max((number + 1) // 2, number - len(others)))
+    gains = others[max(len(others) - (number - half), 0) :]
+    unknown = ascending[len(known) :]
+    return np.concatenate([losses[:half], gains, unknown])[:number]
 
 
 def _moved(browsed: BrowsedModel, queries: Ints, stages: Stages) -> list[int]:

@@ -7,10 +7,11 @@ from typing import Self
 import numpy as np
 
 from cuolr.browsing.document_evidence import DocumentEvidence
-from cuolr.off_policy.compared_lists import ComparedLists
+from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.gain_on_log import GainOnLog, lists_to_compare
 from cuolr.off_policy.judgments import NO_EXAMINATIONS, score_interval
-from cuolr.off_policy.users.fitted_users import UserResponse
+from cuolr.off_policy.user_gain import STEP as SHARED_STEP
+from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
 from cuolr.types import Doubles, Ints
 
 # Step of the derivative in an attractiveness.
@@ -29,7 +30,7 @@ class QueryChanges:
 
     Attributes:
         change: [n_queries] expected clicks, or reward, of the model's lists minus those of the logged ones.
-        error: [n_queries] its standard error.
+        error: [n_queries] its standard error; NaN also where only the change was asked for.
         baseline: [n_queries] expected clicks or reward of the logged lists.
         users: The click model of the users who see the lists; None = no users could be fitted.
     """
@@ -40,16 +41,16 @@ class QueryChanges:
     users: str | None
 
     @classmethod
-    def estimate(cls, asked: GainOnLog, evidence: DocumentEvidence) -> Self:
+    def estimate(cls, asked: GainOnLog, evidence: DocumentEvidence | None = None) -> Self:
         """Run the users that explain the log best forward over both lists, as `cuolr assess` does.
 
-        The error is that of the documents' attractiveness, by the delta method. A document that the log never shows has
-        the mean attractiveness of the others, with the spread of these as its error. That users and their examination
-        are estimated, too, is left out.
+        The error is by the delta method. It has two parts: that of the documents' attractiveness, given how users
+        examine, and that of what all queries share, such as examination, by its influence function. A document that
+        the log never shows has the mean attractiveness of the others, with the spread of these as its error.
 
         Args:
             asked: The model, the users and the queries.
-            evidence: What the log says about each document.
+            evidence: What the log says about each document, for the errors; None = without errors, which take longer.
         """
         n_queries = asked.log.candidates.n_queries
         unknown = np.full(n_queries, np.nan)
@@ -58,11 +59,18 @@ class QueryChanges:
             return cls(unknown, unknown, unknown, None)
         compared, fitted = lists_to_compare(asked), asked.users.fitted[0]
         response = fitted.response()
-        both = [compared.by_query(lists, response) for lists in (compared.target, compared.baseline)]
-        variance = _variances(compared, response, evidence)
+        variance = unknown
+        if evidence is not None:
+            of_shared = _variances_of_shared(compared, fitted, asked.users.influences[0])
+            variance = _variances(compared, response, evidence) + of_shared
         evaluated = np.isin(np.arange(n_queries), compared.baseline.query)
         change, error, baseline = (
-            np.where(evaluated, values, np.nan) for values in (both[0] - both[1], np.sqrt(variance), both[1])
+            np.where(evaluated, values, np.nan)
+            for values in (
+                compared.changes(response),
+                np.sqrt(variance),
+                compared.by_query(compared.baseline, response),
+            )
         )
         return cls(change, error, baseline, fitted.name)
 
@@ -72,21 +80,34 @@ class QueryChanges:
         return float(self.change[query]) - half, float(self.change[query]) + half
 
 
+def _variances_of_shared(compared: ComparedLists, users: FittedUsers, influence: Influence) -> Doubles:
+    """[n_queries] the variance of the change by the parameters that all queries share: Σ_g (∂ change · shift_g)²."""
+    shifts = influence.shifts
+    # In each parameter or, if there are fewer groups than parameters, in the direction of each group.
+    by_parameter = users.size <= len(shifts)
+    directions = np.eye(users.size) if by_parameter else shifts
+    at_estimate = compared.changes(users.response(np.zeros(users.size)))
+    variance, derivative = np.zeros(compared.n_queries), np.zeros((len(directions), compared.n_queries))
+    for number, direction in enumerate(directions):
+        if not direction.any():
+            continue
+        step = SHARED_STEP / np.abs(direction).max()
+        derivative[number] = (compared.changes(users.response(step * direction)) - at_estimate) / step
+    for effect in shifts @ derivative if by_parameter else derivative:
+        variance += effect**2
+    return variance
+
+
 def _variances(compared: ComparedLists, response: UserResponse, evidence: DocumentEvidence) -> Doubles:
     """[n_queries] the variance of the change: Σ_d (∂ change / ∂ α_d)² · Var(α̂_d)."""
-
-    def change(attractiveness: Doubles) -> Doubles:
-        both = (compared.by_query(lists, response, attractiveness) for lists in (compared.target, compared.baseline))
-        return next(both) - next(both)
-
     alpha, query = response.rates.attractiveness, evidence.counts.lists.candidates.query_of_document
-    error, at_estimate = _errors(response, evidence)[evidence.first], change(alpha)
+    error, at_estimate = _errors(response, evidence)[evidence.first], compared.changes(response)
     variance = np.zeros(compared.n_queries)
     for pairs in _one_of_each_query(compared, query):
         step = np.where(alpha[pairs] > 0.5, -STEP, STEP)
         moved = alpha.copy()
         moved[pairs] += step
-        slope = (change(moved) - at_estimate)[query[pairs]] / step
+        slope = (compared.changes(response, moved) - at_estimate)[query[pairs]] / step
         variance[query[pairs]] += (slope * error[pairs]) ** 2
     return variance
 
@@ -100,6 +121,7 @@ def _one_of_each_query(compared: ComparedLists, query: Ints) -> Iterator[Ints]:
     """
     shown = np.zeros(len(query))
     for lists in (compared.target, compared.baseline):
+        assert isinstance(lists, CountedLists)
         where = lists.documents >= 0
         sessions = np.broadcast_to(lists.count[:, None], where.shape)[where]
         shown += np.bincount(lists.documents[where], sessions, len(query))

@@ -11,6 +11,7 @@ from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import say, show_json, show_table, show_text, stage_bars
 from cuolr.errors import InputError, problems_in
 from cuolr.examination.plot import check_plot
+from cuolr.files import check_files
 from cuolr.logs.log_folder import load_click_log
 from cuolr.logs.time_window import TimeWindow
 from cuolr.progress import Stages
@@ -94,6 +95,7 @@ def assess(
     models = (model, *more_models)
     with problems_in("--plot"):
         check_plot(plot)
+    check_files([plot], overwrite=True)
     with stage_bars() as stages:
         results = list(_evaluations(models, log, compared, window.window(), stages))
     if plot is not None:
@@ -121,7 +123,7 @@ def _evaluations(
     policies = [load_policy(model) for model in models]
     other = None if compared.against is None else load_policy(compared.against)
     discount = compared.weights()
-    sessions = load_click_log(log, window, ids=False, stages=stages)
+    sessions = load_click_log(log, window, ids=False, stages=stages, documents=True)
     users = UsersOfLog.fit(sessions, stages=stages) if len(models) > 1 else None
     for model, policy in zip(models, policies, strict=True):
         yield assess_policy(policy, sessions, compared.k, provenance_of(model), stages, other, users, discount)

@@ -18,8 +18,8 @@ class PageFlags:
 
     Attributes:
         static: Write the page to this file (.html) instead of serving it. It is self-contained.
-        queries: Number of queries in the first view, those with the largest estimated change. A page in a file has
-            these only; that of a server finds the others by their name.
+        queries: Number of queries in the first view: the worst estimated losses and the largest gains. A page in a
+            file has these only; that of a server finds the others by their name.
         port: Port of the server on the loopback address; 0 = any that is free.
     """
 

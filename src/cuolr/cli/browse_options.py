@@ -57,13 +57,18 @@ def make_page(
     browsed = load_browsed(model, log, documents, window, stages)
     evaluation = assess(browsed.policy, browsed.log, None, provenance_of(model), stages, users=browsed.users)
     overview = Overview.of(browsed, evaluation, queries, stages)
-    return BrowsePage(model.name or str(model), log.name or str(log), browsed, overview)
+    return BrowsePage(_name_of(model, "model"), _name_of(log, "log"), browsed, overview)
+
+
+def _name_of(folder: Path, kind: str) -> str:
+    """The name of a folder; with that of the folder above, if it only says what it is."""
+    return "/".join(folder.resolve().parts[-2:]) if folder.name == kind else folder.name or str(folder)
 
 
 def load_browsed(
-    model: Path, log: Path, documents: DocumentFlags, window: TimeWindow, stages: Stages
+    model: Path, log: Path, documents: DocumentFlags, window: TimeWindow, stages: Stages, curve: bool = True
 ) -> "BrowsedModel":
-    """A model beside a log, as the options say."""
+    """A model beside a log, as the options say; for a page with the examination curve, or without."""
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.browsing.browsed_model import BrowsedModel
     from cuolr.browsing.document_titles import DocumentTitles
@@ -74,5 +79,5 @@ def load_browsed(
     policy = load_policy(model)
     sessions = load_click_log(log, window, ids=False, stages=stages)
     titles = None if documents.titles is None else DocumentTitles.read(documents.titles, sessions.candidates)
-    browsed = BrowsedModel.fit(policy, sessions, documents.min_sessions, stages)
+    browsed = BrowsedModel.fit(policy, sessions, documents.min_sessions, stages, curve)
     return browsed if titles is None else browsed.with_titles(titles)

@@ -37,7 +37,7 @@ def explain(
         json: Print JSON instead of tables.
     """
     with stage_bars() as stages:
-        browsed = load_browsed(model, log, documents, window.window(), stages)
+        browsed = load_browsed(model, log, documents, window.window(), stages, curve=False)
         found = browsed.view(browsed.find(query))
     if json:
         show_json(found.as_dict())

@@ -10,10 +10,11 @@ from typing import Annotated
 import tyro
 
 from cuolr.cli.options import LetorFlags
-from cuolr.data.candidate_store import load_recipe
+from cuolr.data.candidate_store import RECIPE, load_recipe
 from cuolr.data.feature_options import FeatureOptions
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.errors import InputError
+from cuolr.logs.log_meta import META_FILE, check_log_files
 from cuolr.policies.model_folder import SETTINGS_FILE, load_policy
 from cuolr.types import FeatureRecipe
 
@@ -127,7 +128,12 @@ def parse_columns(given: Sequence[str]) -> dict[str, str]:
 
 def recipe_of(folder: Path) -> FeatureRecipe:
     """The recipe of the features of a log or a model."""
-    recipe = load_policy(folder).recipe if (folder / SETTINGS_FILE).exists() else load_recipe(folder)
+    if (folder / SETTINGS_FILE).exists():
+        recipe = load_policy(folder).recipe
+    else:
+        if (folder / META_FILE).exists():
+            check_log_files(folder, [RECIPE])
+        recipe = load_recipe(folder)
     if recipe is None:
         raise InputError(f"{folder}: has no recipe of features; expected a log or a model whose features have columns")
     return recipe

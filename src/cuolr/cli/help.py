@@ -16,6 +16,7 @@ from typing import Any
 import tyro
 
 from cuolr.cli.docstrings import Docstring, meanings_of_fields
+from cuolr.cli.no_verify import with_no_verify
 
 MAX_WIDTH = 100
 # Longer flags are on a line of their own.
@@ -39,17 +40,19 @@ class Command:
         home: Module and function, as in `cuolr.cli.train:train`.
         summary: Its line in `cuolr --help`.
         example: An example call.
+        reads_saved: Whether it reads logs, models or results, which are compared with their hashes.
     """
 
     home: str
     summary: str
     example: str
+    reads_saved: bool = True
 
     def load(self) -> Callable[..., int | None]:
         """The function: its signature and docstring give the options and their help; it may return an exit status."""
         module, _, name = self.home.partition(":")
         run: Callable[..., int | None] = getattr(importlib.import_module(module), name)
-        return run
+        return with_no_verify(run) if self.reads_saved else run
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "cuolr.cli.interleaving:interleaving",
             "which of two models do users of a service prefer?",
             "cuolr interleaving SERVED",
+            reads_saved=False,
         ),
         "distil": Command(
             "cuolr.cli.distil:distil",
@@ -149,6 +150,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "cuolr.cli.optimality:optimality",
             "test if sorting by attractiveness maximises expected clicks",
             "cuolr optimality --click-model ubm",
+            reads_saved=False,
         ),
     },
     "Data": {
@@ -156,16 +158,19 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "cuolr.cli.list:list_names",
             "list data sets, click models, learners and their settings",
             "cuolr list learners",
+            reads_saved=False,
         ),
         "inspect": Command(
             "cuolr.cli.inspect:inspect",
             "describe a labelled data set",
             "cuolr inspect MSLR-WEB10K --fold 1",
+            reads_saved=False,
         ),
         "generate": Command(
             "cuolr.cli.generate:generate_folder",
             "generate a labelled data set",
             "cuolr generate web10k-like --out DATA",
+            reads_saved=False,
         ),
         "simulate": Command(
             "cuolr.cli.simulate:simulate",
@@ -176,11 +181,13 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
             "cuolr.cli.clean:clean",
             "remove what killed commands left in a folder",
             "cuolr clean RESULTS",
+            reads_saved=False,
         ),
         "oracle": Command(
             "cuolr.cli.oracle:oracle",
             "train on the true labels: a reference for other models",
             "cuolr oracle --data DATA --out ORACLE",
+            reads_saved=False,
         ),
     },
 }

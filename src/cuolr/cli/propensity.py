@@ -16,7 +16,14 @@ from cuolr.examination.plot import (
     plot_examination,
     plot_propensities,
 )
-from cuolr.examination.propensities import PROPENSITY_FILE, Estimate, Propensities, read_propensities, save_propensities
+from cuolr.examination.propensities import (
+    PROPENSITY_FILE,
+    Estimate,
+    Propensities,
+    propensities_of_log,
+    read_propensities,
+    save_propensities,
+)
 from cuolr.examination.randomised import estimate_propensities, random_lists
 from cuolr.files import check_files
 from cuolr.logs.clicklog import ClickLog
@@ -142,13 +149,16 @@ def _marks_random_lists(log: Path) -> bool:
 
 
 def _read(source: Path) -> Propensities:
-    file = source / PROPENSITY_FILE if source.is_dir() else source
-    if not file.is_file():
+    if source.is_file():
+        return read_propensities(source)
+    found = propensities_of_log(source)
+    if found is None:
+        file = source / PROPENSITY_FILE if source.is_dir() else source
         raise InputError(
             f"{file}: file not found; `cuolr simulate --randomised-lists` writes it, and --randomised estimates it "
             "from a log whose lists were shown in random order"
         )
-    return read_propensities(file)
+    return found
 
 
 def _truth(source: Path, found: Propensities) -> Propensities:

@@ -9,6 +9,10 @@ from cuolr.data.gzip_files import open_gzip
 from cuolr.errors import InputError, unreadable
 from cuolr.progress import Progress
 
+# A longer line is not text: to look for its end again with each block would take the square of its length.
+MAX_LINE_BYTES = 64 << 20
+NEWLINE = b"\n"
+
 
 def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
     """Blocks of whole lines, each with the number of its first line; gzip is recognised by its content.
@@ -41,11 +45,16 @@ def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> 
                     progress(raw.tell() - seen)
                     seen = raw.tell()
                 data = b"".join(parts)
-                end = len(data) if ended and damage is None else data.rfind(b"\n") + 1
+                end = len(data) if ended and damage is None else data.rfind(NEWLINE) + 1
                 text, rest = data[:end], data[end:]
+                if len(rest) > MAX_LINE_BYTES:
+                    where = f"{path}:{line + text.count(NEWLINE)}"
+                    raise InputError(
+                        f"{where}: expected lines of text, found one of more than {MAX_LINE_BYTES:,} bytes"
+                    )
                 if text:
                     yield line, text.removeprefix(b"\xef\xbb\xbf") if line == 1 else text
-                    line += text.count(b"\n")
+                    line += text.count(NEWLINE)
     except OSError as error:
         raise unreadable(path, error) from None
     if damage is not None:

@@ -11,6 +11,7 @@ from cuolr.types import Bools, Floats, Ints
 
 # The median is that of all documents, or of about this many, evenly spaced, if there are more.
 MAX_MEDIAN_ROWS = 200_000
+MEDIAN_COLUMNS_AT_A_TIME = 8
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,10 @@ class MissingValues:
         """The rule for these documents [n, F]; each feature has at least one value."""
         missing = np.isnan(np.min(features, axis=0))
         sample = features[:: -(-len(features) // MAX_MEDIAN_ROWS)]
-        median = np.array([_median(column) for column in np.ascontiguousarray(sample.T)], np.float32)
+        # Some columns at a time, so that not the whole sample is copied.
+        firsts = range(0, sample.shape[1], MEDIAN_COLUMNS_AT_A_TIME)
+        blocks = (sample[:, first : first + MEDIAN_COLUMNS_AT_A_TIME].T for first in firsts)
+        median = np.array([_median(column) for block in blocks for column in np.ascontiguousarray(block)], np.float32)
         for j in np.flatnonzero(np.isnan(median)):
             median[j] = _median(features[:, j])
         return cls(median, np.flatnonzero(missing))

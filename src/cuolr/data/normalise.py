@@ -15,9 +15,9 @@ from cuolr.types import Bools, Candidates, Doubles, FeatureRecipe, Floats, Ints,
 Normalising = Literal["min-max", "log-min-max", "query-min-max", "none"]
 
 # Rows that are widened to float64 at a time, to bound memory.
-ROWS_AT_A_TIME = 16_384
+ROWS_AT_A_TIME = 2_048
 # Queries that are scaled together if the caller does not need all at once.
-QUERIES_AT_A_TIME = 512
+QUERIES_AT_A_TIME = 64
 
 
 @dataclass(frozen=True)

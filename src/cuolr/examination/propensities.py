@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.errors import InputError, unreadable
-from cuolr.files import atomic_file, check_format
+from cuolr.errors import InputError, check_format, unreadable
+from cuolr.files import atomic_file, part_of
+from cuolr.logs.log_meta import check_file_beside
 from cuolr.types import Doubles
 
 PROPENSITY_FILE = "propensity.json"
@@ -84,6 +85,19 @@ def save_propensities(propensities: Propensities, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as unfinished:
         unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def propensities_of_log(folder: Path) -> Propensities | None:
+    """Those in the folder of a log, compared with their hash if they were written with the log; None if there are none.
+
+    >>> propensities_of_log(Path("NO_LOG")) is None
+    True
+    """
+    file = part_of(folder, PROPENSITY_FILE)
+    if not file.is_file():
+        return None
+    check_file_beside(folder, PROPENSITY_FILE)
+    return read_propensities(file)
 
 
 def read_propensities(path: Path) -> Propensities:

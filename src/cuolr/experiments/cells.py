@@ -73,6 +73,14 @@ def simulate_clicks(
     return Clicks(replace(log, candidates=NO_CANDIDATES), replace(aggregated, candidates=NO_CANDIDATES), propensities)
 
 
+def log_of_cell(experiment: Experiment, cell: Cell, train: RankingDataset) -> ClickLog:
+    """The sessions that the learner of a cell sees."""
+    policy = logging_policy(experiment.logging_named(cell.logging), train, cell.seed)
+    model = experiment.click_model_named(cell.click_model)
+    clicks = simulate_clicks(train, policy, model, cell, experiment.k, {})
+    return replace(clicks.log, candidates=train.candidates, examination=None)
+
+
 def run_cell(experiment: Experiment, cell: Cell, splits: Splits, clicks: Clicks | None) -> CellResult:
     """Train and measure.
 

@@ -7,7 +7,8 @@ There is a row for each cell: its fields, the name of its result, and
     validations  the step and the score of each validation
     log, settings, notes   as JSON
     error        why the cell failed
-A cell that failed or has not been run has no results. The experiment, its data and versions are in the metadata.
+A cell that failed or has not been run has no results. The experiment, its data and versions are in the metadata, and so
+is a hash of all bytes of the file, with zeros in place of the hash itself.
 """
 
 import json
@@ -21,10 +22,10 @@ import polars as pl
 
 from cuolr.data.parquet_files import count_parquet_rows
 from cuolr.data.tables import read_errors
-from cuolr.errors import InputError
-from cuolr.experiments.results import DIGITS, FORMAT, CellResult, Results, damage_in, description_from
+from cuolr.errors import InputError, check_format, does_not_match
+from cuolr.experiments.results import DIGITS, FORMATS, CellResult, Results, cell_from, damage_in, description_from
 from cuolr.experiments.spec import Cell
-from cuolr.files import atomic_file, check_format
+from cuolr.files import atomic_file, content_hash, is_verifying
 
 SUFFIX = ".parquet"
 _METADATA = "cuolr"
@@ -43,6 +44,8 @@ _SCHEMA: dict[str, Any] = {
 # One page for each column, so that similar cells are compressed together.
 _PAGE_BYTES = 1 << 26
 _COMPRESSION_LEVEL = 19
+# The hash as it is written in the metadata, in quotes, before it is known.
+_OWN_HASH, _ZEROS = "sha256", "0" * 64
 
 
 def write_packed(results: Results, file: Path) -> None:
@@ -67,13 +70,16 @@ def write_packed(results: Results, file: Path) -> None:
             compression_level=_COMPRESSION_LEVEL,
             data_page_size=_PAGE_BYTES,
             row_group_size=max(len(rows), 1),
-            metadata={_METADATA: json.dumps(description.as_dict())},
+            metadata={_METADATA: json.dumps({**description.as_dict(), _OWN_HASH: _ZEROS})},
         )
+        content = unfinished.read_bytes()
+        unfinished.write_bytes(_with_hash(content, content_hash(content), _ZEROS))
 
 
 def read_packed(file: Path) -> Results:
-    """Read results that `write_packed` wrote."""
+    """Read results that `write_packed` wrote; those of an earlier version have no hash."""
     description = _read_metadata(file)
+    _check_hash(file, description)
     with damage_in(file), read_errors(file):
         count_parquet_rows(file)
         measures = description["experiment"]["measures"]
@@ -83,6 +89,25 @@ def read_packed(file: Path) -> Results:
         failed = {_cell(row): str(row["error"]) for row in rows if row["error"] is not None}
     missing = tuple(cell for cell in names if cell not in cells and cell not in failed)
     return Results(description_from(description, names, file), cells, failed, missing)
+
+
+def _with_hash(content: bytes, digest: str, earlier: str) -> bytes:
+    """The file with another hash: metadata are stored as they are, near the end."""
+    before, _, after = content.rpartition(_entry(earlier))
+    return before + _entry(digest) + after if before else content
+
+
+def _entry(digest: str) -> bytes:
+    return f'"{_OWN_HASH}": "{digest}"'.encode()
+
+
+def _check_hash(file: Path, description: Mapping[str, Any]) -> None:
+    """Raise if the file does not match its hash; one of an earlier format may have none."""
+    digest = description.get(_OWN_HASH)
+    if not is_verifying() or (digest is None and not FORMATS[description["format"]]):
+        return
+    if not isinstance(digest, str) or content_hash(_with_hash(file.read_bytes(), _ZEROS, digest)) != digest:
+        raise does_not_match(file)
 
 
 def _row(result: CellResult, measures: tuple[str, ...]) -> dict[str, Any]:
@@ -115,7 +140,7 @@ def _result(row: Mapping[str, Any], measures: list[str]) -> CellResult:
 
 
 def _cell(row: Mapping[str, Any]) -> Cell:
-    return Cell(**{name: row[name] for name in _CELL})
+    return cell_from({name: row[name] for name in _CELL})
 
 
 def _read_metadata(file: Path) -> dict[str, Any]:
@@ -128,6 +153,8 @@ def _read_metadata(file: Path) -> dict[str, Any]:
         raise InputError(f"{file}: not a Parquet file of results ({problem})") from None
     with damage_in(file):
         content = json.loads(text)
-    check_format(content.get("format") if isinstance(content, dict) else None, FORMAT, file, "a file of results")
+    found = content.get("format") if isinstance(content, dict) else None
+    if found not in list(FORMATS):
+        check_format(found, next(iter(FORMATS)), file, "a file of results")
     described: dict[str, Any] = content
     return described

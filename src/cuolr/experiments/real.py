@@ -1,6 +1,5 @@
 """Methods on a real log: each is trained once per seed; what is finished is kept and not run again."""
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from cuolr.errors import InputError
-from cuolr.experiments.real_cells import FORMAT, RealResult, measure_method
+from cuolr.experiments.hashed_json import read_hashed, write_hashed
+from cuolr.experiments.real_cells import FORMAT, FORMATS, RealResult, measure_method
 from cuolr.experiments.real_click_rates import click_rates
 from cuolr.experiments.real_data import RealData
 from cuolr.experiments.real_summary import NAIVE, RealSummary, summarise
 from cuolr.experiments.selection import select
 from cuolr.experiments.spec import Cell, Experiment, Method
 from cuolr.experiments.workers import describe
-from cuolr.files import atomic_file, check_format, content_hash, read_json, versions
+from cuolr.files import content_hash, part_of, versions
 from cuolr.output_lock import writing
 from cuolr.progress import Stages
 
@@ -70,12 +70,12 @@ def _run_real(
     failed: dict[Cell, str] = {}
     progress = stages("cells", len(cells))
     for number, cell in enumerate(cells, start=1):
-        file = request.out / "cells" / f"{_name(request, cell)}.json"
+        file = part_of(request.out, f"cells/{_name(request, cell)}.json")
         result = _earlier(file)
         try:
             if result is None:
                 result = measure_method(request.experiment, cell, request.data)
-                _write(file, result.as_dict())
+                write_hashed(file, result.as_dict())
                 say(f"{number}/{len(cells)} {cell}: {result.seconds:.0f} s")
             results.setdefault(cell.method, []).append(result)
         except (InputError, RuntimeError, ValueError, MemoryError) as error:
@@ -87,7 +87,7 @@ def _run_real(
     logging = next((name for name in results if _is_logging(request.experiment, name)), None)
     summary = summarise(request.data, results, logging)
     description = {"format": FORMAT, "command": request.command, "versions": versions()}
-    _write(request.out / SUMMARY_FILE, {**description, "title": request.experiment.title, **summary.as_dict()})
+    write_hashed(request.out / SUMMARY_FILE, {**description, "title": request.experiment.title, **summary.as_dict()})
     return summary, failed
 
 
@@ -114,11 +114,7 @@ def _applies_to_real_logs(method: Method) -> bool:
 
 def read_summary(folder: Path) -> dict[str, Any]:
     """The summary of results in a folder, as JSON values."""
-    file = folder / SUMMARY_FILE
-    content = read_json(file)
-    check_format(content.get("format") if isinstance(content, dict) else None, FORMAT, file, "the results")
-    summary: dict[str, Any] = content
-    return summary
+    return read_hashed(part_of(folder, SUMMARY_FILE), FORMATS)
 
 
 def _is_logging(experiment: Experiment, method: str) -> bool:
@@ -145,11 +141,6 @@ def _name(request: RealRequest, cell: Cell) -> str:
 def _earlier(file: Path) -> RealResult | None:
     """A saved result; None if there is none, or if it is damaged."""
     try:
-        return RealResult.from_dict(read_json(file))
+        return RealResult.from_dict(read_hashed(file, FORMATS))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _write(file: Path, content: Mapping[str, Any]) -> None:
-    with atomic_file(file) as unfinished:
-        unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")

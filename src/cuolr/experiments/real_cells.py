@@ -25,6 +25,8 @@ from cuolr.types import Doubles, Ints
 NDCG = "ndcg@10"
 # Stored with each result; another means another way to measure.
 FORMAT = "cuolr-real-1"
+# Whether a file must have a hash: those from before there was one have none.
+FORMATS = {FORMAT: False}
 
 
 @dataclass(frozen=True)

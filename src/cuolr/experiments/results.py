@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from cuolr.experiments.spec_file import parse_saved_experiment
 from cuolr.files import content_hash
 from cuolr.types import Doubles
 
-FORMAT = "cuolr-results-2"
+FORMAT = "cuolr-results-3"
+# The formats that are read, and whether each must have a hash.
+FORMATS = {FORMAT: True, "cuolr-results-2": False}
 # Decimal places of values per query.
 DIGITS = 6
 # Characters of the readable part of a cell's name; a file name may have 255 in all.
@@ -127,6 +129,16 @@ def description_from(content: Mapping[str, Any], names: Mapping[Cell, str], file
         if "name" not in data or not isinstance(table, dict):
             raise ValueError("no name of the data, or no experiment")
     return Description(parse_saved_experiment(table, str(file)), data, versions, names)
+
+
+def cell_from(values: Mapping[str, Any]) -> Cell:
+    """A saved cell; raises `TypeError` for other fields, or values of another type."""
+    cell = Cell(**values)
+    for field in fields(cell):
+        expected, value = (int if type(field.default) is int else str), getattr(cell, field.name)
+        if type(value) is not expected:
+            raise TypeError(f"{field.name}: expected {expected.__name__}, found {type(value).__name__}")
+    return cell
 
 
 def name_of(cell: Cell, decisive: Mapping[str, Any]) -> str:

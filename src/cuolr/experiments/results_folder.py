@@ -9,27 +9,28 @@ A name ends in a fingerprint of everything that affects the result, so that resu
 recognised. They stay in the folder as stale results, and are not shown.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from cuolr.errors import InputError, unreadable
+from cuolr.errors import InputError
+from cuolr.experiments.hashed_json import read_hashed, write_hashed
 from cuolr.experiments.packed_results import SUFFIX, read_packed
 from cuolr.experiments.results import (
     FORMAT,
+    FORMATS,
     CellResult,
     Description,
     Results,
+    cell_from,
     damage_in,
     description_from,
     result_from_json,
     result_to_json,
 )
 from cuolr.experiments.spec import Cell
-from cuolr.files import atomic_file, check_format, content_hash
+from cuolr.files import part_of
 from cuolr.output_lock import UNFINISHED
 
 DESCRIPTION = "experiment.json"
@@ -44,7 +45,7 @@ class ResultsFolder:
 
     @cached_property
     def _packed(self) -> Results | None:
-        return read_packed(file) if (file := self.path / PACKED).is_file() else None
+        return read_packed(file) if (file := part_of(self.path, PACKED)).is_file() else None
 
     @cached_property
     def _packed_results(self) -> Mapping[str, CellResult]:
@@ -71,7 +72,7 @@ class ResultsFolder:
         self.check()
         self.path.mkdir(parents=True, exist_ok=True)
         cells = [{**asdict(cell), "name": name} for cell, name in description.names.items()]
-        _write(self.path / DESCRIPTION, {**description.as_dict(), "cells": cells})
+        write_hashed(self.path / DESCRIPTION, {**description.as_dict(), "cells": cells})
 
     def result(self, name: str) -> CellResult | None:
         """The result of that name, or None. A damaged one counts as missing, so that the cell is run again."""
@@ -82,18 +83,20 @@ class ResultsFolder:
 
     def _result(self, name: str) -> CellResult | None:
         file = self._file("cells", name)
-        return result_from_json(_read(file), file) if file.is_file() else self._packed_results.get(name)
+        return result_from_json(read_hashed(file, FORMATS), file) if file.is_file() else self._packed_results.get(name)
 
     def _file(self, kind: str, name: str) -> Path:
         """The file of a cell; a name that would lead out of the folder is refused."""
-        file = self.path / kind / f"{name}.json"
-        if file.name != f"{name}.json" or file.is_symlink():
+        file = part_of(part_of(self.path, kind), f"{name}.json")
+        if file.name != f"{name}.json":
             raise InputError(f"{file}: damaged: expected the name of a file in the folder of results")
         return file
 
     def _error(self, name: str) -> str | None:
         file = self._file("failed", name)
-        return str(_read(file).get("error", "unknown")) if file.is_file() else self._packed_errors.get(name)
+        if not file.is_file():
+            return self._packed_errors.get(name)
+        return str(read_hashed(file, FORMATS).get("error", "unknown"))
 
     def is_finished(self, name: str) -> bool:
         """Whether there is a result of that name."""
@@ -101,12 +104,12 @@ class ResultsFolder:
 
     def finish(self, name: str, result: CellResult) -> None:
         """Write a result, all or nothing."""
-        _write(self.path / "cells" / f"{name}.json", result_to_json(result))
+        write_hashed(self.path / "cells" / f"{name}.json", result_to_json(result))
         (self.path / "failed" / f"{name}.json").unlink(missing_ok=True)
 
     def fail(self, name: str, error: str) -> None:
         """Record that a cell failed."""
-        _write(self.path / "failed" / f"{name}.json", {"format": FORMAT, "error": error})
+        write_hashed(self.path / "failed" / f"{name}.json", {"format": FORMAT, "error": error})
 
     def stale(self, names: Mapping[Cell, str]) -> int:
         """The number of results in the folder that belong to none of these cells."""
@@ -115,17 +118,17 @@ class ResultsFolder:
 
     def read(self) -> Results:
         """All results of the experiment as it was run last."""
-        file = self.path / DESCRIPTION
+        file = part_of(self.path, DESCRIPTION)
         if not file.is_file():
             if self._packed is not None:
                 return self._packed
             found = f"not a folder of results: it has no {DESCRIPTION}" if self.path.is_dir() else "folder not found"
             raise InputError(f"{self.path}: {found}; give the results of an experiment")
-        described = _read(file)
+        described = read_hashed(file, FORMATS)
         with damage_in(file):
             entries = described["cells"]
             cell_names = [({k: v for k, v in entry.items() if k != "name"}, str(entry["name"])) for entry in entries]
-            names = {Cell(**values): name for values, name in cell_names}
+            names = {cell_from(values): name for values, name in cell_names}
         cells, failed, missing = {}, {}, []
         for cell, name in names.items():
             try:
@@ -143,26 +146,3 @@ class ResultsFolder:
 def read_results(path: Path) -> Results:
     """The results in a folder, or in a Parquet file of packed results."""
     return read_packed(path) if path.suffix == SUFFIX and not path.is_dir() else ResultsFolder(path).read()
-
-
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    with atomic_file(path) as unfinished:
-        hashed = {**content, "sha256": content_hash(content)}
-        unfinished.write_text(json.dumps(hashed) + "\n", encoding="utf-8")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from None
-    with damage_in(path):
-        content = json.loads(text)
-    check_format(content.get("format") if isinstance(content, dict) else None, FORMAT, path, "a file of results")
-    assert isinstance(content, dict)
-    # Files from before there was a hash have none.
-    digest = content.pop("sha256", None)
-    if digest is not None and digest != content_hash(content):
-        raise InputError(f"{path}: damaged: it does not match its hash; run the same experiment command again")
-    return content

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.data.candidate_store import DOCUMENT_IDS, FEATURE_NAMES, RECIPE
 from cuolr.errors import InputError, problems_in
+from cuolr.files import part_of
 from cuolr.logs.aggregate import subtract
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counting import subtract_sessions
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey, Kind
 from cuolr.logs.identity import DELETIONS, described
 from cuolr.logs.log_folder import (
-    REQUIRED_FILES,
+    FILES,
     concatenate,
     load_click_log,
     read_click_log,
@@ -30,9 +30,6 @@ from cuolr.logs.queries_left import QueriesLeft
 from cuolr.output_lock import writing
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Bools, Ints
-
-# What a log writes itself; other files of its folder are kept.
-OWN_FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
 
 
 @dataclass(frozen=True)
@@ -246,7 +243,7 @@ def _subtracted(folder: Path, found: _Found) -> ClickLog:
     meta = read_meta(folder)
     if not (meta["aggregated"] or meta["counted"]):
         raise InputError(f"{folder}: expected a counted or aggregated log; delete from this one by ids, too")
-    lists, sessions = load_click_log(folder), found.sessions
+    lists, sessions = load_click_log(folder, documents=True), found.sessions
     assert sessions is not None
     ours, other = lists.candidates, sessions.candidates
     if not (np.array_equal(ours.query_ids, other.query_ids) and np.array_equal(ours.offsets, other.offsets)):
@@ -258,5 +255,5 @@ def _subtracted(folder: Path, found: _Found) -> ClickLog:
 def _copy_others(folder: Path, unfinished: Path) -> None:
     """Keep what others wrote to the folder, such as propensities."""
     for file in folder.iterdir():
-        if file.name not in OWN_FILES and file.is_file():
-            shutil.copy2(file, unfinished / file.name)
+        if file.name not in FILES and file.is_file():
+            shutil.copy2(part_of(folder, file.name), unfinished / file.name)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
-from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits
+from cuolr.clicks.fitting.compare_fits import FitComparison, compare_by_level, compare_fits
 from cuolr.off_policy.users.examination_users import ExaminationUsers
 from cuolr.off_policy.users.fitted_users import FittedUsers
 from cuolr.off_policy.users.latent_users import LatentUsers
 from cuolr.off_policy.users.user_counts import HELD_OUT_FOLDS, UserCounts
+from cuolr.off_policy.users.users_by_level import UsersByLevel
 from cuolr.types import Doubles
 
 # The click models that are fitted without a prior, by whether they depend on the last click.
@@ -46,6 +47,8 @@ class PlausibleUsers:
         if name in BY_EXAMINATION:
             return ExaminationUsers.fit(counts.cells, BY_EXAMINATION[name], start)
         assert counts.patterns is not None
+        if len(counts.by_level) > 1:
+            return UsersByLevel.fit(name, counts.by_level, counts.cells.least)
         return LatentUsers.fit(name, counts.patterns, counts.cells.least)
 
 
@@ -55,6 +58,8 @@ def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None =
     A difference counts as noise if its 95 % interval contains 0, or if it is negligible: on a long log even a model
     that is right up to its prior is significantly worse than one with more parameters.
 
+    A log that counts documents has no lists to run other users over than those who examine by position and last click.
+
     Args:
         counts: The counts of the log.
         progress: Called with 1 after each model.
@@ -62,7 +67,14 @@ def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None =
     if counts.patterns is None:
         return PlausibleUsers(("pbm",))
     models = user_models()
-    compared = compare_fits(counts.patterns, None, HELD_OUT_FOLDS, progress=progress)
+    names = None
+    if counts.patterns.of_documents:
+        models = [name for name in models if name in BY_EXAMINATION]
+        names = [*models, *(name for name in CLICK_FITS.names() if CLICK_FITS.get(name).is_baseline)]
+    if counts.can_hold_out_by_level:
+        compared = compare_by_level(counts.by_level, HELD_OUT_FOLDS, progress, names)
+    else:
+        compared = compare_fits(counts.patterns, names, HELD_OUT_FOLDS, progress=progress)
     best = compared.scores[compared.best].log_likelihood
     negligible = NEGLIGIBLE_SHARE * max(best - compared.scores[CLICK_RATE].log_likelihood, 0.0)
     differences = compared.differences

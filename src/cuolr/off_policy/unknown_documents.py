@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, CountedLists
 from cuolr.off_policy.heavy_tails import heavy_tailed_interval
 from cuolr.off_policy.users.fitted_users import UserResponse
 from cuolr.types import Bools, Doubles
@@ -18,13 +18,20 @@ HARDLY_SHOWN = 0.1
 def worst_and_best_change(compared: ComparedLists, response: UserResponse) -> Iterator[float]:
     """The change of reward in the cases that may be the worst for the policy, and the best.
 
-    Documents of one side only are as bad, or as good, as can be; those of both sides either. As good is the best
-    document of the log. As bad is `least_attractiveness` for the policy, and 0 for what it is compared with.
+    Documents are as bad, or as good, as can be: as good as the best document of the log, as bad as
+    `least_attractiveness`. What production earned is logged, so only the policy's documents vary. Compared with another
+    policy, documents of that one only are the other way round, and 0 if they are bad; those of both sides either.
     """
     enough = response.rates.known & (compared.clicks >= ENOUGH_CLICKS)
     highest = min(float(response.rates.attractiveness[enough].max()), 1.0) if enough.any() else 1.0
     unknown = ~response.rates.known
     least = least_attractiveness(compared, response)
+    if compared.baseline is compared.logged:
+        production = compared.by_query(compared.baseline, response).sum()
+        for of_policy in (least, highest):
+            alpha = np.where(unknown, of_policy, response.rates.attractiveness)
+            yield float(compared.by_query(compared.target, response, alpha).sum() - production)
+        return
     in_target, in_baseline = (_contains(lists, len(unknown)) for lists in (compared.target, compared.baseline))
     for of_target, of_baseline in ((least, highest), (highest, 0.0)):
         for of_both in (least, highest):
@@ -45,13 +52,13 @@ def least_attractiveness(compared: ComparedLists, response: UserResponse) -> Dou
     and the more does it exclude. If the log shows the same documents in all sessions of a query, the worst case is 0.
     """
     rates, queries = response.rates, compared.n_queries
-    shown, query = _sessions(compared.logged, len(rates.known)), compared.query_of_pair
-    of_query = np.bincount(compared.logged.query, weights=compared.logged.count, minlength=queries)
+    shown, query = compared.logged.sessions_of_pairs(len(rates.known)), compared.query_of_pair
+    of_query = compared.logged.sessions_of_queries(queries)
     in_target = _contains(compared.target, len(rates.known))
     hardly = (shown > 0) & (shown <= HARDLY_SHOWN * of_query[query])
     of_target = hardly & in_target
     clicks, examinations = (
-        np.bincount(query[of_target], weights=of_pairs[of_target], minlength=queries)
+        np.bincount(query[of_target], weights=of_pairs[of_target], minlength=queries).astype(np.float64)
         for of_pairs in (rates.clicks, rates.examinations)
     )
     low = heavy_tailed_interval(clicks, examinations)[1][0]
@@ -61,13 +68,6 @@ def least_attractiveness(compared: ComparedLists, response: UserResponse) -> Dou
     return least
 
 
-def _contains(lists: CountedLists, pairs: int) -> Bools:
+def _contains(lists: CountedLists | CountedDocuments, pairs: int) -> Bools:
     """[P] whether one of the lists has the pair."""
-    return _sessions(lists, pairs) > 0
-
-
-def _sessions(lists: CountedLists, pairs: int) -> Doubles:
-    """[P] the sessions that show each pair."""
-    where = lists.documents >= 0
-    count = np.broadcast_to(lists.count[:, None], where.shape)[where]
-    return np.bincount(lists.documents[where], weights=count, minlength=pairs).astype(np.float64)
+    return lists.sessions_of_pairs(pairs) > 0

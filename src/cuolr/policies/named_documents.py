@@ -100,18 +100,19 @@ def _rows(
 
 
 def _check_names(found: Sequence[str], names: Sequence[str], dropped: Sequence[str], may_be_absent: bool) -> None:
-    unknown = [name for name in found if name not in names and name not in dropped]
-    problems = [f"feature '{name}' is not one of the model{did_you_mean(str(name), names)}" for name in unknown]
-    if not may_be_absent:
-        problems += [
-            f"feature '{name}' is missing in all documents{did_you_mean(name, list(map(str, unknown)))}; if it is not "
-            "known, give None (null)"
-            for name in names
-            if name not in found
-        ]
-    if problems:
-        more = f" (and {len(problems) - 1:,} more problems)" if len(problems) > 1 else ""
-        raise InputError(f"documents: {problems[0]}{more}")
+    known, given = {*names, *dropped}, set(found)
+    unknown = [name for name in found if name not in known]
+    absent = [] if may_be_absent else [name for name in names if name not in given]
+    if not unknown and not absent:
+        return
+    # Only the first problem is spelled out: a caller may send a million.
+    if unknown:
+        problem = f"feature '{unknown[0]}' is not one of the model{did_you_mean(str(unknown[0]), names)}"
+    else:
+        problem = f"feature '{absent[0]}' is missing in all documents; if it is not known, give None (null)"
+    number = len(unknown) + len(absent)
+    more = f" (and {number - 1:,} more problems)" if number > 1 else ""
+    raise InputError(f"documents: {problem}{more}")
 
 
 def _numbers(rows: Sequence[Sequence[Any]]) -> Floats:

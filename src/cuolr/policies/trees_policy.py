@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import UNSCALED, Normaliser
+from cuolr.policies.bit_vector_trees import BitVectorTrees
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.policies.ranking_trees import load_lightgbm
 from cuolr.policies.regression_trees import RegressionTrees
@@ -16,11 +18,13 @@ from cuolr.types import Floats
 
 # More than any machine has; OpenMP ends the process if it cannot start as many as it is told to.
 MAX_THREADS = 4_096
+# LightGBM needs more threads than this to be faster than bit vectors, which have one.
+BIT_VECTOR_THREADS = 4
 
 
 @POLICIES.register("trees")
 class TreesPolicy(ScaledScoringPolicy):
-    """Scores a document by the sum of its leaf values, computed by LightGBM.
+    """Scores a document by the sum of its leaf values: small trees by bit vectors, others by LightGBM; the same bits.
 
     Attributes:
         trees: The trees.
@@ -33,7 +37,14 @@ class TreesPolicy(ScaledScoringPolicy):
         self.trees = trees
         self.threads = threads
         self.normaliser = normaliser
-        self._booster = load_lightgbm().Booster(model_str=trees.lightgbm_text)
+
+    @cached_property
+    def _bit_vectors(self) -> BitVectorTrees | None:
+        return BitVectorTrees.of(self.trees) if self.threads <= BIT_VECTOR_THREADS else None
+
+    @cached_property
+    def _booster(self) -> Any:
+        return load_lightgbm().Booster(model_str=self.trees.lightgbm_text)
 
     @property
     def n_features(self) -> int:
@@ -49,6 +60,8 @@ class TreesPolicy(ScaledScoringPolicy):
         return self._sums(self.normaliser.transform_natively(features))
 
     def _sums(self, features: Floats) -> Floats:
+        if self._bit_vectors is not None:
+            return self._bit_vectors.sums(features).astype(np.float32)
         scores: npt.NDArray[np.float64] = self._booster.predict(
             features, num_threads=min(self.threads, os.cpu_count() or 1)
         )

@@ -2,7 +2,16 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
 from cuolr.data.feature_options import ONE_QUERY
 from cuolr.logs.importing.import_options import OPTIONAL, REQUIRED
@@ -12,6 +21,8 @@ from cuolr.logs.served_log import PART_COLUMNS
 Id = Annotated[
     str, StringConstraints(min_length=1, max_length=512, pattern="^[^\0]+$"), Field(coerce_numbers_to_str=True)
 ]
+# An object of more fields is refused before they are looked at.
+MAX_FIELDS = 20
 SCALAR = {"type": ["number", "string", "boolean", "null"]}
 FEATURES = {
     "description": "By name, as the columns of the training data; null = missing. A list, if the model has no names.",
@@ -34,6 +45,14 @@ class Call(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, value: Any) -> Any:
+        """A million other fields would be a million errors."""
+        if isinstance(value, dict) and len(value) > MAX_FIELDS:
+            raise ValueError(f"expected at most {len(cls.model_fields)} fields, found {len(value):,}")
+        return value
+
 
 class DocumentToRank(Call):
     """A document of a query. Values of features are checked with the recipe of the model."""
@@ -46,7 +65,7 @@ class RankCall(Call):
     """The documents of a query, to be ranked."""
 
     query: Id = ONE_QUERY
-    documents: list[DocumentToRank] = Field(min_length=1)
+    documents: Annotated[list[DocumentToRank], FailFast()] = Field(min_length=1)
     k: int | None = Field(None, ge=1, description="Length of the list; null = as the service was started.")
     model: Id | None = Field(None, description="Name of the model; null = the first.")
     user: Id | None = Field(None, description="Id of the user, for the log.")
@@ -55,7 +74,7 @@ class RankCall(Call):
 class RankCalls(Call):
     """Several queries at once."""
 
-    requests: list[RankCall] = Field(min_length=1)
+    requests: Annotated[list[RankCall], FailFast()] = Field(min_length=1)
 
 
 class RankedDocument(BaseModel):
@@ -103,7 +122,7 @@ class Event(Call):
 class Events(Call):
     """Several events at once."""
 
-    events: list[Event] = Field(min_length=1)
+    events: Annotated[list[Event], FailFast()] = Field(min_length=1)
 
 
 class EventsAnswer(BaseModel):

@@ -5,6 +5,7 @@ large or old enough is closed, and made into a part. If the disk is full, record
 and writing is tried again each second, with a new file: a file with an unfinished line is never continued.
 """
 
+import contextlib
 import fcntl
 import json
 import logging
@@ -64,6 +65,7 @@ class Journal:
         self._stopping = threading.Event()
         self._file: IO[bytes] | None = None
         self._opened = 0.0
+        self._synced = 0  # bytes of the file that are safely on disk
         self._compacting = ThreadPoolExecutor(1, "compaction")
         self._writer = threading.Thread(target=self._run, name="journal", daemon=True)
         self._metrics: ServiceMetrics | None = None
@@ -109,16 +111,17 @@ class Journal:
                 self._count_written(len(records))
             if self._file is not None and self._is_due(self._file):
                 self._close()
-        except OSError as error:
+        except Exception as error:  # whatever it is, the records that come next are written
             self._give_up(records, error)
 
     def _append(self, lines: bytes) -> None:
         if self._file is None:
-            self._file = _new_journal(self.folder)
+            self._file, self._synced = _new_journal(self.folder), 0
             self._opened = time.monotonic()
         self._file.write(lines)
         self._file.flush()
         os.fsync(self._file.fileno())
+        self._synced = self._file.tell()
 
     def _is_due(self, file: IO[bytes]) -> bool:
         return file.tell() >= self._rotation.max_bytes or time.monotonic() - self._opened >= self._rotation.max_seconds
@@ -132,15 +135,22 @@ class Journal:
         file.close()
         self._compacting.submit(compact, name)
 
-    def _give_up(self, records: list[dict[str, Any]], error: OSError) -> None:
+    def _give_up(self, records: list[dict[str, Any]], error: Exception) -> None:
+        """Lose these records, and what of them is in the file: nothing is half there, no empty file is left."""
         file, self._file = self._file, None
         if file is not None:
-            try:
+            with contextlib.suppress(OSError):  # closing writes what is left, which fails again
                 file.close()
+            try:
+                if self._synced:
+                    os.truncate(file.name, self._synced)
+                else:
+                    os.unlink(file.name)
             except OSError:
-                log.debug("closing the journal failed, too")
+                log.debug("the journal could not be shortened, either")
         if self._writable:
-            log.error("the log cannot be written (%s); lists and events are lost until it can", error.strerror or error)
+            reason = getattr(error, "strerror", None) or error
+            log.error("the log cannot be written (%s); lists and events are lost until it can", reason)
         self._writable = False
         self._count_lost(len(records))
 

@@ -1,8 +1,8 @@
 """The models that are served, each replaced when its folder changes.
 
-A changed `model.json` is noticed by its time, size and inode. The new model is loaded and tried beside the old one,
-which answers until then: a request keeps the model that it began with. A folder that cannot be loaded, or that takes
-other features, changes nothing.
+A changed folder is noticed by the time, size and inode of its files. The new model is loaded and tried beside the old
+one, which answers until then: a request keeps the model that it began with. A folder that cannot be loaded, or that
+takes other features, changes nothing.
 """
 
 import json
@@ -19,8 +19,8 @@ from cuolr.serving.document_features import DocumentFeatures
 
 # Hexadecimal digits of a model's hash that name its version.
 VERSION_DIGITS = 12
-# What says that a file is another one: time, size and inode.
-Fingerprint = tuple[int, int, int]
+# What says that the files of a folder are others: name, time, size and inode of each.
+Fingerprint = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,10 @@ class ServedModel:
     @classmethod
     def load(cls, folder: Path, name: str) -> Self:
         """Read a model, which is tried on made-up documents."""
+        version = _version(folder)
         policy = load_policy(folder)
-        version = json.loads((folder / SETTINGS_FILE).read_bytes())["sha256"][:VERSION_DIGITS]
+        if version is None or _version(folder) != version:
+            raise InputError(f"{folder}: changed while it was read; try again")
         return cls(name, version, policy, DocumentFeatures(policy))
 
 
@@ -90,7 +92,7 @@ class ServedModels:
     Attributes:
         folders: The folder of each name.
         models: What is served now.
-        seen: Fingerprint of the `model.json` that was tried last.
+        seen: Fingerprint of each folder as it was tried last.
         accept: Raises `InputError` if a new model must not be served.
     """
 
@@ -133,21 +135,38 @@ class ServedModels:
                 model = ServedModel.load(folder, name)
                 _check_same_features(before, model)
                 self.accept(model)
-            except (InputError, OSError, ValueError) as error:
+            except Exception as error:  # whatever is wrong with a folder, the old model answers
                 changed.append(Reload(name, before.version, before.version, str(error).partition("\n")[0]))
-            else:
+                continue
+            if model.version != before.version:
                 self.models[name] = model
                 changed.append(Reload(name, before.version, model.version))
         return changed
 
 
-def _fingerprint(folder: Path) -> Fingerprint | None:
-    """None if there is no model, as for a moment while a folder is replaced."""
+def _version(folder: Path) -> str | None:
+    """The first digits of the hash that a model claims; None if it claims none."""
     try:
-        status = (folder / SETTINGS_FILE).stat()
+        description = json.loads((folder / SETTINGS_FILE).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    digest = description.get("sha256") if isinstance(description, dict) else None
+    return digest[:VERSION_DIGITS] if isinstance(digest, str) else None
+
+
+def _fingerprint(folder: Path) -> Fingerprint | None:
+    """None if there is no model, as for a moment while a folder is replaced.
+
+    All files count: a copy that takes its time may end with another one than `model.json`.
+    """
+    try:
+        files = sorted(file for file in folder.iterdir() if file.is_file())
+        status = [(file.name, file.stat()) for file in files]
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    if SETTINGS_FILE not in [name for name, _ in status]:
+        return None
+    return tuple((name, found.st_mtime_ns, found.st_size, found.st_ino) for name, found in status)
 
 
 def _check_same_features(old: ServedModel, new: ServedModel) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -129,7 +130,7 @@ class Service:
         """A request with its models and the features of its documents as each takes them."""
         ids = [document.id for document in call.documents]
         if len(set(ids)) < len(ids):
-            repeated = next(name for name in ids if ids.count(name) > 1)
+            (repeated, _), *_ = Counter(ids).most_common(1)
             message = f"{place}documents: expected each id once, found '{repeated}' twice"
             raise RefusedCallError(422, "bad_fields", message)
         given = [document.features for document in call.documents]

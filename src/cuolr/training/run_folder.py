@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cuolr.errors import InputError
-from cuolr.files import atomic_file
+from cuolr.files import atomic_file, part_of
 from cuolr.output_lock import UNFINISHED, clean, hold
 from cuolr.policies.model_folder import ARRAYS_PATTERN, SETTINGS_FILE, STUDENT_FOLDER, put_policy
 from cuolr.policies.policy import RankingPolicy
@@ -124,7 +124,7 @@ def check_place(path: Path, overwrite: bool) -> None:
 def check_to_resume(path: Path) -> Path:
     """The checkpoint file of a run; raises `InputError` if there is none, or another process goes on with it."""
     hold(path)
-    checkpoint = path / CHECKPOINT_FILE
+    checkpoint = part_of(path, CHECKPOINT_FILE)
     if not checkpoint.exists():
         raise InputError(f"{checkpoint}: not found, so there is nothing to resume; start without resume")
     return checkpoint

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.files import part_of
 from cuolr.policies.model_folder import digest_of_arrays, load_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.checkpoints import load_checkpoint
@@ -34,7 +35,7 @@ class WarmStart:
     def read(cls, folder: Path | str) -> Self:
         """The model in a folder, with its checkpoint if there is one."""
         folder = Path(folder)
-        policy, checkpoint = load_policy(folder), folder / CHECKPOINT_FILE
+        policy, checkpoint = load_policy(folder), part_of(folder, CHECKPOINT_FILE)
         state = load_checkpoint(checkpoint)["state"]["learner"] if checkpoint.is_file() else {}
         return cls(policy, folder, state.get("networks"))
 

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from cuolr.clicks.click_model import click_model, relevance_of
-from cuolr.clicks.simulate import simulate
+from cuolr.clicks.simulate import Simulation, simulate
+from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.data.synthetic import generate
-from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.pattern_cells import PatternCells
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.plausible_users import plausible_users
 from cuolr.off_policy.target_lists import target_lists
 from cuolr.off_policy.units import Units
 from cuolr.off_policy.user_gain import UserGain, user_gain
@@ -18,6 +21,7 @@ from cuolr.off_policy.users.examination_users import ExaminationCells, Examinati
 from cuolr.off_policy.users.fitted_users import FittedUsers, UnbiasedRates, least_examinations
 from cuolr.off_policy.users.latent_users import LatentUsers
 from cuolr.off_policy.users.user_counts import UserCounts
+from cuolr.off_policy.users.users_by_level import UsersByLevel
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Doubles, Ints
@@ -249,6 +253,7 @@ def test_the_interval_of_few_queries_is_that_of_a_jackknife_which_fits_the_users
         rewards = found.units.sums(part.clicks.sum(axis=1).astype(np.float64))
         sessions = found.units.sums(np.ones(len(part)))
         clicks = found.clicks_by_pair()
+        assert isinstance(counts.lists, CountedLists)
         target, ones = target_lists(BETTER, few.candidates, counts.lists), np.ones(few.candidates.n_documents)
         compared = ComparedLists(
             target, counts.lists, counts.lists, 4, rewards, sessions, ones, clicks, few.candidates.query_of_document
@@ -286,3 +291,32 @@ def test_position_based_users_are_ips_and_doubly_robust_with_any_model_of_the_cl
     by_users = compared.by_query(compared.target, users.response(), np.where(rates.known, rates.attractiveness, 0.0))
     assert by_users.sum() == pytest.approx(ips)
     assert robust == pytest.approx(ips)
+
+
+def test_levels_of_context_share_the_attractiveness_and_have_their_own_parameters() -> None:
+    """The same sessions in both levels are as one; other users in one of them are a mean of both."""
+    patterns = [patterns_of(log_of("dcm", sessions=6_000)), patterns_of(log_of("cascade", sessions=6_000))]
+    documents = patterns[0].documents[:50]
+    one = LatentUsers.fit("dcm", patterns[0])
+    twice = UsersByLevel.fit("dcm", [patterns[0], patterns[0]])
+    np.testing.assert_allclose(twice.response().clicks(documents), one.response().clicks(documents))
+    assert twice.influence(np.zeros(len(DATA.candidates.offsets), np.int64), 1).jacobian.shape == (2 * one.size,) * 2
+    both = UsersByLevel.fit("dcm", patterns)
+    response = both.response()
+    clicks = [level.clicks(documents, response.rates.attractiveness) for level in response.levels]
+    np.testing.assert_allclose(response.clicks(documents), (clicks[0] + clicks[1]) / 2)
+    # Users who stop at the first click examine less below it.
+    assert clicks[1].sum() < 0.9 * clicks[0].sum()
+    moved = both.response(np.concatenate([np.zeros(both.levels[0].size), np.full(both.levels[1].size, 0.1)]))
+    np.testing.assert_array_equal(moved.levels[0].values["attractiveness"].shape, (DATA.candidates.n_documents,))
+
+
+@pytest.mark.thorough
+def test_a_level_of_context_is_not_mistaken_for_users_who_react_to_clicks() -> None:
+    """Users look far down the list on one device and hardly on the other: a click low in the list tells which."""
+    device = SimulatedContext("device", ("desktop", "mobile"), (0.5, 0.5), (0.3, 3.0))
+    log = Simulation(DATA, LOGGER, click_model("pbm"), 12_000, k=K, seed=3, contexts=(device,)).log()
+    by_device = plausible_users(UserCounts.of(log, np.arange(120)))
+    together = plausible_users(UserCounts.of(replace(log, context={}), np.arange(120)))
+    assert "pbm" in by_device.names
+    assert "pbm" not in together.names

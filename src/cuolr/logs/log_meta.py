@@ -1,0 +1,96 @@
+"""The description of a log, `meta.json`: its form, where it comes from, and a hash of each file of the folder.
+
+The hashes show damage, not origin: whoever can write the folder can write new ones.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from cuolr.errors import InputError, does_not_match
+from cuolr.files import check_hash, content_hash, is_verifying, part_of, read_json, size_of, versions
+from cuolr.progress import Stages, unseen_stages
+
+META_FILE = "meta.json"
+# Logs of format 1 may lack hashes.
+FORMAT, WITHOUT_HASHES = 2, 1
+# Entries: the hash of each other file by its name, and that of all other entries.
+FILES, OWN_HASH = "files", "sha256"
+
+
+def write_meta(folder: Path, facts: Mapping[str, Any], source: Mapping[str, Any]) -> None:
+    """Describe a log whose other files are written.
+
+    Args:
+        folder: The folder.
+        facts: The form of the log.
+        source: Where it comes from, as JSON types.
+    """
+    names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    hashes = {name: content_hash(folder / name) for name in names}
+    meta = {"format": FORMAT, **facts, "versions": versions(), "source": dict(source), FILES: hashes}
+    meta["sessions_sha256"] = hashes["sessions.parquet"]
+    meta[OWN_HASH] = content_hash(meta)
+    (folder / META_FILE).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """The provenance of a log. It is not part of `ClickLog`: a learner must not know the click model."""
+    return {name: value for name, value in _read(folder).items() if name not in (FILES, OWN_HASH)}
+
+
+def check_log_files(
+    folder: Path, names: Collection[str], stages: Stages = unseen_stages, required: bool = True
+) -> None:
+    """Raise if a file of a log leads out of its folder, or does not match its hash.
+
+    Args:
+        folder: A log.
+        names: The files that are to be read; those that are not there are left out.
+        stages: Receives the bytes that were compared so far.
+        required: Whether a file must have a hash; people may put others into the folder.
+    """
+    there = [name for name in names if part_of(folder, name).exists() and name != META_FILE]
+    hashes = _read(folder).get(FILES)
+    if hashes is None or not is_verifying():
+        return
+    if not required:
+        there = [name for name in there if name in hashes]
+    progress = stages(f"checking {folder.name}", sum(size_of(folder / name) for name in there))
+    for name in there:
+        check_hash(folder / name, hashes.get(name), progress)
+
+
+def check_file_beside(folder: Path, name: str) -> None:
+    """Raise if a file that was written with a log does not match its hash; people may put others into the folder."""
+    if (folder / META_FILE).is_file():
+        check_log_files(folder, [name], required=False)
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    file = part_of(folder, META_FILE)
+    meta = read_json(file)
+    if not isinstance(meta, dict) or type(meta.get("format")) is not int:
+        raise InputError(f"{file}: not the description of a click log; expected an object with 'format'")
+    if meta["format"] > FORMAT:
+        raise InputError(f"{file}: format {meta['format']} needs a newer cuolr; this version reads up to {FORMAT}")
+    _check_own_hash(file, meta)
+    if type(meta.get("aggregated")) is not bool:
+        raise InputError(f"{file}: expected 'aggregated' to be true or false, found {meta.get('aggregated')!r}")
+    if type(meta.setdefault("counted", False)) is not bool or (meta["aggregated"] and meta["counted"]):
+        raise InputError(f"{file}: expected 'counted' to be true or false, and not with 'aggregated'")
+    of_documents = meta.setdefault("of_documents", False)
+    if type(of_documents) is not bool or (of_documents and not (meta["counted"] and meta.get("k") == 1)):
+        raise InputError(f"{file}: expected 'of_documents' to be true or false, and true only if 'counted', with 'k' 1")
+    if type(meta.get("k")) is not int or meta["k"] < 1:
+        raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
+    return meta
+
+
+def _check_own_hash(file: Path, meta: dict[str, Any]) -> None:
+    if not is_verifying() or (meta["format"] <= WITHOUT_HASHES and OWN_HASH not in meta and FILES not in meta):
+        return
+    others = {name: value for name, value in meta.items() if name != OWN_HASH}
+    if meta.get(OWN_HASH) != content_hash(others) or not isinstance(meta.get(FILES), dict):
+        raise does_not_match(file)
