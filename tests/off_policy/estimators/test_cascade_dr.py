@@ -6,8 +6,8 @@ import pytest
 from cuolr.errors import InputError
 from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust, doubly_robust
 from cuolr.off_policy.estimators.reward_interaction_ips import RewardInteractionIPS
-from cuolr.off_policy.estimators.reward_regression import _ridge
-from cuolr.off_policy.logged_lists import LoggedLists
+from cuolr.off_policy.estimators.reward_regression import _ridge, cross_fitted_rewards
+from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists
 from cuolr.types import Doubles
 from tests.off_policy.enumerated import Enumerated, cascade, enumerated, sampled
 from tests.off_policy.one_hot import OneHot
@@ -90,3 +90,23 @@ def test_the_penalty_of_the_reward_model_spares_the_intercept_which_is_last() ->
     rewards = np.full(3, 0.7)
     found = _ridge(inputs.T @ inputs, inputs.T @ rewards, ridge=1e9)
     assert found == pytest.approx([0, 0, 0.7], abs=1e-6)
+
+
+def test_a_list_is_predicted_by_a_model_of_the_other_folds_alone() -> None:
+    rng = np.random.default_rng(1)
+    documents, fold = rng.integers(0, 3, (12, 1)), np.arange(12) % 3
+    lists = LoggedLists(
+        unit=np.arange(12),
+        where=np.ones((12, 1), np.bool_),
+        reward=rng.random((12, 1)),
+        count=rng.integers(1, 5, 12),
+        logging=ListProbabilities(np.full((12, 1), 1 / 3), np.full((12, 1), 1 / 3)),
+        target=ListProbabilities(np.full((12, 1), 1 / 3), np.full((12, 1), 1 / 3)),
+    )
+    shown, _ = cross_fitted_rewards(lists, OneHot(documents, np.ones(3)), fold, ridge=0.5)
+    for row in range(12):
+        others = np.flatnonzero(fold != fold[row])
+        inputs = np.column_stack([np.eye(3)[documents[others, 0]], np.ones(len(others))])
+        weighted = inputs.T * lists.count[others]
+        slow = np.linalg.solve(weighted @ inputs + np.diag([0.5, 0.5, 0.5, 1e-9]), weighted @ lists.reward[others, 0])
+        assert shown[row, 0] == pytest.approx(slow[documents[row, 0]] + slow[-1])

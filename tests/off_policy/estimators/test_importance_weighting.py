@@ -84,6 +84,9 @@ def test_a_position_that_one_session_fills_is_normalised_by_its_own_weight_even_
     found = KnownWeights(known=((2.0, 0.5), (1.0, 0.0))).contributions(lists)
     expected = [first + 4 / 3 * (1.0 - first) + 0.5, first + 2 / 3 * (0.25 - first)]
     assert found.values == pytest.approx(expected)
+    assert found.assumed[0] == pytest.approx([first, 0.5])
+    assert found.centred
+    assert not ListIPS().contributions(lists).centred
 
 
 def test_a_position_without_any_weight_earns_nothing() -> None:
