@@ -7,7 +7,7 @@ import tyro
 
 from cuolr.cli.browse_options import DocumentFlags, load_browsed
 from cuolr.cli.options import TimeFlags
-from cuolr.cli.terminal import show_json, show_table, show_text, stage_bars
+from cuolr.cli.terminal import in_one_line, show_json, show_table, show_text, stage_bars
 
 if TYPE_CHECKING:
     from cuolr.browsing.query_view import DocumentView, QueryView
@@ -53,7 +53,7 @@ def _show(found: "QueryView") -> None:
         show_text("Production: the documents that sessions show furthest up on average.")
     for one in found.documents:
         if one.reason:
-            show_text(f"{_name(one)}: {one.reason}")
+            show_text(in_one_line(f"{_name(one)}: {one.reason}"))
     if found.documents[0].score is None:
         show_text("This model does not score documents one by one: its choice cannot be divided among features.")
         return
