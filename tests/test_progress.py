@@ -4,6 +4,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from cuolr import progress
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.data.letor.reader import write_letor
 from cuolr.data.synthetic import generate_splits
@@ -21,7 +22,7 @@ from cuolr.logs.merge import merge_logs
 from cuolr.off_policy.assess import assess
 from cuolr.off_policy.judgments import judge
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.progress import in_shares, unseen_stages
+from cuolr.progress import Profile, in_shares, unseen_stages
 from tests.logs.day_tables import imported, make_days, save_days
 from tests.small_log import small_log
 
@@ -191,3 +192,19 @@ def test_generating_is_told_query_by_query_and_writing_by_documents(tmp_path: Pa
     done.clear()
     write_letor(train, tmp_path / "train.txt", done.append)
     assert sum(done) == pytest.approx(1)
+
+
+def test_a_profile_adds_up_the_time_of_each_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall, cpu = iter(range(0, 100, 10)), iter(range(10))
+    monkeypatch.setattr(progress, "perf_counter", lambda: next(wall))
+    monkeypatch.setattr(progress, "process_time", lambda: next(cpu))
+    profile = Profile()
+    heard = Heard()
+    profile.of(heard)("reading", 3)  # at 0 s
+    profile.begin("checkpoints")  # at 10 s
+    for _ in range(2):
+        with profile.during("steps"):  # from 20 to 30 s, from 40 to 50 s
+            pass
+    profile.begin(None)  # at 60 s
+    assert heard.stages == [("reading", 3)]
+    assert profile.seconds == {"reading": (10, 1), "checkpoints": (30, 3), "steps": (20, 2)}

@@ -1,7 +1,10 @@
 """Progress of long work, reported stage by stage."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from threading import Lock
+from time import perf_counter, process_time
 from typing import TypeAlias
 
 # Called with the amount done since the last call.
@@ -37,3 +40,45 @@ def share_of(progress: Share, share: float) -> Share:
 def unseen_stages(name: str, total: int | None) -> Progress:
     """Stages that nobody follows."""
     return unseen
+
+
+@dataclass
+class Profile:
+    """Wall-clock and CPU seconds by stage; a stage that is there again adds to its time.
+
+    Attributes:
+        seconds: Of each stage, in the order of their beginnings.
+    """
+
+    seconds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _current: tuple[str, float, float] | None = None
+
+    def begin(self, name: str | None) -> None:
+        """End the stage that goes on, and begin another; None = nothing that is measured."""
+        now = perf_counter(), process_time()
+        if self._current is not None:
+            earlier, wall, cpu = self._current
+            before = self.seconds[earlier]
+            self.seconds[earlier] = before[0] + now[0] - wall, before[1] + now[1] - cpu
+        self._current = None if name is None else (name, *now)
+        if name is not None:
+            self.seconds.setdefault(name, (0.0, 0.0))
+
+    @contextmanager
+    def during(self, name: str) -> Iterator[None]:
+        """A stage within the one that goes on, which then continues."""
+        outer = None if self._current is None else self._current[0]
+        self.begin(name)
+        try:
+            yield
+        finally:
+            self.begin(outer)
+
+    def of(self, stages: Stages) -> Stages:
+        """The same stages, measured."""
+
+        def begin(name: str, total: int | None) -> Progress:
+            self.begin(name)
+            return stages(name, total)
+
+        return begin

@@ -67,3 +67,33 @@ def test_what_needs_sessions_says_so(run: Run, counts: Path) -> None:
     result = run("simulate", "--data", counts, "--click-model", users, "--sessions", 10, "--out", counts.parent / "X")
     assert result.status == 2
     assert "simulating users needs sessions one by one, but this log is counted" in result.err
+
+
+def test_documents_are_counted_trained_on_and_assessed(run: Run, counts: Path) -> None:
+    log, documents, model = (counts.parent / name for name in ("LOG", "DOCUMENTS", "MODEL"))
+    assert "360 sessions in" in run("count", log, "--by", "document", "--out", documents).err
+    assert json.loads(run("log-info", documents, "--json").out)["sessions"] == 360
+    assert "unknown (counted by document)" in run("log-info", documents).out
+    options = ("--steps", 2, "--set", "learner.threads=1", "--no-student", "--profile")
+    trained = run("train", documents, *options, "--out", model)
+    assert trained.status == 0, trained.err
+    for stage in (
+        "reading DOCUMENTS",
+        "estimating examination",
+        "training steps",
+        "validation",
+        "off-policy evaluation",
+    ):
+        assert stage in trained.out
+    found, expected = (json.loads(run("assess", model, each, "--json").out) for each in (documents, log))
+    assert found["overlap"] == pytest.approx(expected["overlap"])
+    assert found["never_shown"] == expected["never_shown"]
+    for refused in (
+        ("train", documents, "--learner", "naive", "--out", counts.parent / "X"),
+        ("fit-clicks", documents, "--click-models", "dbn"),
+        ("judgments", documents, "--out", counts.parent / "X.csv"),
+        ("count", documents, "--out", counts.parent / "X"),
+    ):
+        result = run(*refused)
+        assert (result.status, result.err.count("\n")) == (2, 1), result.err
+        assert "counts documents (`cuolr count --by document`), and this needs lists" in result.err

@@ -6,7 +6,7 @@ import numpy as np
 
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import index_dtype
-from cuolr.logs.log_folder import one_each
+from cuolr.logs.session_files import one_each
 from cuolr.types import Candidates, RankingDataset
 
 # The type of ids of sessions and users.

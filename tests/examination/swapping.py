@@ -5,7 +5,7 @@ import numpy as np
 from cuolr.clicks.click_model import ClickModel, relevance_of
 from cuolr.examination.swap_advice import Swap
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_folder import one_each
+from cuolr.logs.session_files import one_each
 from cuolr.policies.policy import RankingPolicy
 from cuolr.types import RankingDataset
 

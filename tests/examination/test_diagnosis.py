@@ -70,6 +70,7 @@ def test_swaps_of_neighbours_are_told_as_the_source() -> None:
     swaps = [Swap(k, 0.0, 0.05) for k in range(9)]
     found = diagnose(with_swaps(DATA, RANKER, USERS, 30_000, swaps, seed=1))
     assert found.source.startswith("swaps of neighbouring documents")
+    assert found.variation is not None
     assert 0.38 < found.variation.changed < 0.46, "9 · 5 %, but for lists that are too short"
     assert found.variation.swapped == 1
 

@@ -12,7 +12,7 @@ from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
-from cuolr.logs.log_folder import one_each
+from cuolr.logs.session_files import one_each
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Candidates

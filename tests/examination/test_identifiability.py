@@ -12,7 +12,7 @@ from cuolr.logs.aggregate import aggregate
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
-from cuolr.logs.log_folder import one_each
+from cuolr.logs.session_files import one_each
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.types import Candidates

@@ -327,3 +327,16 @@ def test_a_log_without_rewards_says_nothing_about_them() -> None:
 def test_a_counted_log_gives_what_its_sessions_give(name: str) -> None:
     sessions = LOG.select(np.tile(np.arange(len(LOG)), 3))
     assert_same_policy(policy_of(fitted(name, sessions)), policy_of(fitted(name, count_chunks([sessions]))))
+
+
+@every_learner
+def test_a_log_that_counts_documents_is_learned_from_or_refused(name: str) -> None:
+    usual = LOG.ranking[[int(np.flatnonzero(LOG.query == query)[0]) for query in LOG.query]]
+    sessions = replace(LOG, ranking=usual, clicks=LOG.clicks * (usual >= 0))
+    documents = count_chunks([sessions], "document")
+    if learner_of(name).takes_documents:
+        # Each query has one list: nothing is lost.
+        assert_same_policy(policy_of(fitted(name, sessions)), policy_of(fitted(name, documents)))
+        return
+    with pytest.raises(InputError, match=f"{name.partition('+')[0]}: this log counts documents"):
+        fitted(name, documents)

@@ -21,13 +21,13 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import (
     concatenate,
     load_click_log,
-    one_each,
     read_click_log,
     read_meta,
-    require_sessions,
     save_click_log,
     write_click_log,
 )
+from cuolr.logs.log_forms import require_sessions
+from cuolr.logs.session_files import one_each
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.progress import unseen
 from tests.data.small_data import assert_same_log, candidates_of, dataset_of, full_log, log_of, random_log

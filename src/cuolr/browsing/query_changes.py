@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from cuolr.browsing.document_evidence import DocumentEvidence
-from cuolr.off_policy.compared_lists import ComparedLists
+from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.gain_on_log import GainOnLog, lists_to_compare
 from cuolr.off_policy.judgments import NO_EXAMINATIONS, score_interval
 from cuolr.off_policy.user_gain import STEP as SHARED_STEP
@@ -121,6 +121,7 @@ def _one_of_each_query(compared: ComparedLists, query: Ints) -> Iterator[Ints]:
     """
     shown = np.zeros(len(query))
     for lists in (compared.target, compared.baseline):
+        assert isinstance(lists, CountedLists)
         where = lists.documents >= 0
         sessions = np.broadcast_to(lists.count[:, None], where.shape)[where]
         shown += np.bincount(lists.documents[where], sessions, len(query))

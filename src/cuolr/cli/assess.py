@@ -123,7 +123,7 @@ def _evaluations(
     policies = [load_policy(model) for model in models]
     other = None if compared.against is None else load_policy(compared.against)
     discount = compared.weights()
-    sessions = load_click_log(log, window, ids=False, stages=stages)
+    sessions = load_click_log(log, window, ids=False, stages=stages, documents=True)
     users = UsersOfLog.fit(sessions, stages=stages) if len(models) > 1 else None
     for model, policy in zip(models, policies, strict=True):
         yield assess_policy(policy, sessions, compared.k, provenance_of(model), stages, other, users, discount)

@@ -21,6 +21,7 @@ from cuolr.examination.identifiability import Identifiability
 from cuolr.examination.plot import check_plot
 from cuolr.files import check_files, check_suffix
 from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.document_patterns import patterns_of
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles
 
@@ -53,7 +54,7 @@ class FitOutputs:
         """Raise, before any work, if a file cannot be written."""
         if self.out is not None:
             check_suffix(self.out, (".toml",))
-            if all(CLICK_FITS.get(name).is_baseline for name in models):
+            if models and all(CLICK_FITS.get(name).is_baseline for name in models):
                 raise InputError(f"--out: {', '.join(models)}: a click rate is not a model of users; add a click model")
         check_plot(self.plot)
         check_files((self.out, None if self.out is None else pairs_file(self.out), self.plot), self.overwrite)
@@ -83,7 +84,7 @@ class FitOptions:
     seed: int = DEFAULT_SEED
 
     def names(self) -> list[str]:
-        """The names of the models; raises if an option is not possible."""
+        """The names of the models, none = all that the log suffices for; raises if an option is not possible."""
         if not self.click_models:
             raise InputError(f"--click-models: expected {AUTO} or names of click models, found none")
         numbers = {"--samples": self.samples, "--seed": self.seed, "--held-out-days": self.held_out_days}
@@ -91,7 +92,7 @@ class FitOptions:
         if self.samples == 1:
             raise InputError("--samples: expected 0 or at least 2, found 1")
         if AUTO in self.click_models:
-            return CLICK_FITS.names()
+            return []
         return [name for name in self.click_models if CLICK_FITS.get(name)]
 
 
@@ -119,12 +120,12 @@ def fit_clicks(
     outputs.check(names)
     by: tuple[Literal["context", "day"], ...] = ("context", "day") if fitting.held_out_days else ("context",)
     with stage_bars() as stages:
-        patterns = ClickPatterns.of(log, fitting.seed, window.window(), stages, by=by)
+        patterns = patterns_of(log, fitting.seed, window.window(), stages, by=by)
     patterns = _in_context(log, patterns, fitting.context)
     if parameters != "pair":
         patterns = patterns.with_every_document()
     # Each model, and the best again to all sessions.
-    with problems_in(log), progress_bar("fitting", len(names) + 1) as progress:
+    with problems_in(log), progress_bar("fitting", len(names or CLICK_FITS.names()) + 1) as progress:
         compared = compare_fits(patterns, names, documents=parameters, progress=progress, days=fitting.held_out_days)
         best = fit_users(compared.best, patterns, parameters)
         progress(1)
@@ -196,7 +197,7 @@ def _show(log: Path, compared: FitComparison, best: FittedClicks) -> None:
         if scores.impossible:
             gap = f"impossible: {scores.impossible:.1%} of the sessions"
         numbers = (scores.log_likelihood, scores.perplexity, scores.conditional_perplexity)
-        rows.append([name, *(f"{number:.4f}" if number < LARGE else f"{number:.1e}" for number in numbers), gap])
+        rows.append([name, *map(_shown, numbers), gap])
     title = f"{log}: fitted to {compared.train_sessions:,} sessions, scored on {compared.held_out_sessions:,} held out"
     heads = ["model", "log-likelihood", "perplexity", "conditional perplexity", "difference to the best"]
     over = "sessions of these queries" if compared.scores[compared.best].independent else "queries"
@@ -204,6 +205,12 @@ def _show(log: Path, compared: FitComparison, best: FittedClicks) -> None:
     show_table(title, heads, rows, caption)
     _show_parameters(best)
     show_text(_verdict(compared))
+
+
+def _shown(number: float) -> str:
+    if np.isnan(number):
+        return "–"
+    return f"{number:.4f}" if number < LARGE else f"{number:.1e}"
 
 
 def _verdict(compared: FitComparison) -> str:

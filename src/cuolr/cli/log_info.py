@@ -77,10 +77,11 @@ def log_info(
 
 def _show(title: str, info: LogInfo, weights: dict[str, float] | None) -> None:
     without = "unknown (aggregated)" if info.share_without_clicks is None else f"{info.share_without_clicks:.1%}"
+    lists = "unknown (counted by document)" if info.distinct_lists is None else f"{info.distinct_lists:,}"
     rows = [
         ["sessions", f"{info.sessions:,}"],
         ["queries", f"{info.queries:,} ({info.share_of_queries_seen:.1%} of all)"],
-        ["distinct lists", f"{info.distinct_lists:,}"],
+        ["distinct lists", lists],
         ["clicks per session", f"{info.clicks_per_session:.3f}"],
         ["sessions without a click", without],
         *_reward_rows(info, weights),
@@ -124,10 +125,12 @@ def _show_examination(found: "Diagnosis") -> None:
 
 def _source_rows(found: "Diagnosis") -> list[list[str]]:
     variation = found.variation
-    rows = [
-        ["sessions with another list than the most frequent", f"{variation.changed:.1%}"],
-        ["of these by a swap of neighbours", f"{variation.swapped:.1%}" if variation.changed else "–"],
-    ]
+    rows = []
+    if variation is not None:
+        rows = [
+            ["sessions with another list than the most frequent", f"{variation.changed:.1%}"],
+            ["of these by a swap of neighbours", f"{variation.swapped:.1%}" if variation.changed else "–"],
+        ]
     if found.share_with_propensity is not None:
         rows.append(["impressions with a logging propensity below 1", f"{found.share_with_propensity:.1%}"])
     return rows

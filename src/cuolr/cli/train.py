@@ -109,6 +109,8 @@ class RunOptions:
     """Start from the weights of this model, of the same learner and features, such as last week's."""
     no_student: bool = False
     """Make no student, the fast model of trees that is put beside a slower one (see `cuolr distil`)."""
+    profile: bool = False
+    """Print the wall-clock and CPU time of each stage at the end."""
     window: TimeFlags = field(default_factory=TimeFlags)
 
     def start(self) -> "WarmStart | None":
@@ -145,7 +147,7 @@ def train(
         json: Print the result as JSON, with the off-policy evaluation of the model.
     """
     # These need torch, which takes a second to load; no other command should wait for it.
-    from cuolr.cli.train_messages import fit_with_messages, speak, tell_differences_from_paper
+    from cuolr.cli.train_messages import fit_with_messages, show_profile, speak, tell_differences_from_paper
     from cuolr.training import distributed
     from cuolr.training.fit import FitRequest, ModelFolder
     from cuolr.training.log_form import TrainingLog
@@ -160,6 +162,9 @@ def train(
         if learning.preset == "paper":
             tell_differences_from_paper(request, measure)
         validate = validation.load(sessions.example.candidates.n_features, speak)
-        result = fit_with_messages(replace(request, validation=validate), measure, not running.no_student)
+        request = replace(request, validation=validate)
+        result = fit_with_messages(request, measure, not running.no_student, running.profile)
         if json and distributed.is_first():
             show_json(result)
+        elif "profile" in result:
+            show_profile(result["profile"])

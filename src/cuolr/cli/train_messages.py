@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cuolr.cli.assess import recommendation_lines
-from cuolr.cli.terminal import say, stage_bars, training_bar
+from cuolr.cli.terminal import say, show_table, stage_bars, training_bar
 from cuolr.distillation.distil import distil
 from cuolr.distillation.student import StudentConfig, is_fast
 from cuolr.errors import InputError
@@ -17,7 +17,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.model_folder import STUDENT_FOLDER, save_policy
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Profile, Stages, unseen_stages
 from cuolr.training import distributed
 from cuolr.training.fit import FitRequest, ModelFolder, check_warm_start, fit
 from cuolr.training.loop import PLATEAU_SHARE, PLATEAU_VALIDATIONS, TrainingResult
@@ -43,18 +43,21 @@ def speak(message: str) -> None:
         say(message)
 
 
-def fit_with_messages(request: FitRequest, measure: str | None, student: bool = True) -> dict[str, Any]:
+def fit_with_messages(
+    request: FitRequest, measure: str | None, student: bool = True, profiled: bool = False
+) -> dict[str, Any]:
     """Train, evaluate the model on the log, make a student of it, and write all to the folder of the run.
 
     Args:
         request: The log and the settings, with a folder.
         measure: The measure of the validation on labels; None = held-out clicks.
         student: Whether to make a student of a model that is not fast by itself.
+        profiled: Whether the result has the time of each stage.
 
     Returns:
         The result as JSON values.
     """
-    folder = request.folder
+    folder, profile = request.folder, Profile()
     assert folder is not None
 
     def on_read(log: ClickLog) -> None:
@@ -64,14 +67,34 @@ def fit_with_messages(request: FitRequest, measure: str | None, student: bool = 
         check_warm_start(request.config.learner, request.warm_start)
         speak(request.warm_start.text)
     with _stopped_at_once(folder), _bars(request.config.training.steps) as (progress, stages):
-        result = fit(request, progress, on_read, stages)
+        result = fit(request, progress, on_read, stages, profile)
     _tell_result(result, request, measure)
     facts = {"out": str(folder.path), **result.provenance["training"]}
     if not distributed.is_first():
         return facts
-    log = request.log.sessions(unseen_stages)
-    facts["assessment"] = _assess(result, log, folder.path)
-    return {**facts, "student": _make_student(result, log, folder.path)} if student else facts
+    with profile.during("off-policy evaluation"):
+        log = request.log.sessions(unseen_stages)
+        facts["assessment"] = _assess(result, log, folder.path)
+    if student:
+        with profile.during("student"):
+            facts["student"] = _make_student(result, log, folder.path)
+    if profiled:
+        facts["profile"] = {
+            stage: {"wall_seconds": wall, "cpu_seconds": cpu} for stage, (wall, cpu) in profile.seconds.items()
+        }
+    return facts
+
+
+def show_profile(seconds: Mapping[str, Mapping[str, float]]) -> None:
+    """Print the wall-clock and CPU seconds of each stage, as `fit_with_messages` returns them."""
+    names = ("wall_seconds", "cpu_seconds")
+    total = {name: sum(stage[name] for stage in seconds.values()) for name in names}
+    rows = [
+        [stage, *(f"{of_stage[name]:.2f}" for name in names), f"{of_stage[names[1]] / max(total[names[1]], 1e-9):.1%}"]
+        for stage, of_stage in [*seconds.items(), ("all", total)]
+    ]
+    heads = ["stage", "wall seconds", "CPU seconds", "share of CPU"]
+    show_table("profile", heads, rows, "CPU seconds are those of all threads of this process.")
 
 
 def tell_differences_from_paper(request: FitRequest, measure: str | None) -> None:

@@ -22,7 +22,8 @@ from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import index_dtype
-from cuolr.logs.log_folder import concatenate, one_each, write_click_log
+from cuolr.logs.log_folder import concatenate, write_click_log
+from cuolr.logs.session_files import one_each
 from cuolr.policies.plackett_luce import StochasticLogger, sample_plackett_luce
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger, sample_uniformly

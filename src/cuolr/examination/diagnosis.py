@@ -29,7 +29,7 @@ class Diagnosis:
         info: Its size and click rates.
         sessions: What is odd about its sessions; None for a counted or aggregated log.
         identifiability: Whether documents shown at several positions identify examination.
-        variation: How the lists of a query vary.
+        variation: How the lists of a query vary; None for a log that counts documents.
         share_with_propensity: Share of the impressions with a logging propensity below 1; None if the log has none.
         features: Number of features of a document.
         curves: Examination by position and context, with intervals.
@@ -40,7 +40,7 @@ class Diagnosis:
     info: LogInfo
     sessions: SessionInfo | None
     identifiability: Identifiability
-    variation: ListVariation
+    variation: ListVariation | None
     share_with_propensity: float | None
     features: int
     curves: ExaminationCurves
@@ -53,9 +53,8 @@ class Diagnosis:
         if self.identifiability.verdict == "not applicable":
             return "nothing, there is one position"
         if self.curves.from_documents:
-            kind = (
-                "swaps of neighbouring documents" if self.variation.by_swaps else "documents shown at several positions"
-            )
+            swaps = self.variation is not None and self.variation.by_swaps
+            kind = "swaps of neighbouring documents" if swaps else "documents shown at several positions"
             return kind if self.identifiability.identifiable else f"{kind}, too few clicks to identify it"
         return "features alone" if self.features else "nothing: the log has no features"
 
@@ -116,8 +115,8 @@ class Diagnosis:
             "identifiability": {
                 **self.identifiability.as_dict(),
                 "source": self.source,
-                "share_of_sessions_with_another_list": self.variation.changed,
-                "share_of_these_by_a_swap_of_neighbours": self.variation.swapped,
+                "share_of_sessions_with_another_list": None if self.variation is None else self.variation.changed,
+                "share_of_these_by_a_swap_of_neighbours": None if self.variation is None else self.variation.swapped,
                 "share_with_propensity": self.share_with_propensity,
             },
             "examination": {
@@ -141,14 +140,14 @@ def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: 
     """Describe a log, tell whether examination is identified and from what, and what to do.
 
     Args:
-        log: Raw or aggregated, or the folder of a log.
+        log: In any form, or the folder of a log.
         window: The sessions of a folder to use.
         stages: Receives the progress.
     """
     if isinstance(log, Path | str):
         folder = Path(log)
         info = describe_folder(folder, window, stages)
-        log = load_click_log(folder, window, ids=False, stages=stages)
+        log = load_click_log(folder, window, ids=False, stages=stages, documents=True)
         sessions = sessions_of_folder(folder, window, stages) if log.of_sessions else None
     else:
         require_type("log", log, ClickLog, "load_click_log, import_log and simulate return one")
@@ -159,7 +158,7 @@ def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: 
         info=info,
         sessions=sessions,
         identifiability=Identifiability.of(counts),
-        variation=ListVariation.of(counts.lists),
+        variation=None if log.of_documents else ListVariation.of(counts.lists),
         share_with_propensity=_share_with_propensity(log),
         features=log.candidates.n_features,
         curves=examination_curves(counts, logging_scores_of(counts, stages), stages),

@@ -189,7 +189,7 @@ def logging_scores_of(counts: ClickCounts, stages: Stages = unseen_stages) -> Do
     """[L, K] the standardised scores of shown documents, by a model of the logging policy."""
     normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
     shown = ScaledDocuments.of(counts.lists, normaliser)
-    model = LoggingPolicyModel.fit(counts.lists, normaliser, seed=FIXED_SEED, folds=FOLDS, stages=stages)
+    model = LoggingPolicyModel.fit(counts.shown, normaliser, seed=FIXED_SEED, folds=FOLDS, stages=stages)
     return model.scores(shown.features)[shown.documents]
 
 

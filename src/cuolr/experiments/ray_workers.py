@@ -1,11 +1,9 @@
 """Workers on a Ray cluster, a core for each cell; needs the extra `cuolr[ray]`."""
 
-import logging
-import socket
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from cuolr.errors import InputError, load_extra
+from cuolr.errors import InputError
 from cuolr.experiments.cells import Clicks, run_cell
 from cuolr.experiments.datasets import Splits
 from cuolr.experiments.local_workers import ONE_THREAD
@@ -13,11 +11,10 @@ from cuolr.experiments.results import CellResult
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished, describe
 from cuolr.files import versions
+from cuolr.logs.ray_cluster import connect, first_line
 
 # How often a cell is restarted if its process or node is lost.
 RETRIES = 3
-# Ray itself would retry for minutes.
-SECONDS_TO_ANSWER = 5
 
 
 class RayWorkers:
@@ -28,7 +25,7 @@ class RayWorkers:
     """
 
     def __init__(self, experiment: Experiment, address: str) -> None:
-        self._ray = _connect(address)
+        self._ray = connect(address)
         self._experiment, self._versions = self._ray.put(experiment), versions()
         # As in `Processes`, so that sums are taken in the same order and results are the same.
         environment = {"env_vars": ONE_THREAD}
@@ -65,23 +62,7 @@ class RayWorkers:
             try:
                 yield cell, self._ray.get(task)
             except self._ray.exceptions.RayError as error:
-                yield cell, Failure(f"lost {RETRIES + 1} times, the last time by {_first_line(error)}")
-
-
-def _connect(address: str) -> Any:
-    """The module `ray`, connected to a cluster."""
-    ray = load_extra("ray", "ray", "Ray is not installed")
-    host, _, port = address.rpartition(":")
-    try:
-        if port.isdigit():
-            socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, OverflowError, RuntimeError, ValueError) as error:
-        raise InputError(
-            f"ray: no Ray cluster at '{address}' ({_first_line(error)}); give the address that `ray start --head` "
-            "prints, or auto"
-        ) from None
-    return ray
+                yield cell, Failure(f"lost {RETRIES + 1} times, the last time by {first_line(error)}")
 
 
 def _run(
@@ -99,8 +80,3 @@ def _run(
         return run_cell(experiment, cell, splits, clicks)
     except Exception as error:
         return Failure(describe(error))
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {text}"

@@ -14,8 +14,10 @@ import polars as pl
 
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
-from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
+from cuolr.logs.log_folder import read_click_log
+from cuolr.logs.log_forms import require_lists, require_sessions
 from cuolr.logs.merging_frames import merged_frames
+from cuolr.logs.session_files import ROWS_AT_A_TIME
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles
@@ -106,6 +108,7 @@ def subtract(lists: ClickLog, sessions: ClickLog) -> ClickLog:
 
 def _sums_by_list(log: ClickLog, weighting: Weighting | None) -> pl.DataFrame:
     """A row for each list: its key (see `KEYS`), the number of its sessions, and sums over them by position."""
+    require_lists(log, "aggregating")
     count = log.count[:, None].astype(np.float64)
     weight: Doubles | npt.NDArray[np.floating[Any]] = count
     if weighting is not None:

@@ -6,10 +6,10 @@ rows, not by sessions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,10 @@ from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.logs.count_patterns import count_patterns
 from cuolr.logs.counts import last_click_above
 from cuolr.logs.last_clicks import LastClicks, summed
-from cuolr.logs.log_folder import ROWS_AT_A_TIME, read_click_log, require_sessions
+from cuolr.logs.log_folder import read_click_log
+from cuolr.logs.log_forms import require_lists, require_sessions
+from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.session_files import ROWS_AT_A_TIME
 from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.logs.time_window import ALL_TIME, TimeWindow, as_times
 from cuolr.progress import Stages, unseen_stages
@@ -30,49 +33,6 @@ from cuolr.types import Bools, Candidates, Doubles, Ints
 FOLDS = 10
 # Name of the context that holds the fold while sessions are counted.
 FOLD = "fold of sessions"
-
-
-@dataclass(frozen=True)
-class PatternCells:
-    """Impressions and clicks of each (document, position, last click above), of n that occur.
-
-    They suffice for click models in which a click depends on the clicks above through the last one only.
-
-    Attributes:
-        pair: [n] the number of the query–document pair.
-        position: [n] from 0.
-        last_click: [n] the position of the last click above, from 1; 0 = none.
-        unit: [n] what is resampled, see `ClickPatterns.unit`.
-        impressions: [n] number of sessions.
-        clicks: [n] number of these sessions with a click on the document.
-    """
-
-    pair: Ints
-    position: Ints
-    last_click: Ints
-    unit: Ints
-    impressions: Doubles
-    clicks: Doubles
-
-    def weighted(self, weights: Doubles) -> Self:
-        """The counts with each unit multiplied by its weight."""
-        factor = weights[self.unit]
-        return replace(self, impressions=self.impressions * factor, clicks=self.clicks * factor)
-
-    def select(self, cells: Bools) -> Self:
-        """These cells only."""
-        return type(self)(*(getattr(self, column.name)[cells] for column in fields(self)))
-
-    def summed(self, position: bool) -> Self:
-        """The sums over the last click above, which is then 0, and over positions unless they are kept."""
-        place = self.position if position else np.zeros_like(self.position)
-        sizes = (int(self.pair.max(initial=0)) + 1, int(place.max(initial=0)) + 1)
-        key, sums = summed(
-            (self.unit * sizes[0] + self.pair) * sizes[1] + place, impressions=self.impressions, clicks=self.clicks
-        )
-        rest, place = np.divmod(key, sizes[1])
-        unit, pair = np.divmod(rest, sizes[0])
-        return type(self)(pair, place, np.zeros_like(place), unit, sums["impressions"], sums["clicks"])
 
 
 @dataclass(frozen=True)
@@ -94,6 +54,7 @@ class ClickPatterns:
             the log has no times.
     """
 
+    of_documents: ClassVar[bool] = False
     candidates: Candidates
     pairs: Ints
     query: Ints
@@ -134,7 +95,7 @@ class ClickPatterns:
         def labels(chunk: ClickLog) -> dict[str, npt.NDArray[Any]]:
             nonlocal candidates
             candidates = chunk.candidates
-            day = _days(chunk) if "day" in by else None
+            day = days_of(chunk) if "day" in by else None
             names = [name for name in chunk.context if "context" in by and name != FOLD]
             context = {f"{CONTEXT}{name}": chunk.context[name] for name in names}
             return {"fold": chunk.context[FOLD]} | context | ({} if day is None else {"day": day})
@@ -176,7 +137,21 @@ class ClickPatterns:
     @property
     def sessions(self) -> float:
         """Number of sessions."""
-        return float(self.count.sum())
+        return float(self.session_count.sum())
+
+    @property
+    def session_count(self) -> Doubles:
+        """[M] number of sessions, each of which is counted once."""
+        return self.count
+
+    @property
+    def shown(self) -> Doubles:
+        """[K] number of sessions that show a document at each position."""
+        return self.count @ self.where
+
+    def as_lists(self, rows: slice) -> tuple[Ints, Bools]:
+        """[R, K] the documents and the clicks of these rows."""
+        return self.documents[rows], self.clicks[rows]
 
     @property
     def where(self) -> Bools:
@@ -257,9 +232,7 @@ class ClickPatterns:
             impressions=self.count[row],
             clicks=self.count[row] * self.clicks[row, position],
         )
-        unit, place = np.divmod(key, int(np.prod(sizes)))
-        pair, position, last = (index.astype(np.int64) for index in np.unravel_index(place, sizes))
-        return PatternCells(pair, position, last, unit, sums["impressions"], sums["clicks"])
+        return PatternCells.of_keys(key, sums, sizes)
 
     @cached_property
     def last_clicks(self) -> LastClicks:
@@ -270,6 +243,7 @@ class ClickPatterns:
 def _in_folds(log: ClickLog, first: int, seed: int) -> ClickLog:
     """The log with the fold of each row as context; the sessions of a counted row are dealt to the folds at random."""
     require_sessions(log, "fitting click models")
+    require_lists(log, "click patterns")
     if log.of_sessions:
         return replace(log, context={**log.context, FOLD: _folds(first, len(log), seed)})
     dealt = np.random.default_rng((seed, first)).multinomial(log.count, np.full(FOLDS, 1 / FOLDS))
@@ -284,7 +258,7 @@ def _folds(first: int, sessions: int, seed: int) -> Ints:
     return (mixed(numbers + mixed(np.array([seed + 1], U64))) % U64(FOLDS)).astype(np.int64)
 
 
-def _days(log: ClickLog) -> Ints | None:
+def days_of(log: ClickLog) -> Ints | None:
     """[m] days since 1970 (UTC); None if the log has no times."""
     times = None if log.timestamp is None else as_times(log.timestamp)
     return None if times is None else times.astype("datetime64[D]").astype(np.int64)

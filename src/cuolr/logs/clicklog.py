@@ -40,9 +40,12 @@ class ClickLog:
         randomised: [M] whether the list was shown in uniformly random order; None = not known.
         session_id: [M] as in the source, as text; "" = unknown. For merging and deleting, never for learning.
         user_id: [M] the same for the user.
+        last_click: [M] for rows that count single documents, see `document_counting`: the position on the page of the
+            last click above the document, from 1; 0 = no click above it, −1 = nothing is shown above it.
         context: [M] each: columns that describe the session, such as device or layout, as texts or numbers.
         aggregated: Whether rows stand for several sessions that were shown the same list, with their mean clicks.
-        counted: Whether rows stand for several sessions with the same list and the same clicks; see `counting`.
+        counted: Whether rows stand for several sessions with the same list and the same clicks; see `counting`. Or,
+            with `last_click`, for several sessions with the same document at a position.
     """
 
     candidates: Candidates
@@ -58,6 +61,7 @@ class ClickLog:
     randomised: Bools | None = None
     session_id: Strings | None = None
     user_id: Strings | None = None
+    last_click: npt.NDArray[np.int16] | None = None
     context: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     aggregated: bool = False
     counted: bool = False
@@ -67,11 +71,12 @@ class ClickLog:
         assert self.query.shape == self.count.shape == (rows,), (self.query.shape, self.count.shape, rows)
         assert not self.of_sessions or (self.count == 1).all(), "a raw row is one session"
         assert not (self.aggregated and self.counted)
+        assert not self.of_documents or (self.counted and k == 1 and self.page_position is not None)
         assert self.clicks.shape == (rows, k), (self.clicks.shape, rows, k)
         assert self.clicks.dtype == (np.float64 if self.aggregated else np.uint8), self.clicks.dtype
         for by_position in (self.logging_propensity, self.examination, self.reward, self.page_position):
             assert by_position is None or by_position.shape == (rows, k), (by_position.shape, rows, k)
-        for by_session in (self.timestamp, self.randomised, self.session_id, self.user_id):
+        for by_session in (self.timestamp, self.randomised, self.session_id, self.user_id, self.last_click):
             assert by_session is None or by_session.shape == (rows,), (by_session.shape, rows)
         assert all(values.shape == (rows,) for values in self.context.values())
 
@@ -87,7 +92,17 @@ class ClickLog:
     @property
     def sessions(self) -> int:
         """The number of sessions that the rows stand for together."""
-        return int(self.count.sum())
+        return int(self.session_count.sum())
+
+    @property
+    def session_count(self) -> Ints:
+        """[M] the number of sessions, each of which is counted once: of documents, with the first of its list."""
+        return self.count if self.last_click is None else np.where(self.last_click < 0, self.count, 0)
+
+    @property
+    def of_documents(self) -> bool:
+        """Whether each row is one document at a position, so that the lists are not known."""
+        return self.last_click is not None
 
     @property
     def of_sessions(self) -> bool:

@@ -16,7 +16,16 @@ from cuolr.types import Bools, Candidates, Strings
 REQUIRED = ("query", "ranking", "clicks")
 # Ids of a session, which no learner needs.
 IDS = ("session_id", "user_id")
-OPTIONAL = ("logging_propensity", "examination", "timestamp", "reward", "page_position", "randomised", *IDS)
+OPTIONAL = (
+    "logging_propensity",
+    "examination",
+    "timestamp",
+    "reward",
+    "page_position",
+    "randomised",
+    "last_click",
+    *IDS,
+)
 
 
 # Columns that can be filled in where a log does not have them.
@@ -51,6 +60,7 @@ def expected_types(
         "randomised": pl.Boolean(),
         "session_id": pl.String(),
         "user_id": pl.String(),
+        "last_click": pl.Int16(),
         **{name: found for name, found in stored.items() if _is_context(name, found)},
     }
     required = (*REQUIRED, "count") if aggregated or counted else REQUIRED
@@ -151,6 +161,9 @@ def _bad_values(log: ClickLog) -> Iterator[tuple[Bools, str]]:
         yield (log.page_position < 0) & where, "page_position: expected 0 or more where a document was shown"
         yield (log.page_position != -1) & ~where, "page_position: expected −1 where nothing was shown"
         yield (np.diff(log.page_position) <= 0) & where[:, 1:], "page_position: expected to increase down the list"
+    if log.last_click is not None and log.page_position is not None:
+        last = log.last_click[:, None]
+        yield (last < -1) | (last > log.page_position), "last_click: expected −1 to the position above the document"
     if log.timestamp is not None and log.timestamp.dtype.kind == "f":
         yield ~np.isfinite(log.timestamp), "timestamp: expected finite numbers"
 

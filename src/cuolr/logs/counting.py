@@ -1,12 +1,14 @@
 """Counting: sessions that are equal in all that learners use become one row with their number.
 
-Nothing but the ids and the time of day is lost, so what is learned from a counted log is what is learned from the
-sessions. Counts add up: those of 28 days are the counts of each day, merged.
+Counted by list, nothing but the ids and the time of day is lost, so what is learned from a counted log is what is
+learned from the sessions. Counted by document (`document_counting`), lists are lost, too. Counts add up: those of 28
+days are the counts of each day, merged.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +17,26 @@ import polars as pl
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, text_array
+from cuolr.logs.document_counting import documents_frame, log_of_documents
 from cuolr.logs.identity import COUNTED, described
-from cuolr.logs.log_folder import read_click_log, read_meta, require_sessions, write_click_log
+from cuolr.logs.log_folder import read_click_log, read_meta, write_click_log
+from cuolr.logs.log_forms import require_lists, require_sessions
 from cuolr.logs.merging_frames import merged_frames
 from cuolr.logs.time_window import ALL_TIME, TimeWindow, as_times
 from cuolr.progress import Stages, unseen_stages
 
 COUNT = "count"
+# What a row of a counted log is: a list with its clicks, or a document at a position.
+CountedBy: TypeAlias = Literal["list", "document"]
 
 
 def count_log(
-    folder: Path, out: Path, window: TimeWindow = ALL_TIME, overwrite: bool = False, stages: Stages = unseen_stages
+    folder: Path,
+    out: Path,
+    window: TimeWindow = ALL_TIME,
+    overwrite: bool = False,
+    stages: Stages = unseen_stages,
+    by: CountedBy = "list",
 ) -> ClickLog:
     """Count a saved log in chunks, and write the counted log; memory grows with its rows only.
 
@@ -35,33 +46,47 @@ def count_log(
         window: The sessions to count.
         overwrite: Whether an existing log is replaced.
         stages: Receives the rows that were read so far.
+        by: What a row is.
     """
-    counted = count_chunks(read_click_log(folder, window=window, ids=False, stages=stages))
+    documents = by == "document"
+    counted = count_chunks(read_click_log(folder, window=window, ids=False, stages=stages, documents=documents), by)
     meta = read_meta(folder)
     source = {name: value for name, value in meta.get("source", {}).items() if name != COUNTED}
     write_click_log(out, [counted], {**source, COUNTED: described(folder, meta)}, overwrite)
     return counted
 
 
-def count_chunks(chunks: Iterable[ClickLog]) -> ClickLog:
+def count_chunks(chunks: Iterable[ClickLog], by: CountedBy = "list") -> ClickLog:
     """A row for each query, list, clicks, rewards, context and day that occur, sorted, with the number of its sessions.
 
-    Ids are dropped, and timestamps become days (UTC); those that are no times are dropped.
+    By document, for each query, document, position, last click above, click, reward, context and day. Ids are dropped,
+    and timestamps become days (UTC); those that are no times are dropped.
 
     Args:
-        chunks: Raw or counted sessions of one log; at least one.
+        chunks: Raw or counted sessions of one log; at least one. What counts documents can be counted by document only.
+        by: What a row is.
     """
-    example: ClickLog | None = None
+    chunks = iter(chunks)
+    first = next(chunks)
+    return counted_of(frames_of(itertools.chain([first], chunks), by), by, first)
 
-    def frames() -> Iterator[pl.DataFrame]:
-        nonlocal example
-        for chunk in chunks:
-            example = chunk if example is None else example
-            yield _sums([_frame(chunk)])
 
-    merged = merged_frames(frames(), _sums)
-    assert example is not None
-    return _log_of(merged.sort(_keys(merged)), example)
+def frames_of(chunks: Iterable[ClickLog], by: CountedBy) -> Iterator[pl.DataFrame]:
+    """The counts of each chunk, for `counted_of`."""
+    return (added([_frame(chunk, by)]) for chunk in chunks)
+
+
+def counted_of(frames: Iterable[pl.DataFrame], by: CountedBy, like: ClickLog) -> ClickLog:
+    """The counted log of all frames, in whatever order they come.
+
+    Args:
+        frames: Counts of sessions, see `frames_of`; at least one.
+        by: What a row is.
+        like: A log with the candidates and the columns of the sessions.
+    """
+    merged = merged_frames(frames, added)
+    rows = merged.sort(_keys(merged))
+    return _log_of(rows, like) if by == "list" else log_of_documents(rows, like)
 
 
 def subtract_sessions(counted: ClickLog, sessions: ClickLog) -> ClickLog:
@@ -74,7 +99,8 @@ def subtract_sessions(counted: ClickLog, sessions: ClickLog) -> ClickLog:
     Raises:
         InputError: If they are not all in it, or if nothing else is.
     """
-    total, part = _frame(counted), _sums([_frame(sessions)])
+    by: CountedBy = "document" if counted.of_documents else "list"
+    total, part = _frame(counted, by), added([_frame(sessions, by)])
     keys = _keys(total)
     if set(total.columns) != set(part.columns):
         raise InputError("expected a counted log with the columns and the length of lists of the sessions")
@@ -85,12 +111,16 @@ def subtract_sessions(counted: ClickLog, sessions: ClickLog) -> ClickLog:
     left = joined.with_columns((joined[COUNT] - gone).alias(COUNT)).filter(pl.col(COUNT) > 0)
     if not len(left):
         raise InputError("no session would be left")
-    return _log_of(left, counted)
+    left = left.select(total.columns)
+    return _log_of(left, counted) if by == "list" else log_of_documents(left, counted)
 
 
-def _frame(log: ClickLog) -> pl.DataFrame:
-    """The rows with a column for each position, without ids."""
+def _frame(log: ClickLog, by: CountedBy) -> pl.DataFrame:
+    """The rows with a column for each position, or a row for each shown document; without ids."""
     require_sessions(log, "counting")
+    if by == "document":
+        return documents_frame(log)
+    require_lists(log, "counting by list")
     columns: dict[str, npt.NDArray[Any]] = {}
     for name, values in log.columns.items():
         if values.ndim == 2:
@@ -103,7 +133,8 @@ def _frame(log: ClickLog) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _sums(frames: list[pl.DataFrame]) -> pl.DataFrame:
+def added(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """The sums of the counts of equal rows."""
     rows = pl.concat(frames)
     return rows.group_by(_keys(rows)).agg(pl.col(COUNT).sum())
 

@@ -12,6 +12,7 @@ from cuolr.logs.contexts import context_levels
 from cuolr.logs.count_patterns import count_patterns
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.reward_scale import information
+from cuolr.logs.stacked_lists import stack_documents
 from cuolr.progress import Progress, Stages, unseen_stages
 from cuolr.random import U64, mixed
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
@@ -48,6 +49,8 @@ class ClickCounts:
         information: How many clicks say as much as one reward; see `reward_scale.information`.
         levels: The names of the levels of context; one, called "", if the log has no context.
         level: [L] the level of each list; None = there is one.
+        documents: The log, if it counts documents: `lists` are then stacked from them, see `stack_documents`. None =
+            they are those of the log.
     """
 
     lists: ClickLog
@@ -58,6 +61,7 @@ class ClickCounts:
     information: float = 1.0
     levels: tuple[str, ...] = ("",)
     level: Ints | None = None
+    documents: ClickLog | None = None
 
     @classmethod
     def of(cls, log: ClickLog, stages: Stages = unseen_stages) -> Self:
@@ -66,11 +70,14 @@ class ClickCounts:
         If a log has more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.
 
         Args:
-            log: Raw or aggregated.
+            log: Raw, counted or aggregated.
             stages: Receives the rows that were counted so far.
         """
         stages(COUNTING, None)
         levels, level = context_levels(log)
+        if log.of_documents:
+            stacked, of_stacked, sums = stack_documents(log, level)
+            return cls(stacked, *sums, information(log), levels, of_stacked if log.context else None, log)
         # The same list under two logging policies is one list.
         context = {LEVEL: level} if log.context else {}
         log = replace(at_page_positions(log), logging_propensity=None, randomised=None, context=context)
@@ -96,6 +103,11 @@ class ClickCounts:
     def pooled(self) -> "ClickCounts":
         """The same cells without their context; a list of several levels remains several."""
         return replace(self, levels=("",), level=None)
+
+    @property
+    def shown(self) -> ClickLog:
+        """What was shown at which position, in how many sessions: the lists or, if they are stacked, the documents."""
+        return self.lists if self.documents is None else self.documents
 
     @property
     def rewards(self) -> Doubles:
@@ -142,7 +154,8 @@ class ClickCounts:
         cells = (row[kept] * k + position[kept]) * (k + 1) + last[kept]
         reward = None if self.reward is None else self.reward[kept]
         sums = self.impressions[kept], self.clicks[kept], reward
-        return ClickCounts(_top(self.lists, k), cells, *sums, self.information, self.levels, self.level)
+        counts = ClickCounts(_top(self.lists, k), cells, *sums, self.information, self.levels, self.level)
+        return replace(counts, documents=self.documents)
 
     def dense(self, rows: IntegerArray) -> tuple[Floats, Floats]:
         """[R, K, K + 1] impressions and clicks of these lists; 0 in cells that do not occur."""

@@ -243,7 +243,7 @@ def _subtracted(folder: Path, found: _Found) -> ClickLog:
     meta = read_meta(folder)
     if not (meta["aggregated"] or meta["counted"]):
         raise InputError(f"{folder}: expected a counted or aggregated log; delete from this one by ids, too")
-    lists, sessions = load_click_log(folder), found.sessions
+    lists, sessions = load_click_log(folder, documents=True), found.sessions
     assert sessions is not None
     ours, other = lists.candidates, sessions.candidates
     if not (np.array_equal(ours.query_ids, other.query_ids) and np.array_equal(ours.offsets, other.offsets)):

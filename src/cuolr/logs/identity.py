@@ -18,6 +18,8 @@ def fingerprint(log: ClickLog) -> str:
     """A hash of everything a learner uses: lists, clicks, rewards, context, counts and features."""
     candidates = log.candidates
     optional = [*([] if log.reward is None else [log.reward]), *log.context.values()]
+    if log.last_click is not None and log.page_position is not None:
+        optional += [log.last_click, log.page_position]
     return content_hash(
         log.query, log.ranking, log.clicks, log.count, candidates.offsets, candidates.features, *optional
     )
@@ -26,10 +28,10 @@ def fingerprint(log: ClickLog) -> str:
 def digest_of_clicks(log: ClickLog) -> str:
     """A hash of the sessions and clicks of each query, by which a model recognises its training log.
 
-    It does not depend on the order of the sessions, or on aggregation.
+    It does not depend on the order of the sessions, on aggregation, or on counting.
     """
     clicks_of_row = log.clicks.sum(axis=1) * log.count
-    counts = [np.bincount(log.query, of_row, log.candidates.n_queries) for of_row in (log.count, clicks_of_row)]
+    counts = [np.bincount(log.query, of_row, log.candidates.n_queries) for of_row in (log.session_count, clicks_of_row)]
     return content_hash("\n".join(map(str, log.candidates.query_ids)), np.rint(counts).astype(np.int64))
 
 

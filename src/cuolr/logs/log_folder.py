@@ -1,8 +1,8 @@
 """A click log as a self-contained folder, all that training needs.
 
-    sessions.parquet   a row per session (aggregated: per list; counted: per list and clicks): query, ranking, clicks;
-                       where known: count, logging_propensity, examination, timestamp, reward, page_position,
-                       randomised, session_id, user_id, context.<name>
+    sessions.parquet   a row per session (aggregated: per list; counted: per list and clicks, or per document at a
+                       position, with last_click): query, ranking, clicks; where known: count, logging_propensity,
+                       examination, timestamp, reward, page_position, randomised, session_id, user_id, context.<name>
     features.npy …     the candidates, see `candidate_store`
     meta.json          where the log comes from, for people, never for learners; a hash of each file, see `log_meta`
 
@@ -34,13 +34,14 @@ from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_folder
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
+from cuolr.logs.columns import IDS, to_numpy
+from cuolr.logs.log_forms import LISTS_UNKNOWN
 from cuolr.logs.log_meta import META_FILE as META_FILE
 from cuolr.logs.log_meta import check_log_files, write_meta
 from cuolr.logs.log_meta import read_meta as read_meta
+from cuolr.logs.session_files import ROWS_AT_A_TIME, SessionForm, one_each, read_session_file
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
-from cuolr.types import Ints
 
 SESSIONS_FILE = "sessions.parquet"
 REQUIRED_FILES = (SESSIONS_FILE, META_FILE, FEATURES, OFFSETS, QUERY_IDS)
@@ -49,8 +50,6 @@ FILES = (*REQUIRED_FILES, DOCUMENT_IDS, FEATURE_NAMES, RECIPE)
 
 # Rows of a Parquet row group; a reader can skip to any of them.
 ROWS_PER_GROUP = 1 << 17
-# Rows that are read at a time, to bound memory.
-ROWS_AT_A_TIME = 1 << 19
 
 
 def save_click_log(
@@ -97,12 +96,21 @@ def write_click_log(
         save_candidates(first.candidates, unfinished)
         if more is not None:
             more(unfinished)
-        facts = {"aggregated": first.aggregated, "counted": first.counted, "k": first.k}
+        facts = {
+            "aggregated": first.aggregated,
+            "counted": first.counted,
+            "of_documents": first.of_documents,
+            "k": first.k,
+        }
         write_meta(unfinished, {**facts, "rows": rows, "sessions": sessions}, source or {})
 
 
 def load_click_log(
-    folder: Path | str, window: TimeWindow = ALL_TIME, ids: bool = True, stages: Stages = unseen_stages
+    folder: Path | str,
+    window: TimeWindow = ALL_TIME,
+    ids: bool = True,
+    stages: Stages = unseen_stages,
+    documents: bool = False,
 ) -> ClickLog:
     """Read a whole log; features are memory-mapped. Raises if the folder is damaged or not a log.
 
@@ -111,10 +119,11 @@ def load_click_log(
         window: The sessions to read.
         ids: Whether to read the ids of sessions and users, which no learner needs.
         stages: Receives the rows that were read so far.
+        documents: Whether the log may count documents; otherwise it is an error, because its lists are not known.
     """
     folder = Path(folder)
     rows = _count_rows(folder, stages) if not window else _count_within(folder, window)
-    return concatenate(read_click_log(folder, window=window, ids=ids, stages=stages), rows)
+    return concatenate(read_click_log(folder, window=window, ids=ids, stages=stages, documents=documents), rows)
 
 
 def read_click_log(
@@ -123,30 +132,28 @@ def read_click_log(
     window: TimeWindow = ALL_TIME,
     ids: bool = True,
     stages: Stages = unseen_stages,
+    documents: bool = False,
 ) -> Iterator[ClickLog]:
     """Read a log chunk by chunk, for logs that are larger than memory; see `load_click_log`."""
     rows = _count_rows(folder, stages)
     file, meta, candidates = folder / SESSIONS_FILE, read_meta(folder), load_candidates(folder)
-    aggregated, counted = meta["aggregated"], meta["counted"]
+    if meta["of_documents"] and not documents:
+        raise InputError(f"{folder}: {LISTS_UNKNOWN}")
     with read_errors(file):
-        sessions = pl.scan_parquet(file, glob=False)
-        types = expected_types(file, sessions.collect_schema(), candidates, meta["k"], aggregated, counted)
-    types = {name: dtype for name, dtype in types.items() if ids or name not in IDS}
+        stored = pl.scan_parquet(file, glob=False).collect_schema()
+    if meta["of_documents"] != ("last_click" in stored):
+        raise InputError(f"{file}: expected last_click and page_position if the log counts documents, and only then")
+    form = SessionForm(candidates, meta["k"], meta["aggregated"], meta["counted"])
     bounds = _bounds(folder, window)
     progress = stages(f"reading {folder.name}", rows)
-    for start in range(0, rows, rows_at_a_time):
-        with read_errors(file):
-            part = sessions.select(types.keys()).slice(start, rows_at_a_time)
-            frame = part.cast(types).collect()  # type: ignore[arg-type]
-        columns = {"count": one_each(len(frame))} | {c.name: to_numpy(file, c) for c in frame}
-        chunk = ClickLog.from_columns(candidates, columns, aggregated, counted)
-        check_rows(file, chunk, start)
+    for chunk in read_session_file(file, form, rows, rows_at_a_time, () if ids else IDS):
+        kept = chunk
         if bounds is not None:
             assert chunk.timestamp is not None
-            chunk = chunk.select(np.flatnonzero(within(chunk.timestamp, bounds)))
-        if len(chunk):
-            yield chunk
-        progress(len(frame))
+            kept = chunk.select(np.flatnonzero(within(chunk.timestamp, bounds)))
+        if len(kept):
+            yield kept
+        progress(len(chunk))
 
 
 def read_timestamps(folder: Path) -> Timestamps | None:
@@ -163,22 +170,6 @@ def read_column(folder: Path, name: str) -> npt.NDArray[Any] | None:
         if name not in sessions.collect_schema():
             return None
         return to_numpy(file, sessions.select(name).collect()[name])
-
-
-def require_sessions(log: ClickLog, what: str) -> None:
-    """Raise if a log is aggregated; for methods that need the clicks of each session."""
-    if log.aggregated:
-        raise InputError(
-            f"{what} needs the clicks of each session, but the rows of this log are means over several sessions; use "
-            "the log from before aggregation"
-        )
-
-
-def require_single_sessions(log: ClickLog, what: str) -> None:
-    """Raise if a row may stand for several sessions."""
-    require_sessions(log, what)
-    if log.counted:
-        raise InputError(f"{what} needs sessions one by one, but this log is counted; use the log that was counted")
 
 
 def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
@@ -199,11 +190,6 @@ def concatenate(chunks: Iterable[ClickLog], rows: int) -> ClickLog:
     assert first is not None, "a log has at least one chunk"
     assert end == rows, (end, rows)
     return ClickLog.from_columns(first.candidates, {"count": one_each(rows)} | columns, first.aggregated, first.counted)
-
-
-def one_each(rows: int) -> Ints:
-    """The counts of rows of one session each; takes no memory."""
-    return np.broadcast_to(np.int64(1), (rows,))
 
 
 def _stored_columns(log: ClickLog) -> dict[str, npt.NDArray[Any]]:

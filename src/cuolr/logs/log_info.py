@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import read_click_log
-from cuolr.logs.page_positions import at_page_positions, widest_page
+from cuolr.logs.page_positions import at_page_positions, page_width, widest_page
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Bools, Candidates
@@ -25,7 +25,7 @@ class LogInfo:
         sessions: Number of sessions.
         queries: Number of queries with a session.
         share_of_queries_seen: Share of the candidates' queries with a session.
-        distinct_lists: Number of distinct pairs of query and ranking.
+        distinct_lists: Number of distinct pairs of query and ranking; None for a log that counts documents.
         clicks_per_session: Mean number of clicks.
         click_rate: By position, over the sessions that showed a document there; None if none did.
         share_without_clicks: Share of sessions without a click; None for an aggregated log.
@@ -40,7 +40,7 @@ class LogInfo:
     sessions: int
     queries: int
     share_of_queries_seen: float
-    distinct_lists: int
+    distinct_lists: int | None
     clicks_per_session: float
     click_rate: tuple[float | None, ...]
     share_without_clicks: float | None
@@ -60,13 +60,15 @@ def describe_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages 
         window: The sessions to read.
         stages: Receives the rows that were read so far.
     """
-    return describe_log(read_click_log(folder, window=window, ids=False, stages=stages))
+    return describe_log(read_click_log(folder, window=window, ids=False, stages=stages, documents=True))
 
 
 def describe_log(chunks: Iterable[ClickLog]) -> LogInfo:
-    """The statistics of a log, raw or aggregated, given in chunks; by position on the page."""
+    """The statistics of a log in any form, given in chunks; by position on the page."""
     chunks = iter(chunks)
     first = next(chunks)
+    if first.of_documents:
+        return _describe_documents([first, *chunks])
     width = widest_page(first)
     clicks, shown = np.zeros(width), np.zeros(width)
     seen = np.zeros((first.candidates.n_documents, width), np.bool_)
@@ -83,10 +85,7 @@ def describe_log(chunks: Iterable[ClickLog]) -> LogInfo:
             rewarded += int(chunk.count @ (chunk.reward > 0).sum(axis=1))
         if chunk.randomised is not None:
             randomised += int(chunk.count[chunk.randomised].sum())
-        for name, values in chunk.context.items():
-            distinct, place = np.unique(values, return_inverse=True)
-            numbers = np.bincount(place, weights=chunk.count).astype(np.int64)
-            context[name].update(dict(zip(map(str, distinct.tolist()), numbers.tolist(), strict=True)))
+        _count_context(context, chunk)
         shown += chunk.count @ chunk.where
         keys = _list_keys(chunk)
         _mark_documents(seen, chunk.select(keys.arg_unique().to_numpy()))
@@ -113,6 +112,56 @@ def describe_log(chunks: Iterable[ClickLog]) -> LogInfo:
         documents_seen=documents,
         share_at_several_positions=several / max(documents, 1),
     )
+
+
+def _describe_documents(chunks: Sequence[ClickLog]) -> LogInfo:
+    """The statistics of a log that counts documents."""
+    first = chunks[0]
+    width = max(map(page_width, chunks))
+    clicks, shown = np.zeros(width), np.zeros(width)
+    seen = np.zeros((first.candidates.n_documents, width), np.bool_)
+    context: dict[str, Counter[str]] = {name: Counter() for name in first.context}
+    with_clicks = rewarded = 0
+    reward = 0.0
+    for chunk in chunks:
+        assert chunk.page_position is not None
+        assert chunk.last_click is not None
+        position, clicked = chunk.page_position[:, 0], chunk.clicks[:, 0] > 0
+        shown += np.bincount(position, weights=chunk.count, minlength=width)
+        clicks += np.bincount(position, weights=chunk.count * clicked, minlength=width)
+        seen[chunk.documents[:, 0], position] = True
+        # The first click of a session has no click above.
+        with_clicks += int(chunk.count[clicked & (chunk.last_click <= 0)].sum())
+        if chunk.reward is not None:
+            reward += float(chunk.count @ chunk.reward[:, 0].astype(np.float64))
+            rewarded += int(chunk.count[chunk.reward[:, 0] > 0].sum())
+        _count_context(context, chunk)
+    sessions = sum(chunk.sessions for chunk in chunks)
+    queries, documents = _queries_of(seen, first.candidates), int(seen.any(axis=1).sum())
+    has_reward = first.reward is not None
+    return LogInfo(
+        sessions=sessions,
+        queries=queries,
+        share_of_queries_seen=queries / first.candidates.n_queries,
+        distinct_lists=None,
+        clicks_per_session=float(clicks.sum() / sessions),
+        click_rate=tuple(float(c / n) if n else None for c, n in zip(clicks, shown, strict=True)),
+        share_without_clicks=1 - with_clicks / sessions,
+        reward_per_session=reward / sessions if has_reward else None,
+        share_of_clicks_rewarded=rewarded / max(float(clicks.sum()), 1.0) if has_reward else None,
+        sessions_in_random_order=None,
+        context={name: dict(sorted(values.items())) for name, values in context.items()},
+        documents_seen=documents,
+        share_at_several_positions=int((seen.sum(axis=1) > 1).sum()) / max(documents, 1),
+    )
+
+
+def _count_context(context: Mapping[str, Counter[str]], log: ClickLog) -> None:
+    """Add the sessions of each value of each context column."""
+    for name, values in log.context.items():
+        distinct, place = np.unique(values, return_inverse=True)
+        numbers = np.bincount(place, weights=log.session_count).astype(np.int64)
+        context[name].update(dict(zip(map(str, distinct.tolist()), numbers.tolist(), strict=True)))
 
 
 def _list_keys(log: ClickLog) -> pl.Series:

@@ -80,6 +80,9 @@ def _read(folder: Path) -> dict[str, Any]:
         raise InputError(f"{file}: expected 'aggregated' to be true or false, found {meta.get('aggregated')!r}")
     if type(meta.setdefault("counted", False)) is not bool or (meta["aggregated"] and meta["counted"]):
         raise InputError(f"{file}: expected 'counted' to be true or false, and not with 'aggregated'")
+    of_documents = meta.setdefault("of_documents", False)
+    if type(of_documents) is not bool or (of_documents and not (meta["counted"] and meta.get("k") == 1)):
+        raise InputError(f"{file}: expected 'of_documents' to be true or false, and true only if 'counted', with 'k' 1")
     if type(meta.get("k")) is not int or meta["k"] < 1:
         raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
     return meta

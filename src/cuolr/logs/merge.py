@@ -26,7 +26,7 @@ from cuolr.progress import Progress, Stages, unseen_stages
 from cuolr.types import Bools, Ints
 
 # What the rows of a log are.
-Form: TypeAlias = Literal["of sessions", "counted", "aggregated"]
+Form: TypeAlias = Literal["of sessions", "counted", "counted by document", "aggregated"]
 
 # What stands in a column after the last document of a list.
 AFTER_LAST = {"ranking": -1, "logging_propensity": 1.0, "page_position": -1}
@@ -114,7 +114,7 @@ class _Merge:
 
     @classmethod
     def of(cls, paths: Sequence[Path], metas: Sequence[Mapping[str, Any]], window: TimeWindow) -> "_Merge":
-        examples = [next(read_click_log(path, rows_at_a_time=1)) for path in paths]
+        examples = [next(read_click_log(path, rows_at_a_time=1, documents=True)) for path in paths]
         columns, left_out = common_columns(examples)
         kept = _in_window(paths, "timestamp" in columns, metas[0]["aggregated"], window)
         outside = sum(_sessions(path, ~of_log) for path, of_log in zip(paths, kept, strict=True))
@@ -151,7 +151,7 @@ class _Merge:
         """These sessions of each log, with the candidates and columns of the merged log."""
         for number, path in enumerate(self.paths):
             start = 0
-            for chunk in read_click_log(path):
+            for chunk in read_click_log(path, documents=True):
                 chosen = np.flatnonzero(rows[number][start : start + len(chunk)])
                 start += len(chunk)
                 if len(chosen):
@@ -204,6 +204,8 @@ def form_of(meta: Mapping[str, Any]) -> Form:
     """What the rows of a log are, by its `meta.json`."""
     if meta["aggregated"]:
         return "aggregated"
+    if meta["of_documents"]:
+        return "counted by document"
     return "counted" if meta["counted"] else "of sessions"
 
 
@@ -211,12 +213,16 @@ def _combined(form: Form, chunks: Iterable[ClickLog]) -> Iterable[ClickLog]:
     """The chunks of several logs, with equal rows added up."""
     if form == "of sessions":
         return chunks
-    return [aggregate_chunks(chunks) if form == "aggregated" else count_chunks(chunks)]
+    if form == "aggregated":
+        return [aggregate_chunks(chunks)]
+    return [count_chunks(chunks, "document" if form == "counted by document" else "list")]
 
 
 def _sessions(path: Path, rows: Bools) -> int:
     """The number of sessions of these rows."""
-    count = read_column(path, "count")
+    count, last_click = read_column(path, "count"), read_column(path, "last_click")
+    if last_click is not None:
+        rows = rows & (last_click < 0)
     return int(rows.sum() if count is None else count[rows].sum())
 
 

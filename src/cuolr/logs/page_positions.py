@@ -55,6 +55,8 @@ def widest_page(log: ClickLog) -> int:
 def _columns(log: ClickLog) -> Ints:
     """[M, K] the column of each document; −1 where nothing was shown."""
     assert log.page_position is not None
+    if log.of_documents:  # counted by column
+        return log.page_position.astype(np.int64)
     far = log.where & (log.page_position >= DISTINCT_POSITIONS)
     columns = np.where(far, DISTINCT_POSITIONS + np.cumsum(far, axis=1) - 1, log.page_position)
     return columns.astype(np.int64)

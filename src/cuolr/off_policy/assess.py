@@ -10,6 +10,7 @@ from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.identity import digest_of_clicks
+from cuolr.logs.page_positions import page_width
 from cuolr.logs.time_window import sessions_between
 from cuolr.off_policy.evaluated_policy import FittedRanker
 from cuolr.off_policy.gain_on_log import GainOnLog, gain_on_log
@@ -76,7 +77,8 @@ def assess(
 
     Args:
         policy: The model: a policy, or a fitted `Ranker`.
-        log: Raw sessions, or an aggregated log, to which position-based users only can be fitted.
+        log: Raw or counted sessions; or an aggregated log, to which position-based users only can be fitted, or one
+            that counts documents, to which PBM and UBM can.
         k: Length of the lists; None = as in the log.
         provenance: Provenance of the model; None = as it was trained or loaded with. If it names no log, `log` is new
             to the model.
@@ -109,7 +111,7 @@ def evaluate_off_policy(
     if users is None:
         users = UsersOfLog.fit(log, on.queries, on.examination, stages)
     log = users.log
-    longest = int(np.flatnonzero(log.where.any(axis=0)).max()) + 1
+    longest = page_width(log) if log.of_documents else int(np.flatnonzero(log.where.any(axis=0)).max()) + 1
     k = longest if k is None else min(k, longest)
     queries = np.unique(log.query).astype(np.int64)
     if on.queries is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import as_lists, curves_as_dict
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, CountedLists
 from cuolr.off_policy.estimate_gain import Estimand
 from cuolr.off_policy.importance_gains import importance_gains
 from cuolr.off_policy.interleaving import interleaving_preference
@@ -76,7 +76,7 @@ def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
         "estimates": tuple(estimates),
         "identifiable": users.identifiable,
         "sessions_for_test": _sessions_for_test(asked, best),
-        "sessions_for_interleaving": sessions_needed(*interleaving_preference(compared, users.response_of(best.users))),
+        "sessions_for_interleaving": _sessions_for_interleaving(asked, compared, best),
         "better_click_rates": users.plausible.better_click_rates,
         "changed": tuple(_changed(asked, best)),
         "examination": tuple(tuple(row) for row in as_lists(curves.table)),
@@ -91,15 +91,16 @@ def lists_to_compare(asked: GainOnLog) -> ComparedLists:
     if not len(of_queries.query):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
     logged = _top(of_queries, asked.k)
-    baseline = logged if asked.against is None else target_lists(asked.against, log.candidates, logged)
-    sessions: Doubles = (log.count * np.isin(log.query, logged.query)).astype(np.float64)
+    pages = logged if isinstance(logged, CountedLists) else logged.pages(asked.k)
+    baseline = logged if asked.against is None else target_lists(asked.against, log.candidates, pages)
+    chosen = np.isin(log.query, logged.query)
     return ComparedLists(
-        target=target_lists(asked.policy, log.candidates, logged),
+        target=target_lists(asked.policy, log.candidates, pages),
         baseline=baseline,
         logged=logged,
         n_queries=log.candidates.n_queries,
-        reward=counts.units.sums(_session_rewards(asked) * sessions),
-        sessions=counts.units.sums(sessions),
+        reward=counts.units.sums(_row_rewards(asked) * (log.count * chosen).astype(np.float64)),
+        sessions=counts.units.sums((log.session_count * chosen).astype(np.float64)),
         worth=_worth(log),
         clicks=counts.clicks_by_pair(),
         query_of_pair=log.candidates.query_of_document,
@@ -107,15 +108,21 @@ def lists_to_compare(asked: GainOnLog) -> ComparedLists:
     )
 
 
-def _session_rewards(asked: GainOnLog) -> Doubles:
-    """[M] the reward of the first k documents of each row."""
+def _row_rewards(asked: GainOnLog) -> Doubles:
+    """[M] the reward of the first k documents of each row; of a document, if it is one of these."""
     weights = np.ones(asked.k) if asked.position_weights is None else asked.position_weights
+    if asked.log.of_documents and asked.log.page_position is not None:
+        place = np.minimum(asked.log.page_position[:, 0], asked.k)
+        of_documents: Doubles = asked.log.rewards[:, 0] * np.append(weights, 0.0)[place]
+        return of_documents
     rewards: Doubles = (asked.log.rewards * weights_in_lists(asked.log.where, weights)).sum(axis=1)
     return rewards
 
 
-def _top(lists: CountedLists, k: int) -> CountedLists:
-    """The first k documents, wherever they stand on the page."""
+def _top(lists: CountedLists | CountedDocuments, k: int) -> CountedLists | CountedDocuments:
+    """The first k documents, wherever they stand on the page; if they are not in lists, those of k positions."""
+    if isinstance(lists, CountedDocuments):
+        return lists.select(lists.cells.position < k)
     first = np.cumsum(lists.documents >= 0, axis=1) <= k
     return replace(lists, documents=np.where(first, lists.documents, -1))
 
@@ -165,19 +172,31 @@ def _hull(intervals: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _sessions_for_test(asked: GainOnLog, found: UserGain) -> int | None:
-    """In each arm of an A/B test, both of which have the variance of a logged session's reward."""
+    """In each arm of an A/B test, both of which have the variance of a logged session's reward.
+
+    None if documents were counted: the variance of a session is not known then.
+    """
+    if asked.log.of_documents:
+        return None
     evaluated = np.flatnonzero(np.isin(asked.log.query, asked.queries))
-    log, reward = asked.log.select(evaluated), _session_rewards(asked)[evaluated]
+    log, reward = asked.log.select(evaluated), _row_rewards(asked)[evaluated]
     sessions = float(log.count.sum())
     mean = float(reward @ log.count) / sessions
     variance = float(((reward - mean) ** 2) @ log.count) / sessions
     return sessions_needed(found.gain * mean, 2 * variance)
 
 
+def _sessions_for_interleaving(asked: GainOnLog, compared: ComparedLists, found: UserGain) -> int | None:
+    """None if documents were counted: it takes lists to interleave."""
+    if isinstance(compared.baseline, CountedDocuments):
+        return None
+    return sessions_needed(*interleaving_preference(compared, asked.users.response_of(found.users)))
+
+
 def _changed(asked: GainOnLog, found: UserGain) -> Iterator[ChangedQuery]:
     """The queries with the largest change, by traffic."""
     log, changes = asked.log, found.changes
-    sessions = np.bincount(log.query, weights=log.count, minlength=log.candidates.n_queries)
+    sessions = np.bincount(log.query, weights=log.session_count, minlength=log.candidates.n_queries)
     order = np.argsort(-np.abs(changes), kind="stable")[:CHANGED_QUERIES]
     for query in order[changes[order] != 0]:
         yield ChangedQuery(str(log.candidates.query_ids[query]), int(sessions[query]), float(changes[query]))

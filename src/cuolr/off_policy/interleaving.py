@@ -25,6 +25,7 @@ def interleaving_preference(compared: ComparedLists, users: UserResponse) -> tup
     two documents of a round are of opposite teams; their clicks are taken as independent, given the list. The coins of
     different rounds are independent: such pairs add a product of two preferences, which is left out.
     """
+    assert isinstance(compared.baseline, CountedLists)
     baseline = compared.baseline.sample(MAX_LISTS)
     target = _same_sessions(compared.target, baseline)
     filled = baseline.documents >= 0

@@ -33,7 +33,7 @@ def overlap_with_log(
     # A variant counts as shown if its document was.
     first = first_variants(candidates)
     impressions = np.bincount(first[documents], weights=lists.count[row], minlength=candidates.n_documents)[first]
-    sessions = np.bincount(lists.query, weights=lists.count, minlength=candidates.n_queries)
+    sessions = np.bincount(lists.query, weights=lists.session_count, minlength=candidates.n_queries)
     ranking = RankingInParts(policy, stages("ranking", len(queries))).rank(candidates.select(queries), k)
     where = ranking >= 0
     shown = impressions[np.where(where, candidates.offsets[queries, None] + ranking, 0)]

@@ -58,6 +58,8 @@ def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None =
     A difference counts as noise if its 95 % interval contains 0, or if it is negligible: on a long log even a model
     that is right up to its prior is significantly worse than one with more parameters.
 
+    A log that counts documents has no lists to run other users over than those who examine by position and last click.
+
     Args:
         counts: The counts of the log.
         progress: Called with 1 after each model.
@@ -65,10 +67,14 @@ def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None =
     if counts.patterns is None:
         return PlausibleUsers(("pbm",))
     models = user_models()
+    names = None
+    if counts.patterns.of_documents:
+        models = [name for name in models if name in BY_EXAMINATION]
+        names = [*models, *(name for name in CLICK_FITS.names() if CLICK_FITS.get(name).is_baseline)]
     if counts.can_hold_out_by_level:
-        compared = compare_by_level(counts.by_level, HELD_OUT_FOLDS, progress)
+        compared = compare_by_level(counts.by_level, HELD_OUT_FOLDS, progress, names)
     else:
-        compared = compare_fits(counts.patterns, None, HELD_OUT_FOLDS, progress=progress)
+        compared = compare_fits(counts.patterns, names, HELD_OUT_FOLDS, progress=progress)
     best = compared.scores[compared.best].log_likelihood
     negligible = NEGLIGIBLE_SHARE * max(best - compared.scores[CLICK_RATE].log_likelihood, 0.0)
     differences = compared.differences

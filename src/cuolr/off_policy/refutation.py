@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, CountedLists
 from cuolr.off_policy.heavy_tails import heavy_tailed_interval
 from cuolr.off_policy.intervals import UNKNOWN
 from cuolr.off_policy.position_discount import discount_weights, weights_in_lists
@@ -17,16 +17,17 @@ def missed_towards_policy(compared: ComparedLists, users: UserResponse) -> tuple
     logged lists, a = 0, to the policy's list, a = 1, each logged list has a place a_i. The residual of list i is its
     logged reward per session minus what the users expect. Its slope in a_i, over all queries, is by how much they are
     wrong at the policy's lists, if they are wrong proportionally. 0 is expected if they are the users of the log;
-    below 0, part of the gain is not there. The interval is over queries, and infinite if lists do not differ.
+    below 0, part of the gain is not there. The interval is over queries, and infinite if lists do not differ, or are
+    not known.
     """
     logged = compared.logged
-    if logged.clicks is None:
+    if isinstance(logged, CountedDocuments) or logged.clicks is None:
         return 0.0, UNKNOWN
-    place = _places(compared)
+    place = _places(compared, logged)
     reward = compared.reward_of(logged.documents, np.where(logged.documents >= 0, logged.clicks, 0.0))
     residual = reward - logged.count * compared.of_lists(logged, users)
     of_query = [
-        np.bincount(logged.query, weights=values, minlength=compared.n_queries)
+        np.bincount(logged.query, weights=values, minlength=compared.n_queries).astype(np.float64)
         for values in (place * residual, place**2 * logged.count)
     ]
     there = of_query[1] > 0
@@ -37,9 +38,9 @@ def missed_towards_policy(compared: ComparedLists, users: UserResponse) -> tuple
     return scale * slope, (scale * low, scale * high)
 
 
-def _places(compared: ComparedLists) -> Doubles:
+def _places(compared: ComparedLists, logged: CountedLists) -> Doubles:
     """[L] the place a of each logged list."""
-    logged, pairs = compared.logged, len(compared.query_of_pair)
+    pairs = len(compared.query_of_pair)
     sessions = np.bincount(logged.query, weights=logged.count, minlength=compared.n_queries)[compared.query_of_pair]
     mean, policy = (_exposures(lists, pairs) / np.maximum(sessions, 1e-300) for lists in (logged, compared.target))
     change = policy - mean

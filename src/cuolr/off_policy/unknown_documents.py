@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
+from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, CountedLists
 from cuolr.off_policy.heavy_tails import heavy_tailed_interval
 from cuolr.off_policy.users.fitted_users import UserResponse
 from cuolr.types import Bools, Doubles
@@ -52,13 +52,13 @@ def least_attractiveness(compared: ComparedLists, response: UserResponse) -> Dou
     and the more does it exclude. If the log shows the same documents in all sessions of a query, the worst case is 0.
     """
     rates, queries = response.rates, compared.n_queries
-    shown, query = _sessions(compared.logged, len(rates.known)), compared.query_of_pair
-    of_query = np.bincount(compared.logged.query, weights=compared.logged.count, minlength=queries)
+    shown, query = compared.logged.sessions_of_pairs(len(rates.known)), compared.query_of_pair
+    of_query = compared.logged.sessions_of_queries(queries)
     in_target = _contains(compared.target, len(rates.known))
     hardly = (shown > 0) & (shown <= HARDLY_SHOWN * of_query[query])
     of_target = hardly & in_target
     clicks, examinations = (
-        np.bincount(query[of_target], weights=of_pairs[of_target], minlength=queries)
+        np.bincount(query[of_target], weights=of_pairs[of_target], minlength=queries).astype(np.float64)
         for of_pairs in (rates.clicks, rates.examinations)
     )
     low = heavy_tailed_interval(clicks, examinations)[1][0]
@@ -68,13 +68,6 @@ def least_attractiveness(compared: ComparedLists, response: UserResponse) -> Dou
     return least
 
 
-def _contains(lists: CountedLists, pairs: int) -> Bools:
+def _contains(lists: CountedLists | CountedDocuments, pairs: int) -> Bools:
     """[P] whether one of the lists has the pair."""
-    return _sessions(lists, pairs) > 0
-
-
-def _sessions(lists: CountedLists, pairs: int) -> Doubles:
-    """[P] the sessions that show each pair."""
-    where = lists.documents >= 0
-    count = np.broadcast_to(lists.count[:, None], where.shape)[where]
-    return np.bincount(lists.documents[where], weights=count, minlength=pairs).astype(np.float64)
+    return lists.sessions_of_pairs(pairs) > 0

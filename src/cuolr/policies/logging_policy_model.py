@@ -8,6 +8,7 @@ import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.page_positions import page_width
 from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs
 from cuolr.policies.policy import rank_by_score
 from cuolr.policies.ranking_svm import fit_ranking_svm
@@ -84,7 +85,7 @@ class LoggingPolicyModel:
         if it agrees better on queries that it was not trained on.
 
         Args:
-            lists: The log, raw or aggregated; clicks are not used.
+            lists: The log, raw, counted or aggregated; clicks are not used.
             normaliser: A fitted normaliser.
             seed: Seed of the folds, the samples and LightGBM.
             folds: Number of folds.
@@ -123,15 +124,16 @@ def agreement(ranker: LinearPolicy | TreesPolicy, lists: ClickLog, queries: Inte
     """nDCG@K of a ranker, with the mean height at which the log shows a document as its gain; mean over queries."""
     candidates = lists.candidates.select(queries)
     height = _grades(lists)[lists.candidates.rows_of(queries)].astype(np.float64)
-    discount = 1 / np.log2(np.arange(lists.k) + 2)
+    k = _positions(lists)
+    discount = 1 / np.log2(np.arange(k) + 2)
 
     def dcg(ranking: Ints) -> Doubles:
         documents = candidates.offsets[:-1, None] + np.maximum(ranking, 0)
         gains: Doubles = (height[documents] * (ranking >= 0)) @ discount
         return gains
 
-    ideal = dcg(rank_by_score(height, candidates.offsets, lists.k))
-    return float((dcg(ranker.rank(candidates, lists.k)) / np.maximum(ideal, 1e-9)).mean())
+    ideal = dcg(rank_by_score(height, candidates.offsets, k))
+    return float((dcg(ranker.rank(candidates, k)) / np.maximum(ideal, 1e-9)).mean())
 
 
 def clone_lambdamart(
@@ -183,10 +185,16 @@ def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPoli
 
 def _grades(log: ClickLog) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     """[n_documents] the mean height at which each document was shown: 100 = always first, 0 = never shown."""
-    row, position = np.nonzero(log.where)
+    row, column = np.nonzero(log.where)
+    position = log.page_position[row, column] if log.of_documents and log.page_position is not None else column
     documents = log.documents[log.where]
-    height = HIGHEST_GRADE * (1 - position / log.k) * log.count[row]
+    height = HIGHEST_GRADE * (1 - position / _positions(log)) * log.count[row]
     total = np.bincount(documents, weights=height, minlength=log.candidates.n_documents)
-    sessions = np.bincount(log.query, weights=log.count, minlength=log.candidates.n_queries)
+    sessions = np.bincount(log.query, weights=log.session_count, minlength=log.candidates.n_queries)
     mean = total / np.maximum(sessions, 1)[log.candidates.query_of_document]
     return np.ceil(np.minimum(mean, HIGHEST_GRADE)).astype(np.int8)
+
+
+def _positions(log: ClickLog) -> int:
+    """The number of positions of a list; of documents, down to the last one that was shown."""
+    return page_width(log) if log.of_documents else log.k

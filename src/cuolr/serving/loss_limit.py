@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuolr.errors import InputError
+from cuolr.off_policy.compared_lists import CountedLists
 from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy, rank_by_score
 from cuolr.random import FIXED_SEED
@@ -75,6 +76,7 @@ def expected_losses(limit: LossLimit, policy: RankingPolicy) -> dict[str, float]
     if not users.fitted:
         raise InputError("--safety-log: expected a log with clicks, to estimate what the randomisation costs")
     lists = users.counts.lists
+    assert isinstance(lists, CountedLists), "a log of lists was loaded"
     sessions = np.bincount(lists.query, weights=lists.count, minlength=users.log.candidates.n_queries)
     queries = np.argsort(-sessions, kind="stable")[: min(MAX_QUERIES, int((sessions > 0).sum()))]
     own, drawn = _lists(limit, policy, users.log.candidates.select(queries), min(limit.k, users.counts.cells.k))

@@ -79,6 +79,7 @@ class Learner(ABC):
         Config: The frozen dataclass of its settings.
         role: Its role in tables of results.
         log_form: The form of the log that it reads.
+        takes_documents: Whether it also learns from a log that counts documents, whose lists are not known.
         takes_propensities: Whether it uses propensities, the examination of positions.
         data_parallel: Whether several processes can share its batches.
         search_space: The values that tuning tries for each setting.
@@ -88,6 +89,7 @@ class Learner(ABC):
     Config: ClassVar[type[Any]]
     role: ClassVar[Role] = "method"
     log_form: ClassVar[LogForm] = "any"
+    takes_documents: ClassVar[bool] = False
     takes_propensities: ClassVar[bool] = False
     data_parallel: ClassVar[bool] = False
     search_space: ClassVar[SearchSpace] = {}

@@ -18,7 +18,7 @@ from cuolr.logs.importing.seen_documents import require_features
 from cuolr.logs.reward_scale import on_click_scale
 from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.policies.policy import RankingPolicy
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Profile, Stages, unseen_stages
 from cuolr.training import distributed
 from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.training.hold_out import held_out_queries, queries_shown, with_held_out_sessions
@@ -28,6 +28,9 @@ from cuolr.training.presets.configure import RunConfig
 from cuolr.training.run_folder import RunFolder, check_place, check_to_resume
 from cuolr.training.warm_start import WarmStart
 from cuolr.types import Ints
+
+# Name of the stage.
+SCALING = "holding out, scaling features"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ def fit(
     progress: Progress | None = None,
     on_read: Callable[[ClickLog], None] | None = None,
     stages: Stages = unseen_stages,
+    profile: Profile | None = None,
 ) -> TrainingResult:
     """Train a policy on a log.
 
@@ -104,7 +108,10 @@ def fit(
         progress: Called after each step.
         on_read: Called before training with the log, in the form that the learner reads.
         stages: Receives the progress of what comes before the first step.
+        profile: Receives the time of all stages.
     """
+    profile = profile or Profile()
+    stages = profile.of(stages)
     config, training = request.config, request.config.training
     learner_class = config.learner_class
     if distributed.processes() > 1 and not learner_class.data_parallel:
@@ -117,6 +124,7 @@ def fit(
     require_features(log.candidates)
     if on_read is not None:
         on_read(log)
+    profile.begin(SCALING)
     propensities = request.log.propensities() if learner_class.takes_propensities else None
     learned_from, held_out, validated_by = _hold_out(request, log)
     settings = {**config.as_dict(), "validated_by": dict(validated_by)}
@@ -129,11 +137,13 @@ def fit(
         progress=progress,
         provenance={**_provenance(request, settings, log), **_described(propensities), **_described_unit(log, unit)},
         validate_start=start is not None,
+        profile=profile,
     )
     normaliser = Normaliser.fit(training.normalising, log.candidates) if start is None else start.normaliser
     task = FitTask(rewarded, normaliser, held_out, training, loop, propensities, start, stages)
     policy = learner_class(config.learner_config).fit(task)
     result = loop.result or _without_steps(policy, loop)
+    profile.begin(None)
     if result.best is not None:
         object.__setattr__(result.best.policy, "provenance", result.provenance)  # as `load_policy` does
     return result

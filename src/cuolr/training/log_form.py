@@ -9,7 +9,8 @@ from cuolr.errors import InputError, problems_in
 from cuolr.examination.propensities import Propensities, propensities_of_log, read_propensities
 from cuolr.logs.aggregate import aggregate, aggregate_folder
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_folder import load_click_log, read_click_log, read_timestamps, require_sessions
+from cuolr.logs.log_folder import load_click_log, read_click_log, read_timestamps
+from cuolr.logs.log_forms import require_lists, require_sessions
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, time_text, within
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training.base_learner import Learner
@@ -55,10 +56,10 @@ class TrainingLog:
             propensities: File of propensities; None = the one in the folder, if there is one.
             window: The sessions to read.
         """
-        example = next(read_click_log(folder, rows_at_a_time=1))
+        example = next(read_click_log(folder, rows_at_a_time=1, documents=True))
         return cls(
             example,
-            lambda stages: load_click_log(folder, window, ids=False, stages=stages),
+            lambda stages: load_click_log(folder, window, ids=False, stages=stages, documents=True),
             lambda stages: aggregate_folder(folder, window, stages=stages),
             lambda: propensities_of_log(folder) if propensities is None else read_propensities(propensities),
             lambda: _period(read_timestamps(folder), window),
@@ -98,6 +99,8 @@ class TrainingLog:
             aggregation: The user's choice.
             stages: Receives the progress.
         """
+        if not learner.takes_documents:
+            require_lists(self.example, name)
         if learner.log_form == "sessions":
             require_sessions(self.example, name)
             if aggregation == "yes":

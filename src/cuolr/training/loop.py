@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from cuolr.errors import InputError
 from cuolr.policies.policy import RankingPolicy
+from cuolr.progress import Profile
 from cuolr.training import distributed
 from cuolr.training.run_folder import RunFolder
 from cuolr.training.steps import NonFiniteLossError, Steps
@@ -75,6 +76,7 @@ class Loop:
         provenance: Where the policy comes from, saved with the model.
         validate_start: Whether the policy before the first step is a candidate, too, as after a warm start.
         result: The result of the run, once it has ended.
+        profile: Receives the time of steps, validations and checkpoints.
     """
 
     config: TrainingConfig
@@ -85,6 +87,7 @@ class Loop:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     validate_start: bool = False
     result: TrainingResult | None = None
+    profile: Profile = field(default_factory=Profile)
 
     def run(self, steps: Steps) -> RankingPolicy:
         """Train, and return the policy to keep.
@@ -104,6 +107,7 @@ class Loop:
         elif self.folder is not None:
             distributed.from_first(self.folder.start)
         run.save()  # so that a run can be resumed from the very start
+        self.profile.begin("checkpoints and metrics")
         with _interrupt_noticed() as interrupted:
             outcome = run.train(interrupted)
         self.result = run.end(outcome)
@@ -181,7 +185,8 @@ class _Run:
         start = time.perf_counter()
         self.step += 1
         try:
-            values = self.steps.step()
+            with self.loop.profile.during("training steps"):
+                values = self.steps.step()
         except NonFiniteLossError as error:
             raise self._diverged(error.term) from None
         self.seconds += time.perf_counter() - start
@@ -191,7 +196,8 @@ class _Run:
         return values
 
     def _validate(self) -> dict[str, float]:
-        score = distributed.from_first(self._score)
+        with self.loop.profile.during("validation"):
+            score = distributed.from_first(self._score)
         if not math.isfinite(score):
             raise self._diverged("validation")
         self.validations[self.step] = score

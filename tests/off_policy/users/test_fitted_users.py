@@ -9,8 +9,9 @@ from cuolr.clicks.click_model import click_model, relevance_of
 from cuolr.clicks.simulate import Simulation, simulate
 from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.data.synthetic import generate
-from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.pattern_cells import PatternCells
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.plausible_users import plausible_users
 from cuolr.off_policy.target_lists import target_lists
@@ -252,6 +253,7 @@ def test_the_interval_of_few_queries_is_that_of_a_jackknife_which_fits_the_users
         rewards = found.units.sums(part.clicks.sum(axis=1).astype(np.float64))
         sessions = found.units.sums(np.ones(len(part)))
         clicks = found.clicks_by_pair()
+        assert isinstance(counts.lists, CountedLists)
         target, ones = target_lists(BETTER, few.candidates, counts.lists), np.ones(few.candidates.n_documents)
         compared = ComparedLists(
             target, counts.lists, counts.lists, 4, rewards, sessions, ones, clicks, few.candidates.query_of_document

@@ -1,6 +1,7 @@
 """Bases of click models in which a click depends on the clicks above through the last one only."""
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,13 +13,16 @@ from cuolr.clicks.fitting.click_model_fit import (
     of_pairs,
     sums,
 )
-from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.counts import last_click_above
+from cuolr.logs.pattern_cells import PatternCells
 from cuolr.types import Bools, Doubles, Ints
 
 
 class CellFit(ClickModelFit):
     """Fitted on counts of (document, position, last click above), of which there are fewer than click patterns."""
+
+    needs_lists: ClassVar[bool] = False
 
     def data(self, patterns: ClickPatterns) -> PatternCells:
         """Counts of (document, position, last click above); less, if less suffices."""

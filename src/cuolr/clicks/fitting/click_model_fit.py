@@ -8,8 +8,9 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from cuolr.clicks.click_model import ClickModel
-from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.last_clicks import LastClicks
+from cuolr.logs.pattern_cells import PatternCells
 from cuolr.registry import Registry
 from cuolr.types import Bools, Doubles, Ints
 
@@ -67,12 +68,14 @@ class ClickModelFit(ABC):
         pairs: P, the number of query–document pairs.
         by_pair: Names of the parameters by pair.
         is_baseline: Whether it is a click rate, without a model of the user.
+        needs_lists: Whether counts by document, position and last click above do not suffice.
     """
 
     k: int
     pairs: int
     by_pair: ClassVar[tuple[str, ...]] = ("attractiveness",)
     is_baseline: ClassVar[bool] = False
+    needs_lists: ClassVar[bool] = True
 
     def data(self, patterns: ClickPatterns) -> ClickData:
         """The counts that suffice for this model."""

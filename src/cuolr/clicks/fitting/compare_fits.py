@@ -9,6 +9,7 @@ from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks
 from cuolr.clicks.fitting.mixture_prior import fit_users
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.log_forms import LISTS_UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,13 @@ def compare_fits(
 
     Args:
         patterns: The counts of the log.
-        names: Names of `CLICK_FITS`; None = all.
+        names: Names of `CLICK_FITS`; None = all, or those that counts by document suffice for.
         folds: Number of folds, of `click_patterns.FOLDS`, that are held out.
         documents: The parameters of documents, see `fit_users`.
         progress: Called with 1 after each model.
         days: Hold out the last so many days instead, if the counts are by day; 0 = folds.
     """
-    names = list(dict.fromkeys(names)) if names else CLICK_FITS.names()
+    names = _fittable(patterns, names)
     classes = {name: CLICK_FITS.get(name) for name in names}
     train, held_out = patterns.held_out_days(days) if days else patterns.held_out(folds)
     if not train.sessions or not held_out.sessions:
@@ -86,9 +87,12 @@ def compare_fits(
 
 
 def compare_by_level(
-    levels: Sequence[ClickPatterns], folds: int = 2, progress: Callable[[int], None] | None = None
+    levels: Sequence[ClickPatterns],
+    folds: int = 2,
+    progress: Callable[[int], None] | None = None,
+    names: Sequence[str] | None = None,
 ) -> FitComparison:
-    """Compare all click models, each fitted to every level of context, on the held-out sessions of all levels.
+    """Compare click models, each fitted to every level of context, on the held-out sessions of all levels.
 
     One fit for all levels would favour models in which a click says something about the user, and so about the level.
 
@@ -96,11 +100,12 @@ def compare_by_level(
         levels: The counts of each level, of the same pairs; at least one has clicks, and sessions to hold out.
         folds: Number of folds that are held out.
         progress: Called with 1 after each model.
+        names: As for `compare_fits`.
     """
     parts = [level.held_out(folds) for level in levels]
     parts = [(train, held_out) for train, held_out in parts if train.clicks.any() and held_out.sessions > 0]
     fits, scores = {}, {}
-    for name in CLICK_FITS.names():
+    for name in _fittable(levels[0], names):
         of_levels = [fit_users(name, train) for train, _ in parts]
         fits[name] = of_levels[0]
         scores[name] = pooled_scores(
@@ -120,3 +125,13 @@ def _comparison(
     best = max(users, key=lambda name: scores[name].log_likelihood)
     differences = {name: difference_to(scores[best], score) for name, score in scores.items()}
     return FitComparison(fits, scores, best, differences, train, held_out)
+
+
+def _fittable(patterns: ClickPatterns, names: Sequence[str] | None) -> list[str]:
+    """The names without repetition; by default all that the counts suffice for."""
+    in_need = {name for name in CLICK_FITS.names() if CLICK_FITS.get(name).needs_lists and patterns.of_documents}
+    if not names:
+        return [name for name in CLICK_FITS.names() if name not in in_need]
+    if lacking := [name for name in dict.fromkeys(names) if name in in_need]:
+        raise InputError(f"{', '.join(lacking)}: {LISTS_UNKNOWN}")
+    return list(dict.fromkeys(names))

@@ -9,7 +9,7 @@ from scipy.special import stdtrit, xlog1py, xlogy
 
 from cuolr.clicks.fitting.fit_model import FittedClicks
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.types import Doubles
+from cuolr.types import Doubles, Ints
 
 # Rows of click patterns at a time.
 ROWS_AT_A_TIME = 1 << 16
@@ -25,7 +25,7 @@ class FitScores:
 
     Attributes:
         log_likelihood: Mean over sessions, in nats; −∞ if a session has probability 0.
-        perplexity: Mean over positions.
+        perplexity: Mean over positions; NaN for a log that counts documents, because it depends on those above.
         conditional_perplexity: Mean over positions.
         perplexity_by_position: [K] NaN where nothing was shown.
         conditional_by_position: [K] the same of the conditional perplexity.
@@ -55,31 +55,38 @@ def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
     by_unit, impossible = np.zeros(units), 0.0
     for start in range(0, len(held_out), ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)
-        documents, clicks, count = held_out.documents[rows], held_out.clicks[rows], held_out.count[rows]
+        (documents, clicks), count = held_out.as_lists(rows), held_out.count[rows]
         where = documents >= 0
-        chances = {
-            "marginal": fitted.model.marginal(fitted.values, documents),
-            "conditional": fitted.model.conditional(fitted.values, documents, clicks),
-        }
+        chances = {} if held_out.of_documents else {"marginal": fitted.model.marginal(fitted.values, documents)}
+        chances["conditional"] = fitted.model.conditional(fitted.values, documents, clicks)
         for name, chance in chances.items():
             nats = np.where(where, xlogy(clicks, chance) + xlog1py(~clicks, -chance), 0.0)
             bits[name] += count @ nats / np.log(2)
         of_row = nats.sum(axis=1)  # of the conditional probabilities, which are last
         by_unit += np.bincount(unit[rows], weights=count * of_row, minlength=units)
         impossible += float(count[np.isneginf(of_row)].sum())
-    shown = held_out.count @ held_out.where
-    by_position = {name: _perplexity(total, shown) for name, total in bits.items()}
+    by_position = {name: _perplexity(total, held_out.shown) for name, total in bits.items()}
+    if held_out.of_documents:
+        by_position["marginal"] = np.full(k, np.nan)
     return FitScores(
         log_likelihood=float(by_unit.sum() / held_out.sessions),
-        perplexity=float(np.nanmean(by_position["marginal"])),
+        perplexity=np.nan if held_out.of_documents else float(np.nanmean(by_position["marginal"])),
         conditional_perplexity=float(np.nanmean(by_position["conditional"])),
         perplexity_by_position=by_position["marginal"],
         conditional_by_position=by_position["conditional"],
         impossible=impossible / held_out.sessions,
         log_likelihood_by_unit=by_unit,
-        sessions_by_unit=np.bincount(unit, weights=held_out.count, minlength=units).astype(np.float64),
+        sessions_by_unit=_sessions_by_unit(held_out, unit, units),
         independent=few,
     )
+
+
+def _sessions_by_unit(held_out: ClickPatterns, unit: Ints, units: int) -> Doubles:
+    """[units] the sessions; where a unit is a document, its share of one."""
+    sessions = held_out.session_count
+    if held_out.of_documents and held_out.few_queries:
+        sessions = held_out.count * (held_out.sessions / held_out.count.sum())
+    return np.bincount(unit, weights=sessions, minlength=units).astype(np.float64)
 
 
 def pooled_scores(levels: Sequence[FitScores]) -> FitScores:

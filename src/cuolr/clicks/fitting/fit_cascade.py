@@ -6,8 +6,9 @@ from cuolr.clicks.cascade import CascadeModel
 from cuolr.clicks.click_model import ClickModel
 from cuolr.clicks.fitting.cell_fit import CellFit
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickData, Expectation, Values, of_pairs, sums
-from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.counts import last_click_above
+from cuolr.logs.pattern_cells import PatternCells
 from cuolr.types import Bools, Doubles, Ints
 
 

@@ -6,7 +6,8 @@ from cuolr.clicks.click_model import ClickModel
 from cuolr.clicks.fitting.cell_fit import ExaminationFit
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, Values
 from cuolr.clicks.pbm import PositionBasedModel
-from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.pattern_cells import PatternCells
 from cuolr.types import Doubles, Ints
 
 

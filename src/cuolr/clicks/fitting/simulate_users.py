@@ -11,8 +11,9 @@ from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import index_dtype
-from cuolr.logs.log_folder import one_each, require_single_sessions
+from cuolr.logs.log_forms import require_single_sessions
 from cuolr.logs.page_positions import at_page_positions
+from cuolr.logs.session_files import one_each
 from cuolr.policies.policy import RankingPolicy
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import IntegerArray, Ints

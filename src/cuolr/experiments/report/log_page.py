@@ -52,19 +52,20 @@ def _interval(found: Interval | None) -> str:
 
 def _facts(found: Diagnosis) -> dict[str, str]:
     info, sessions, weight = found.info, found.sessions, found.curves.logging_policy_weight
+    changed, swapped = (0.0, 0.0) if found.variation is None else (found.variation.changed, found.variation.swapped)
     facts = {
         "sessions": f"{info.sessions:,}",
         "time": "" if sessions is None or sessions.first is None else f"{sessions.first} to {sessions.last}",
         "queries": f"{info.queries:,} ({info.share_of_queries_seen:.1%} of all)",
-        "distinct lists": f"{info.distinct_lists:,}",
+        "distinct lists": "" if info.distinct_lists is None else f"{info.distinct_lists:,}",
         "clicks per session": f"{info.clicks_per_session:.3f}",
         "sessions without a click": "" if info.share_without_clicks is None else f"{info.share_without_clicks:.1%}",
         "reward per session": "" if info.reward_per_session is None else f"{info.reward_per_session:.4g}",
         "documents shown": f"{info.documents_seen:,}",
         "shown at several positions": f"{info.share_at_several_positions:.1%}",
         "clicks on these": f"{found.identifiability.share_at_several_positions:.1%}",
-        "sessions with another list than the most frequent": f"{found.variation.changed:.1%}",
-        "of these by a swap of neighbours": f"{found.variation.swapped:.1%}" if found.variation.changed else "",
+        "sessions with another list than the most frequent": "" if found.variation is None else f"{changed:.1%}",
+        "of these by a swap of neighbours": f"{swapped:.1%}" if changed else "",
         "sessions in random order": ""
         if info.sessions_in_random_order is None
         else f"{info.sessions_in_random_order:,}",

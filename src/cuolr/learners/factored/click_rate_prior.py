@@ -79,7 +79,7 @@ def fit_click_rate_prior(
         batch = lists[torch.randint(len(lists), (fit.batch_size,), generator=generator).numpy()]
         impressions, clicks = (torch.from_numpy(values) for values in top.dense(batch))
         probability = attractiveness(documents[batch]).unsqueeze(2) * chi[level[batch]]
-        loss = -_log_likelihood(probability, impressions, clicks)
+        loss = -_log_likelihood(probability, impressions, clicks) / _sessions(impressions, top.documents is not None)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -99,7 +99,12 @@ def _offset(counts: ClickCounts, lists: Ints, logging_scores: Doubles, first: In
 
 
 def _log_likelihood(probability: Tensor, impressions: Tensor, clicks: Tensor) -> Tensor:
-    """[] the mean log-likelihood of a session."""
+    """[] the log-likelihood of all sessions."""
     probability = probability.clamp(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
-    total = (clicks * probability.log() + (impressions - clicks) * (1 - probability).log()).sum()
-    return total / impressions[:, 0].sum().clamp(min=1)
+    return (clicks * probability.log() + (impressions - clicks) * (1 - probability).log()).sum()
+
+
+def _sessions(impressions: Tensor, stacked: bool) -> Tensor:
+    """[] the number of sessions of lists, or of stacked lists, which have other sessions at each position."""
+    of_lists = impressions.sum(dim=2).amax(dim=1) if stacked else impressions[:, 0]
+    return of_lists.sum().clamp(min=1)

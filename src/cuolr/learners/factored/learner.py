@@ -28,6 +28,9 @@ from cuolr.training.hold_out import sample_rows
 from cuolr.training.steps import Steps
 from cuolr.types import Doubles, Ints
 
+# Name of the stage.
+CLICK_RATES = "estimating click rates"
+
 
 @dataclass(frozen=True)
 class ExaminationConfig:
@@ -94,6 +97,7 @@ class Factored(Learner):
     Config = FactoredConfig
     config: FactoredConfig
     log_form: ClassVar[LogForm] = "sessions"
+    takes_documents: ClassVar[bool] = True
     cold_start: ClassVar[str] = (
         "it estimates everything from the counts of a log, and counts add up: merge the logs and train on all of them"
     )
@@ -120,10 +124,11 @@ class Factored(Learner):
         logging_policy = LoggingPolicyModel()
         if config.logging_policy.include:
             folds = config.rankers.folds
-            logging_policy = LoggingPolicyModel.fit(counts.lists, task.normaliser, seed, folds, task.stages)
+            logging_policy = LoggingPolicyModel.fit(counts.shown, task.normaliser, seed, folds, task.stages)
         scores = logging_policy.scores(shown.features)
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
+        task.stages(CLICK_RATES, None)
         rates = self._click_rates(counts, shown, examination, scores, lists, seed)
         first_clicks = FirstClicks.of(counts, shown, lists)
         return ClickEstimates(shown, logging_policy, examination, rates, first_clicks)

@@ -40,7 +40,8 @@ from cuolr.logs.importing.repair import Repair, moved_up
 from cuolr.logs.importing.repeated_rows import without_repeats
 from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions, resolve
 from cuolr.logs.importing.session_blocks import blocks, survey
-from cuolr.logs.log_folder import concatenate, one_each
+from cuolr.logs.log_folder import concatenate
+from cuolr.logs.session_files import one_each
 from cuolr.progress import Share, Stages, in_shares, share_of, unseen_stages
 from cuolr.types import Candidates
 

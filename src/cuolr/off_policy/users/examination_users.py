@@ -9,8 +9,8 @@ import scipy
 
 from cuolr.clicks.fitting.click_model_fit import sums
 from cuolr.examination.from_clicks import ExaminationModel
-from cuolr.logs.click_patterns import PatternCells
 from cuolr.logs.contexts import ContextCurves
+from cuolr.logs.pattern_cells import PatternCells
 from cuolr.off_policy.users.fitted_users import MIN_EXAMINATIONS, FittedUsers, Influence, UnbiasedRates
 from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.types import Doubles, Ints
@@ -77,6 +77,12 @@ class ExaminationResponse:
         )
         total: Doubles = sum(chances, np.zeros(documents.shape))
         return total
+
+    def clicks_given(self, cells: PatternCells, level: Ints, attractiveness: Doubles | None = None) -> Doubles:
+        """[n] P(C_k = 1 | last click above) of the cells of the log, in their levels of context."""
+        alpha = self.rates.attractiveness if attractiveness is None else attractiveness
+        clicks: Doubles = self.tables[level, cells.position, cells.last_click] * alpha[cells.pair]
+        return clicks
 
 
 @dataclass(frozen=True)

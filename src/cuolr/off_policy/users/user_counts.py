@@ -1,16 +1,19 @@
 """The counts of a log that users are fitted to."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from cuolr.examination.identifiability import Identifiability
-from cuolr.logs.click_patterns import ClickPatterns, PatternCells
+from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.counts import ClickCounts
-from cuolr.off_policy.compared_lists import CountedLists
+from cuolr.logs.document_patterns import patterns_of
+from cuolr.logs.pattern_cells import PatternCells
+from cuolr.off_policy.compared_lists import CountedDocuments, CountedLists
 from cuolr.off_policy.units import Units
 from cuolr.off_policy.users.examination_users import ExaminationCells
 from cuolr.off_policy.users.fitted_users import least_examinations
@@ -20,6 +23,8 @@ from cuolr.types import Candidates, Doubles, Ints
 
 # Rows of click patterns that users are fitted to, at most: queries are sampled.
 MAX_ROWS = 300_000
+# The same of a log that counts documents, whose rows have one document each.
+MAX_DOCUMENT_ROWS = 10 * MAX_ROWS
 # Folds of the sessions that click models are compared on.
 HELD_OUT_FOLDS = 2
 # Column of the units of sessions, while patterns are counted.
@@ -31,7 +36,7 @@ class UserCounts:
     """The lists of a log and their clicks; pairs are the documents of the candidates.
 
     Attributes:
-        lists: The distinct lists.
+        lists: The distinct lists; of a log that counts documents, these.
         cells: Counts of (level of context, document, position, last click above).
         patterns: Counts of (list, click pattern); None for an aggregated log, which does not have them.
         by_level: The same counts of each level of context; empty for an aggregated log.
@@ -39,7 +44,7 @@ class UserCounts:
         units: What the interval is over.
     """
 
-    lists: CountedLists
+    lists: CountedLists | CountedDocuments
     cells: ExaminationCells
     patterns: ClickPatterns | None
     by_level: tuple[ClickPatterns, ...]
@@ -66,20 +71,20 @@ class UserCounts:
         units = Units.of(log)
         levels, level = context_levels(log)
         patterns = _patterns(log, units.of_row)
-        chosen = _sample_of_queries(patterns.query, log.candidates.n_queries, keep)
+        at_most = MAX_DOCUMENT_ROWS if log.of_documents else MAX_ROWS
+        chosen = _sample_of_queries(patterns.query, log.candidates.n_queries, keep, at_most)
         kept = np.isin(log.query, chosen)
         if not kept.all():
             patterns = patterns.select(np.isin(patterns.query, chosen))
-        by_level = (patterns,)
+        by_level: tuple[ClickPatterns, ...] = (patterns,)
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
-            of_levels = (of_level for of_level in rows if len(of_level))
-            by_level = tuple(_patterns(log.select(of_level), units.of_row[of_level]) for of_level in of_levels)
-        clicks = patterns.clicks * patterns.count[:, None]
-        lists = CountedLists(patterns.query, patterns.documents, patterns.count, clicks).distinct()
-        least = _least(lists, log.candidates)
-        of_cells = ExaminationCells.of_levels([level.cells for level in by_level], pairs, patterns.k, least)
-        return cls(lists, of_cells, patterns, by_level, levels, units)
+            there = (of_level for of_level in rows if len(of_level))
+            by_level = tuple(_patterns(log.select(of_level), units.of_row[of_level]) for of_level in there)
+        cells_of_levels = [of_level.cells for of_level in by_level]
+        logged = _logged(patterns, cells_of_levels)
+        of_cells = ExaminationCells.of_levels(cells_of_levels, pairs, patterns.k, _least(logged, log.candidates))
+        return cls(logged, of_cells, patterns, by_level, levels, units)
 
     @property
     def queries(self) -> Ints:
@@ -114,34 +119,44 @@ def _can_hold_out(patterns: ClickPatterns) -> bool:
     return bool(train.clicks.any()) and held_out.sessions > 0
 
 
-def _least(lists: CountedLists, candidates: Candidates) -> Doubles:
+def _least(lists: CountedLists | CountedDocuments, candidates: Candidates) -> Doubles:
     """[P] the examinations from which a pair is known."""
-    sessions = np.bincount(lists.query, weights=lists.count, minlength=candidates.n_queries)
-    return least_examinations(sessions[candidates.query_of_document])
+    return least_examinations(lists.sessions_of_queries(candidates.n_queries)[candidates.query_of_document])
 
 
-def _sample_of_queries(query: Ints, n_queries: int, keep: Ints) -> Ints:
-    """All queries, or a sample with about `MAX_ROWS` rows.
+def _sample_of_queries(query: Ints, n_queries: int, keep: Ints, at_most: int = MAX_ROWS) -> Ints:
+    """All queries, or a sample with about so many rows.
 
     Args:
         query: [M] the query of each row.
         n_queries: Number of queries.
         keep: Queries that are taken first.
+        at_most: Number of rows.
     """
-    if len(query) <= MAX_ROWS:
+    if len(query) <= at_most:
         return np.arange(n_queries)
     shuffled = np.random.default_rng(FIXED_SEED).permutation(n_queries)
     order = np.concatenate([shuffled[np.isin(shuffled, keep)], shuffled[~np.isin(shuffled, keep)]])
     rows = np.bincount(query, minlength=n_queries)
-    chosen: Ints = order[np.cumsum(rows[order]) - rows[order] < MAX_ROWS]
+    chosen: Ints = order[np.cumsum(rows[order]) - rows[order] < at_most]
     return chosen
 
 
 def _patterns(log: ClickLog, unit: Ints) -> ClickPatterns:
     """The click patterns of a log, by unit [M]."""
     of_units = replace(log, context={UNIT: unit})
-    patterns = ClickPatterns.of(of_units, by=("context",)).with_every_document()
+    patterns = patterns_of(of_units, by=("context",)).with_every_document()
     return patterns.in_units(patterns.context[UNIT].astype(np.int64))
+
+
+def _logged(patterns: ClickPatterns, by_level: Sequence[PatternCells]) -> CountedLists | CountedDocuments:
+    """The lists of the log, or its documents in each level of context."""
+    if not patterns.of_documents:
+        clicks = patterns.clicks * patterns.count[:, None]
+        return CountedLists(patterns.query, patterns.documents, patterns.count, clicks).distinct()
+    joined = ExaminationCells.of_levels(by_level, len(patterns.pairs), patterns.k)
+    query = patterns.candidates.query_of_document[joined.cells.pair].astype(np.int64)
+    return CountedDocuments(joined.cells, query, joined.level)
 
 
 def _of_lists(counts: ClickCounts) -> CountedLists:

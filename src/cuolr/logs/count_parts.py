@@ -1,0 +1,113 @@
+"""Counting Parquet parts, in this process or as tasks of a Ray cluster: counts add up to the same integers."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from cuolr.data.candidate_store import load_candidates
+from cuolr.errors import InputError
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import IDS
+from cuolr.logs.counting import CountedBy, added, counted_of, frames_of
+from cuolr.logs.document_counting import OF_LISTS
+from cuolr.logs.identity import COUNTED
+from cuolr.logs.log_folder import read_meta, write_click_log
+from cuolr.logs.merging_frames import merged_frames
+from cuolr.logs.ray_cluster import connect, first_line
+from cuolr.logs.session_files import SessionForm, part_files, read_parts, read_session_file, rows_of
+from cuolr.progress import Progress, Stages, unseen_stages
+
+# How often a part is counted again if its process or node is lost.
+RETRIES = 3
+# Columns that are not counted.
+UNUSED: dict[CountedBy, tuple[str, ...]] = {"list": IDS, "document": (*IDS, *OF_LISTS)}
+
+
+def count_parts(
+    log: Path,
+    paths: Sequence[Path],
+    out: Path,
+    by: CountedBy = "list",
+    ray: str | None = None,
+    overwrite: bool = False,
+    stages: Stages = unseen_stages,
+) -> ClickLog:
+    """Count the sessions of Parquet files for the documents of a log; memory grows with the rows of the result only.
+
+    Args:
+        log: A log of sessions; its own are not counted.
+        paths: Files with the columns of its `sessions.parquet`, or folders of them.
+        out: The folder of the counted log.
+        by: What a row is.
+        ray: Address of a Ray cluster whose nodes see these paths; None = in this process.
+        overwrite: Whether an existing log is replaced.
+        stages: Receives the parts that were counted so far.
+    """
+    form = _form(log)
+    files = [file for file in part_files(paths) if rows_of(file)]
+    if not files:
+        raise InputError(f"{paths[0]}: expected at least one session in these parts, found none")
+    progress = stages("counting parts", len(files))
+    example = next(read_session_file(files[0], form, 1, without=UNUSED[by]))
+    frames = _here(files, form, by, progress) if ray is None else _on_cluster(ray, log, files, by, progress)
+    counted = counted_of(frames, by, example)
+    source = {name: value for name, value in read_meta(log).get("source", {}).items() if name != COUNTED}
+    described = {"folder": str(log), "parts": len(files), "sessions": counted.sessions, "source": {}}
+    write_click_log(out, [counted], {**source, COUNTED: described}, overwrite)
+    return counted
+
+
+def count_part(log: Path, file: Path, by: CountedBy) -> pl.DataFrame:
+    """The counts of one file, as `counted_of` takes them; on whatever node."""
+    return merged_frames(frames_of(read_parts([file], _form(log), UNUSED[by]), by), added)
+
+
+def _form(log: Path) -> SessionForm:
+    meta = read_meta(log)
+    if meta["aggregated"] or meta["counted"]:
+        raise InputError(f"{log}: expected a log of sessions, whose documents the parts have")
+    return SessionForm(load_candidates(log), meta["k"])
+
+
+def _here(files: Sequence[Path], form: SessionForm, by: CountedBy, progress: Progress) -> Iterator[pl.DataFrame]:
+    def told() -> Iterator[Path]:
+        for file in files:
+            yield file
+            progress(1)
+
+    return frames_of(read_parts(told(), form, UNUSED[by]), by)
+
+
+def _on_cluster(
+    address: str, log: Path, files: Sequence[Path], by: CountedBy, progress: Progress
+) -> Iterator[pl.DataFrame]:
+    """The counts of each part as they come; a task whose process or node is lost is done again."""
+    ray = connect(address)
+    try:
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(count_part)
+        waiting, under_way = [file.resolve() for file in files], set[Any]()
+        at_once = int(ray.cluster_resources().get("CPU", 1)) + 1
+        while waiting or under_way:
+            while waiting and len(under_way) < at_once:
+                under_way.add(task.remote(log.resolve(), waiting.pop(), by))
+            done, _ = ray.wait(list(under_way))
+            for each in done:
+                under_way.remove(each)
+                yield _result(ray, each)
+                progress(1)
+    finally:
+        ray.shutdown()
+
+
+def _result(ray: Any, task: Any) -> pl.DataFrame:
+    try:
+        frame: pl.DataFrame = ray.get(task)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, InputError):
+            raise error.cause from None
+        raise
+    except ray.exceptions.RayError as error:
+        raise InputError(f"ray: a part was lost {RETRIES + 1} times, the last time by {first_line(error)}") from None
+    return frame

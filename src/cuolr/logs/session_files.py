@@ -1,0 +1,142 @@
+"""Parquet files of sessions: that of a log folder, or parts that other jobs write for the documents of a log."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.tables import read_errors
+from cuolr.errors import InputError
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
+from cuolr.types import Candidates, Ints
+
+# Rows that are read at a time, to bound memory.
+ROWS_AT_A_TIME = 1 << 19
+# Share of the rows that are left after grouping, up to which it is worth it.
+WORTH_GROUPING = 0.5
+
+
+@dataclass(frozen=True)
+class SessionForm:
+    """What the rows of a file are.
+
+    Attributes:
+        candidates: The documents that its queries and rankings index.
+        k: Length of the lists.
+        aggregated: See `ClickLog`.
+        counted: See `ClickLog`.
+    """
+
+    candidates: Candidates
+    k: int
+    aggregated: bool = False
+    counted: bool = False
+
+
+def read_session_file(
+    file: Path, form: SessionForm, rows: int, rows_at_a_time: int = ROWS_AT_A_TIME, without: Collection[str] = ()
+) -> Iterator[ClickLog]:
+    """Read a file chunk by chunk. Raises if its columns or values are not those of sessions.
+
+    Args:
+        file: The file.
+        form: What its rows are.
+        rows: Their number.
+        rows_at_a_time: Rows of a chunk.
+        without: Columns that are not read.
+    """
+    for start in range(0, rows, rows_at_a_time):
+        yield _sessions(file, form, slice(start, min(start + rows_at_a_time, rows)), without)
+
+
+def one_each(rows: int) -> Ints:
+    """The counts of rows of one session each; takes no memory."""
+    return np.broadcast_to(np.int64(1), (rows,))
+
+
+def part_files(paths: Sequence[Path]) -> list[Path]:
+    """The Parquet files among these files and in these folders, sorted within a folder."""
+    files: list[Path] = []
+    for path in paths:
+        found = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        if not found:
+            raise InputError(f"{path}: expected Parquet files in this folder, found none")
+        files += found
+    missing = [f"{file}: file not found" for file in files if not file.is_file()]
+    repeated = {file for file in files if files.count(file) > 1}
+    if problems := [*missing, *(f"{file}: given twice" for file in sorted(repeated))]:
+        raise InputError(problems)
+    return files
+
+
+def rows_of(file: Path) -> int:
+    """Number of sessions of a file, without reading it; raises if it is no Parquet file."""
+    with read_errors(file):
+        return count_parquet_rows(file)
+
+
+def read_parts(files: Iterable[Path], form: SessionForm, without: Collection[str] = IDS) -> Iterator[ClickLog]:
+    """The sessions of several files, chunk by chunk, without some columns; all have the columns of the first.
+
+    Equal sessions of a chunk are one counted row, as long as that makes them far fewer: polars groups them several
+    times as fast as they are checked one by one.
+    """
+    names: frozenset[str] | None = None
+    grouped = True
+    for file in files:
+        rows = rows_of(file)
+        for start in range(0, rows, ROWS_AT_A_TIME):
+            part = slice(start, min(start + ROWS_AT_A_TIME, rows))
+            chunk = _equal_sessions(file, form, part, without) if grouped else _sessions(file, form, part, without)
+            grouped = grouped and len(chunk) <= WORTH_GROUPING * (part.stop - part.start)
+            found = frozenset(chunk.columns)
+            if names is not None and found != names:
+                odd = ", ".join(sorted(found ^ names))
+                raise InputError(f"{file}: expected the columns of the other parts; they differ in {odd}")
+            names = found
+            yield chunk
+
+
+def _equal_sessions(file: Path, form: SessionForm, rows: slice, without: Collection[str]) -> ClickLog:
+    """These rows of a file, each with the number of its equals; times of a day are equal."""
+    with read_errors(file):
+        selected, types = _scan(file, form, without)
+        days = [pl.col(name).dt.truncate("1d") for name, dtype in types.items() if dtype == pl.Datetime]
+        part = selected.slice(rows.start, rows.stop - rows.start).cast(types)  # type: ignore[arg-type]
+        frame = part.with_columns(days).group_by(list(types)).agg(count=pl.len().cast(pl.Int64)).collect()
+    try:
+        return _chunk(file, replace(form, counted=True), frame, rows.start)
+    except InputError:
+        _sessions(file, form, rows, without)  # to say which row it is
+        raise
+
+
+def _sessions(file: Path, form: SessionForm, rows: slice, without: Collection[str]) -> ClickLog:
+    """These rows of a file; raises if their columns or values are not those of sessions."""
+    with read_errors(file):
+        selected, types = _scan(file, form, without)
+        part = selected.slice(rows.start, rows.stop - rows.start)
+        frame = part.cast(types).collect()  # type: ignore[arg-type]
+    return _chunk(file, form, frame, rows.start)
+
+
+def _scan(file: Path, form: SessionForm, without: Collection[str]) -> tuple[pl.LazyFrame, dict[str, pl.DataType]]:
+    """The file without some columns, and the types to read it as."""
+    sessions = pl.scan_parquet(file, glob=False)
+    stored = sessions.collect_schema()
+    types = expected_types(file, stored, form.candidates, form.k, form.aggregated, form.counted)
+    types = {name: dtype for name, dtype in types.items() if name not in without}
+    return sessions.select(types.keys()), types
+
+
+def _chunk(file: Path, form: SessionForm, frame: pl.DataFrame, first_row: int) -> ClickLog:
+    columns = {"count": one_each(len(frame))} | {c.name: to_numpy(file, c) for c in frame}
+    if "last_click" in columns and not (form.counted and form.k == 1 and "page_position" in columns):
+        raise InputError(f"{file}: unexpected column 'last_click': the log does not count documents")
+    chunk = ClickLog.from_columns(form.candidates, columns, form.aggregated, form.counted)
+    check_rows(file, chunk, first_row)
+    return chunk
