@@ -32,7 +32,7 @@ def test_no_crafted_trees_crash_or_hang() -> None:
 
 def test_the_table_of_the_documentation_is_that_of_the_run() -> None:
     printed = run("--table", "docs/results/fuzz-counts.json").stdout
-    assert printed.count("\n") > 30
+    assert printed.count("\n") > 10
     assert printed in (ROOT / "docs/untrusted-files.md").read_text()
 
 

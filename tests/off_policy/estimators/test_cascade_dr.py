@@ -6,6 +6,7 @@ import pytest
 from cuolr.errors import InputError
 from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust, doubly_robust
 from cuolr.off_policy.estimators.reward_interaction_ips import RewardInteractionIPS
+from cuolr.off_policy.estimators.reward_regression import _ridge
 from cuolr.off_policy.logged_lists import LoggedLists
 from cuolr.types import Doubles
 from tests.off_policy.enumerated import Enumerated, cascade, enumerated, sampled
@@ -82,3 +83,10 @@ def test_each_unit_is_predicted_without_its_own_rewards() -> None:
 def test_it_needs_features() -> None:
     with pytest.raises(InputError, match="expected features of documents"):
         CascadeDoublyRobust().contributions(enumerated(cascade, LOGGING, TARGET).lists)
+
+
+def test_the_penalty_of_the_reward_model_spares_the_intercept_which_is_last() -> None:
+    inputs = np.array([[1.0, -1.0, 1.0], [-1.0, 1.0, 1.0], [0.5, 2.0, 1.0]])
+    rewards = np.full(3, 0.7)
+    found = _ridge(inputs.T @ inputs, inputs.T @ rewards, ridge=1e9)
+    assert found == pytest.approx([0, 0, 0.7], abs=1e-6)

@@ -1,6 +1,6 @@
 """All inverse-propensity estimators: unbiased under their own assumption, exact for the logging policy itself."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, off_pol
 from cuolr.off_policy.estimators.reward_interaction_ips import RewardInteractionIPS
 from cuolr.off_policy.estimators.snips import SelfNormalisedIPS
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists
+from cuolr.types import Doubles
 from tests.off_policy.enumerated import Users, cascade, enumerated, position_based, whole_list
 
 LOGGING = [4.0, 3.0, 2.0, 1.0]
@@ -64,6 +65,31 @@ def test_the_logging_policy_itself_has_the_logged_rewards(estimator: ImportanceW
     lists = enumerated(cascade, LOGGING, LOGGING).lists
     lists = replace(lists, count=np.arange(1, len(lists.count) + 1), target=lists.logging)
     assert estimator.contributions(lists).values == pytest.approx(lists.reward.sum(axis=1), abs=1e-15)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownWeights(SelfNormalisedIPS):
+    """Self-normalised, with weights that are given."""
+
+    known: tuple[tuple[float, ...], ...]
+
+    def weights(self, lists: LoggedLists) -> Doubles:
+        """Those that are given."""
+        return np.array(self.known)
+
+
+def test_a_position_that_one_session_fills_is_normalised_by_its_own_weight_even_below_1() -> None:
+    lists = replace(two_sessions(), count=np.array([1, 1]))
+    first = (4 / 3 * 1.0 + 2 / 3 * 0.25) / 2  # weights 2 and 1 over their mean 3/2
+    found = KnownWeights(known=((2.0, 0.5), (1.0, 0.0))).contributions(lists)
+    expected = [first + 4 / 3 * (1.0 - first) + 0.5, first + 2 / 3 * (0.25 - first)]
+    assert found.values == pytest.approx(expected)
+
+
+def test_a_position_without_any_weight_earns_nothing() -> None:
+    lists = replace(two_sessions(), count=np.array([1, 1]))
+    found = KnownWeights(known=((1.0, 0.0), (1.0, 0.0))).contributions(lists)
+    assert found.values == pytest.approx([1.0, 0.25])
 
 
 def two_sessions() -> LoggedLists:
