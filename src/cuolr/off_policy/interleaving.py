@@ -30,19 +30,20 @@ def interleaving_preference(compared: ComparedLists, users: UserResponse) -> tup
     target = _same_sessions(compared.target, baseline)
     filled = baseline.documents >= 0
     first, second = (_shown_first(documents) for documents in (target, baseline.documents))
-    rng = np.random.default_rng(FIXED_SEED)
-    mean = square = 0.0
     pairs = max(1, INTERLEAVINGS // (2 * len(first)))
-    for _ in range(pairs):
-        coins = rng.random(first.shape) < 0.5
-        for heads in (coins, ~coins):
-            ranking, of_rank = team_draft(first, second, heads)
-            documents, team = (_on_page(values, filled) for values in (ranking, of_rank))
-            worth = _worth(compared, documents)
-            clicks = users.clicks(documents)
-            mean += float(baseline.count @ (clicks * worth * team).sum(axis=1))
-            square += float(baseline.count @ ((clicks * worth**2).sum(axis=1) - 2 * _of_rounds(clicks * worth, filled)))
-    draws = 2 * pairs * float(baseline.count.sum())
+    count, filled, first, second = (
+        np.tile(values, (pairs, *[1] * (values.ndim - 1))) for values in (baseline.count, filled, first, second)
+    )
+    coins = np.random.default_rng(FIXED_SEED).random(first.shape) < 0.5
+    mean = square = 0.0
+    for heads in (coins, ~coins):
+        ranking, of_rank = team_draft(first, second, heads)
+        documents, team = (_on_page(values, filled) for values in (ranking, of_rank))
+        worth = _worth(compared, documents)
+        clicks = users.clicks(documents)
+        mean += float(count @ (clicks * worth * team).sum(axis=1))
+        square += float(count @ ((clicks * worth**2).sum(axis=1) - 2 * _of_rounds(clicks * worth, filled)))
+    draws = 2 * float(count.sum())
     return mean / draws, square / draws - (mean / draws) ** 2
 
 
