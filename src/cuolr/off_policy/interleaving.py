@@ -31,9 +31,8 @@ def interleaving_preference(compared: ComparedLists, users: UserResponse) -> tup
     filled = baseline.documents >= 0
     first, second = (_shown_first(documents) for documents in (target, baseline.documents))
     pairs = max(1, INTERLEAVINGS // (2 * len(first)))
-    count, filled, first, second = (
-        np.tile(values, (pairs, *[1] * (values.ndim - 1))) for values in (baseline.count, filled, first, second)
-    )
+    count, filled = np.tile(baseline.count, pairs), np.tile(filled, (pairs, 1))
+    first, second = np.tile(first, (pairs, 1)), np.tile(second, (pairs, 1))
     coins = np.random.default_rng(FIXED_SEED).random(first.shape) < 0.5
     mean = square = 0.0
     for heads in (coins, ~coins):
