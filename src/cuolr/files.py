@@ -192,25 +192,25 @@ def is_verifying() -> bool:
     return not _hurried
 
 
-def check_hash(path: Path, digest: object, progress: Callable[[int], None] | None = None) -> None:
+def check_hash(path: Path, digest: object, progress: Callable[[int], None] = lambda _: None) -> None:
     """Raise if a file does not have this hash; one that this process has compared before is not read again.
 
     Args:
         path: The file.
         digest: Its hash, as recorded by whoever wrote it.
-        progress: Called with the bytes that were read since the last call.
+        progress: Called with the bytes that were compared since the last call.
     """
     if not is_verifying():
         return
     state = path.stat()
     known = (path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns, digest)
     if known in _verified:
+        progress(state.st_size)
         return
     found = hashlib.sha256()
     for data in _bytes_of(path):
         found.update(data)
-        if progress is not None:
-            progress(len(data))
+        progress(len(data))
     if found.hexdigest() != digest:
         raise does_not_match(path)
     _verified.add(known)

@@ -133,7 +133,7 @@ def test_a_log_that_does_not_say_its_click_model_has_no_truth(run: Run, log: Pat
     meta = json.loads((log / "meta.json").read_text())
     for source in ({"table": "clicks.csv"}, None, {"click_model": None}):
         (log / "meta.json").write_text(json.dumps(meta | {"source": source}))
-        result = run("propensity", log)
+        result = run("propensity", log, "--no-verify")
         assert result.status == 0, result.err
         assert "true" not in result.out
 
@@ -243,9 +243,12 @@ def test_no_other_learner_notices_that_the_estimates_are_garbage(
 @pytest.mark.parametrize("learner", ["ipw", "cm-ipw"])
 def test_the_two_learners_that_read_the_estimates_do_notice(run: Run, log: Path, tmp_path: Path, learner: str) -> None:
     (log / "propensity.json").write_bytes(b"\xff not even JSON")
-    result = train(run, log, tmp_path / "model", "--learner", learner)
-    assert result.status == 2
-    assert "propensity.json: not valid JSON" in result.err
+    verified, unverified = (
+        train(run, log, tmp_path / "model", "--learner", learner, *option) for option in ((), ("--no-verify",))
+    )
+    assert (verified.status, unverified.status) == (2, 2)
+    assert "propensity.json: damaged: it does not match its hash" in verified.err
+    assert "propensity.json: not valid JSON" in unverified.err
 
 
 def test_a_model_shows_the_examination_that_it_estimated(run: Run, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from cuolr.clicks.click_model import click_model
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities
+from cuolr.files import unverified
 from cuolr.learners.counterfactual.debiased import DebiasedLearner
 from cuolr.learners.gradient_learner import GradientLearner
 from cuolr.logs.clicklog import ClickLog
@@ -209,7 +210,8 @@ def by_pbm_and_renamed(tmp_path_factory: pytest.TempPathFactory) -> tuple[ClickL
     meta = (pbm / "meta.json").read_text()
     assert '"pbm"' in meta
     (renamed / "meta.json").write_text(meta.replace('"pbm"', '"cascade"'))
-    return load_click_log(pbm), load_click_log(renamed)
+    with unverified():
+        return load_click_log(pbm), load_click_log(renamed)
 
 
 @every_learner

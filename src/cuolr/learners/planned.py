@@ -1,7 +1,7 @@
 """`planned`: plans in the ranking MDP, with users and attractiveness estimated from the log."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, logit
@@ -52,6 +52,7 @@ class Planned(Factored):
 
     Config = PlannedConfig
     config: PlannedConfig
+    takes_documents: ClassVar[bool] = False  # satisfaction is estimated from the clicks of each list
 
     def fit(self, task: FitTask) -> RankingPolicy:
         """Estimate the users up front, then train the rankers of `factored` step by step."""

@@ -37,7 +37,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, to_numpy
 from cuolr.logs.log_forms import LISTS_UNKNOWN
 from cuolr.logs.log_meta import META_FILE as META_FILE
-from cuolr.logs.log_meta import check_log_files, write_meta
+from cuolr.logs.log_meta import check_folder, check_log_files, write_meta
 from cuolr.logs.log_meta import read_meta as read_meta
 from cuolr.logs.session_files import ROWS_AT_A_TIME, SessionForm, one_each, read_session_file
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
@@ -247,10 +247,7 @@ def _count_within(folder: Path, window: TimeWindow) -> int:
 
 def _count_rows(folder: Path, stages: Stages = unseen_stages) -> int:
     """Number of rows of a log; raises if a file is missing or damaged."""
-    if not folder.is_dir():
-        raise InputError(
-            f"{folder}: expected a folder, found a file" if folder.exists() else f"{folder}: folder not found"
-        )
+    check_folder(folder)
     missing = [name for name in REQUIRED_FILES if not (folder / name).is_file()]
     if missing:
         raise InputError(f"{folder}: not a click log: it has no {', '.join(missing)}")

@@ -68,7 +68,15 @@ def check_file_beside(folder: Path, name: str) -> None:
         check_log_files(folder, [name], required=False)
 
 
+def check_folder(folder: Path) -> None:
+    """Raise if there is no such folder."""
+    if not folder.is_dir():
+        found = "expected a folder, found a file" if folder.exists() else "folder not found"
+        raise InputError(f"{folder}: {found}")
+
+
 def _read(folder: Path) -> dict[str, Any]:
+    check_folder(folder)
     file = part_of(folder, META_FILE)
     meta = read_json(file)
     if not isinstance(meta, dict) or type(meta.get("format")) is not int:
