@@ -260,7 +260,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in json.loads(line).items() if "second" not in name} for line in lines]
 
 
-@pytest.mark.parametrize("which", WHICH)
+@pytest.mark.parametrize("which", WHICH[:1])  # all of them take ten minutes
 def test_an_experiment_goes_on_after_every_fault(
     which: str, inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

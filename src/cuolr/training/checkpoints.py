@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from cuolr.errors import InputError, check_format
@@ -27,7 +27,7 @@ def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
     structure = json.dumps(_take_apart(state, "", tensors))
     header = {"format": FORMAT, "structure": structure, "sha256": _digest(structure, tensors)}
     with atomic_file(path) as unfinished:
-        save_file(tensors, unfinished, header)
+        unfinished.write_bytes(save(tensors, header))  # so that a full disk is an OSError
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
