@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.evaluate_fit import Difference, FitScores, difference_to, evaluate_fit, pooled_scores
@@ -51,6 +52,18 @@ class FitComparison:
         baselines = [name for name in self.in_order if self.fits[name].model.is_baseline and name != self.best]
         return [name for name in baselines if self.differences[name].interval[0] > 0]
 
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON, without the parameters."""
+        return {
+            "train_sessions": self.train_sessions,
+            "held_out_sessions": self.held_out_sessions,
+            "best": self.best,
+            "not_distinguishable": self.as_good,
+            "models": {
+                name: {**self.scores[name].as_dict(), **self.differences[name].as_dict()} for name in self.in_order
+            },
+        }
+
 
 def compare_fits(
     patterns: ClickPatterns,
@@ -84,6 +97,23 @@ def compare_fits(
         if progress is not None:
             progress(1)
     return _comparison(fits, scores, int(train.sessions), int(held_out.sessions))
+
+
+def difference_if_alike(
+    patterns: ClickPatterns, compared: FitComparison, documents: DocumentParameters = "pair", days: int = 0
+) -> Difference | None:
+    """What the best model loses if all levels of context have the same parameters; None if there is one level.
+
+    Args:
+        patterns: The counts that were compared on.
+        compared: The comparison.
+        documents: As it was asked for.
+        days: As it was asked for.
+    """
+    if patterns.level is None:
+        return None
+    alike = compare_fits(patterns.alike(), [compared.best], documents=documents, days=days)
+    return difference_to(compared.scores[compared.best], alike.scores[compared.best])
 
 
 def compare_by_level(

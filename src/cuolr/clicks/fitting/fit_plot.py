@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cuolr.clicks.fitting.compare_fits import FitComparison
+from cuolr.clicks.fitting.fit_by_context import FitByContext
 from cuolr.clicks.fitting.fit_model import NORMAL_95, FittedClicks
 from cuolr.examination.plot import finish_axes, new_figure, save_figure
 from cuolr.types import Doubles
@@ -33,15 +34,28 @@ def plot_fits(compared: FitComparison, best: FittedClicks, path: Path) -> None:
         best: The best model, with standard errors.
         path: The file to write; its suffix, one of `PLOT_SUFFIXES`, gives the format.
     """
-    shown = {name: best.values[name] for name in best.global_names if len(best.values[name]) == best.model.k}
+    shown = _by_position(best)
     figure = new_figure(5.2 * (1 + bool(shown)), 3.8)
     axes = figure.subplots(1, 1 + bool(shown), squeeze=False)[0]
     _draw_perplexity(axes[0], compared)
     if shown:
-        for number, (name, values) in enumerate(shown.items()):
-            _draw_parameter(axes[1], number, LABELS.get(name, name), values, best.errors.get(name))
+        for number, (label, (values, errors)) in enumerate(shown.items()):
+            _draw_parameter(axes[1], number % len(COLOURS), label, values, errors)
         finish_axes(axes[1], f"parameters of {best.name}, with 95 % intervals", best.model.k)
     save_figure(figure, path)
+
+
+def _by_position(best: FittedClicks) -> dict[str, tuple[Doubles, Doubles | None]]:
+    """Values and standard errors of the parameters by position, of each level of context."""
+    levels = best.model.levels if isinstance(best.model, FitByContext) else ("",)
+    shown: dict[str, tuple[Doubles, Doubles | None]] = {}
+    for name in best.global_names:
+        if len(best.values[name]) == best.model.k * len(levels):
+            values, errors = np.split(best.values[name], len(levels)), best.errors.get(name)
+            of_levels = [None] * len(levels) if errors is None else np.split(errors, len(levels))
+            for level, value, error in zip(levels, values, of_levels, strict=True):
+                shown[", ".join(filter(None, (LABELS.get(name, name), level)))] = value, error
+    return shown
 
 
 def _draw_perplexity(axes: "Axes", compared: FitComparison) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.clicks.fitting.fit_by_context import FitByContext
 from cuolr.clicks.fitting.users_file import SimulatedUsers
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
@@ -60,9 +61,10 @@ class UserSimulation:
         """The exact mean number of clicks per session."""
         lists, total = self._lists(), 0.0
         for start in range(0, len(lists), SESSIONS_PER_BLOCK):
-            documents = self._documents(at_page_positions(lists.select(slice(start, start + SESSIONS_PER_BLOCK))))
-            chance = self.users.model.marginal(self.users.values, documents)
-            total += float(chance[documents >= 0].sum())
+            page = at_page_positions(lists.select(slice(start, start + SESSIONS_PER_BLOCK)))
+            for model, values, rows in self.users.by_level(page):
+                documents = self._documents(page)[rows]
+                total += float(model.marginal(values, documents)[documents >= 0].sum())
         return total / len(lists)
 
     def _lists(self) -> ClickLog:
@@ -74,7 +76,10 @@ class UserSimulation:
             ranked: IntegerArray = self.policy.rank(log.candidates, self.k).astype(index_dtype(log.candidates))
             ranking, page_position = ranked[log.query], None
         no_clicks = np.zeros(ranking.shape, np.uint8)
-        lists = ClickLog(log.candidates, log.query, ranking, no_clicks, log.count, page_position=page_position)
+        context = log.context if isinstance(self.users.model, FitByContext) else {}
+        lists = ClickLog(
+            log.candidates, log.query, ranking, no_clicks, log.count, page_position=page_position, context=context
+        )
         k = int(np.max(np.flatnonzero(at_page_positions(lists).where.any(axis=0)), initial=0)) + 1
         if k > self.users.model.k:
             raise InputError(f"the users were fitted to lists of {self.users.model.k} positions, found a list of {k}")
@@ -87,10 +92,10 @@ class UserSimulation:
     def _clicks(self, shown: ClickLog, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
         page = at_page_positions(shown)
         documents = self._documents(page)
+        uniforms = rng.random(documents.shape)
         clicked = np.zeros(page.where.shape, np.bool_)
-        clicked[:, : documents.shape[1]] = self.users.model.sample(
-            self.users.values, documents, rng.random(documents.shape)
-        )
+        for model, values, rows in self.users.by_level(page):
+            clicked[rows, : documents.shape[1]] = model.sample(values, documents[rows], uniforms[rows])
         clicks = np.zeros(shown.ranking.shape, np.uint8)
         # Both have the documents of a row in the same order.
         clicks[shown.where] = clicked[page.where]

@@ -4,7 +4,7 @@ users.toml      the click model with the fitted global parameters, for labelled 
 users.parquet   a row for each query–document pair: query_id, doc_id, and its parameters, such as attractiveness
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,8 @@ import polars as pl
 import tomli_w
 
 from cuolr.clicks.click_model import FIT_TABLE, click_model_table
-from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit, Values
+from cuolr.clicks.fitting.fit_by_context import FitByContext
 from cuolr.clicks.fitting.fit_model import FittedClicks
 from cuolr.config import Range, check_ranges, from_dict, read_toml, to_dict
 from cuolr.data.parquet_files import count_parquet_rows
@@ -22,7 +23,9 @@ from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_file
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.types import Candidates, Doubles
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.contexts import context_levels
+from cuolr.types import Candidates, Doubles, Ints
 
 Chance = Annotated[float, Range(0, 1)]
 
@@ -35,11 +38,13 @@ class FitTable:
         model: Name of the fitted click model.
         k: Number of positions that it was fitted to.
         pairs: Name of the file of the parameters by pair, in the same folder.
-        values: The global parameters.
+        values: The global parameters; by context, those of the first level, then those of the second one, and so on.
         unseen: The parameters of pairs without sessions.
         intervals: 95 % intervals of the global parameters: lower bounds and upper bounds; −1 = unknown.
         sessions: Number of sessions of the log.
         log: The log that it was fitted to.
+        levels: The levels of context; none = all are alike.
+        share: The share of the sessions of each level.
     """
 
     model: str
@@ -50,6 +55,8 @@ class FitTable:
     intervals: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sessions: int = 0
     log: str = ""
+    levels: tuple[str, ...] = ()
+    share: tuple[Chance, ...] = ()
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -82,6 +89,8 @@ def save_users(fitted: FittedClicks, patterns: ClickPatterns, path: Path, log: s
         intervals={name: tuple(_bounds(bounds) for bounds in fitted.interval(name)) for name in fitted.errors},
         sessions=int(patterns.sessions),
         log=log,
+        levels=patterns.levels,
+        share=fitted.model.share if isinstance(fitted.model, FitByContext) else (),
     )
     candidates = patterns.candidates
     columns = {"query_id": candidates.query_ids[candidates.query_of_document[patterns.pairs]]}
@@ -109,6 +118,18 @@ class SimulatedUsers:
     values: Mapping[str, Doubles]
     known: float
 
+    def by_level(self, log: ClickLog) -> Iterator[tuple[ClickModelFit, Values, Ints]]:
+        """The users of each level of context, with the rows of a log in it; those of all, if the level is not known."""
+        model = self.model
+        if not isinstance(model, FitByContext):
+            yield model, self.values, np.arange(len(log))
+            return
+        known = dict(zip(model.levels, model.split(self.values), strict=True))
+        levels, level = context_levels(log)
+        for number, name in enumerate(levels):
+            users = (model.of_level, known[name]) if name in known else (model, self.values)
+            yield *users, np.flatnonzero(level == number)
+
 
 def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
     """Read fitted users for these documents, matched by the ids of query and document.
@@ -125,7 +146,7 @@ def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
                 "without it needs a labelled data set"
             )
         table = from_dict(FitTable, content[FIT_TABLE], FIT_TABLE)
-        model = CLICK_FITS.get(table.model)(table.k, candidates.n_documents)
+        model = _model(table, candidates.n_documents)
         expected = {name: len(value) for name, value in model.start().items() if name not in model.by_pair}
         found = {name: len(value) for name, value in table.values.items()}
         if found != expected or set(table.unseen) != set(model.by_pair):
@@ -138,6 +159,15 @@ def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
         values[name] = joined[name].fill_null(table.unseen[name]).to_numpy()
     known = 1 - joined[model.by_pair[0]].null_count() / max(len(joined), 1)
     return SimulatedUsers(model, values, known)
+
+
+def _model(table: FitTable, pairs: int) -> ClickModelFit:
+    model = CLICK_FITS.get(table.model)(table.k, pairs)
+    if not table.levels:
+        return model
+    if len(table.share) != len(table.levels) or not sum(table.share) > 0:
+        raise InputError(f"setting '{FIT_TABLE}.share': expected {len(table.levels)} shares, found {table.share}")
+    return FitByContext(table.k, pairs, model, table.levels, table.share)
 
 
 def _read_pairs(file: Path, model: ClickModelFit) -> pl.DataFrame:
