@@ -1,4 +1,4 @@
-"""The results of `studies.gain_coverage`: the file, and tables in Markdown, as docs/results/gain-coverage.md has them."""
+"""The results of `studies.gain_coverage`: their file, and the tables of docs/results/gain-coverage.md."""
 
 import json
 from collections import Counter
