@@ -9,7 +9,7 @@ import tomli_w
 from cuolr.clicks.click_model import read_click_model
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.fit_model import fit_click_model, with_errors
-from cuolr.clicks.fitting.users_file import load_users, pairs_file, save_users
+from cuolr.clicks.fitting.simulated_users import load_users, pairs_file, save_users
 from cuolr.config import read_toml
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns

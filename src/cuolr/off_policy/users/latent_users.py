@@ -1,4 +1,4 @@
-"""Users of a click model fitted by expectation maximisation, such as DCM or trust bias, for all sessions or by level."""
+"""Users of a click model fitted by expectation maximisation, such as DCM or trust bias: of all sessions or by level."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
