@@ -23,7 +23,7 @@ CLICK_MODELS: Registry[type["ClickModel"]] = Registry(
 
 Reals = TypeVar("Reals", Floats, Doubles)
 Probability: TypeAlias = Annotated[float, Range(0, 1)]
-# The table of a click model's TOML file that says how it was fitted to a log, see `fitting/users_file.py`.
+# The table of a click model's TOML file that says how it was fitted to a log, see `fitting/simulated_users.py`.
 FIT_TABLE = "fit"
 # η, the severity of position bias: examination probabilities are raised to this power.
 Severity: TypeAlias = Annotated[float, Range(0)]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.learners.rankers.boosted_trees import BoostedTrees
+from cuolr.learners.rankers.base_ranker import BoostedTrees
 from cuolr.learners.rankers.targets import Targets
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.ranking_trees import RANKING_TREES, load_lightgbm
