@@ -11,8 +11,8 @@ from cuolr.evaluation.evaluate import evaluate
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.experiments.real_data import RealData, by_position
 from cuolr.experiments.spec import Cell, Experiment
+from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.counts import ClickCounts
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.off_policy.assess import assess
 from cuolr.off_policy.random_lists import matched_values, order_by_policy
 from cuolr.policies.policy import RankingPolicy

@@ -10,7 +10,7 @@ from cuolr.data.variants import first_variants
 from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.identity import digest_of_clicks
+from cuolr.logs.log_meta import digest_of_clicks
 from cuolr.logs.page_positions import page_width
 from cuolr.logs.time_window import sessions_between
 from cuolr.off_policy.gain_on_log import GainOnLog, gain_on_log

@@ -12,8 +12,8 @@ from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
+from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.clicklog import ClickLog, Outcome
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.off_policy.estimators.off_policy_estimator import OffPolicyEstimator, off_policy_estimator
 from cuolr.off_policy.gain_estimate import GainEstimate
 from cuolr.off_policy.intervals import session_groups

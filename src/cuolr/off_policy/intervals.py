@@ -7,8 +7,8 @@ import numpy as np
 from scipy import stats
 from scipy.stats import norm
 
+from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.random import FIXED_SEED
 from cuolr.types import Doubles, Ints
 

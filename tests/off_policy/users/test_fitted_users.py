@@ -11,7 +11,7 @@ from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.data.synthetic import generate
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import PatternCells
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.intervals import Units
 from cuolr.off_policy.list_distributions import target_lists

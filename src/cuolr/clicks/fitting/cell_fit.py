@@ -20,7 +20,7 @@ from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.ubm import UserBrowsingModel
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.counts import last_click_above
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import PatternCells
 from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.types import Bools, Doubles, Ints
 

@@ -14,7 +14,7 @@ from cuolr.clicks.fitting.mixture_prior import fit_users
 from cuolr.errors import InputError
 from cuolr.examination.plot import finish_axes, new_figure, save_figure
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.logs.log_forms import LISTS_UNKNOWN
+from cuolr.logs.clicklog import LISTS_UNKNOWN
 from cuolr.types import Doubles
 
 if TYPE_CHECKING:

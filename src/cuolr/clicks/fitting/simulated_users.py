@@ -23,9 +23,8 @@ from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_file
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import ClickLog, require_single_sessions
 from cuolr.logs.columns import index_dtype
-from cuolr.logs.log_forms import require_single_sessions
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.session_files import one_each
 from cuolr.policies.policy import RankingPolicy

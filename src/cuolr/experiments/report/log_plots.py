@@ -11,7 +11,7 @@ from cuolr.examination.diagnosis import Diagnosis
 from cuolr.examination.identifiability import MIN_SHARED_CLICKS, Identifiability
 from cuolr.experiments.report.colours import INK, Style, setting_styles
 from cuolr.experiments.report.drawing import WIDE, Panel, Plot
-from cuolr.logs.periods import Period
+from cuolr.logs.drift import Period
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

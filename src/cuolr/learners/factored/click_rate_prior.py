@@ -1,4 +1,4 @@
-"""The prior of stage 2: click rates, or rewards of clicks, predicted from features, for documents with few examinations."""
+"""The prior of stage 2: click rates, or rewards of a click, predicted from features, for documents examined little."""
 
 from dataclasses import dataclass
 
