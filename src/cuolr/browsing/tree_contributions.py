@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cuolr.policies.ranking_trees import load_lightgbm
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import TreesPolicy, load_lightgbm
 from cuolr.types import Doubles, Floats, Ints
 
 

@@ -4,7 +4,7 @@ from cuolr.export.exporter import ExportedModel, Exporter
 from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.export.raw_trees import raw_trees
-from cuolr.policies.ranking_trees import load_lightgbm
+from cuolr.policies.trees_policy import load_lightgbm
 from cuolr.types import Doubles, Floats
 
 
