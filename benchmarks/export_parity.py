@@ -12,8 +12,8 @@ import numpy.typing as npt
 from benchmarks.table import Row
 from cuolr.cli.terminal import say, show_table
 from cuolr.data.normalise import Normaliser
+from cuolr.export import EXPORTERS
 from cuolr.export.check_export import ROUNDING, ExportCheck, check_export
-from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.export.pointwise_model import CannotHold, PointwiseModel
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.ensemble_policy import EnsemblePolicy

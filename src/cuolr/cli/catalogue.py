@@ -16,12 +16,12 @@ from cuolr.data.synthetic import PRESETS as GENERATED
 from cuolr.data.synthetic import Preset
 from cuolr.evaluation.measures import MEASURES, measure_names
 from cuolr.experiments.built_in import BUILT_IN
-from cuolr.export.exporter_registry import EXPORTERS
+from cuolr.export import EXPORTERS
 from cuolr.logs.importing.importer import IMPORTERS
-from cuolr.networks.encoder_registry import ENCODERS
+from cuolr.networks import ENCODERS
 from cuolr.policies.policy import POLICIES
 from cuolr.registry import Registry
-from cuolr.training.learner_registry import LEARNERS
+from cuolr.training import LEARNERS
 from cuolr.training.presets import PRESETS
 
 # The kinds are spelled as `cuolr list` takes them.
