@@ -1,4 +1,4 @@
-"""Commands, links and examples of README, docs and docstrings are real; the site builds, with nothing from elsewhere."""
+"""Commands, links and examples of README, docs and docstrings are real; the site builds, with all of its own."""
 
 import doctest
 import importlib
