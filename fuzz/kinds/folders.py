@@ -19,7 +19,7 @@ from cuolr.experiments.results_folder import read_results
 from cuolr.experiments.spec_file import read_experiment
 from cuolr.files import is_verifying, unverified
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
-from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
+from cuolr.training.run_folder import load_checkpoint, save_checkpoint
 from fuzz.damage.arrays import NPY, SAFETENSORS
 from fuzz.damage.bytes import BYTES
 from fuzz.damage.tables import PARQUET

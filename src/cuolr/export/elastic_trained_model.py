@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from cuolr.export import EXPORTERS
 from cuolr.export.exporter import ExportedModel, Exporter
-from cuolr.export.exporter_registry import EXPORTERS
 from cuolr.export.json_trees import ReadSplit, read_trees
 from cuolr.export.lucene_queries import feature_warnings, query_of
 from cuolr.export.pointwise_model import PointwiseModel

@@ -1,22 +1,52 @@
 """What can be exported: a weighted sum of rankers, each of which scores a document by its own features only."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeGuard, Union
 
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
-from cuolr.export.engine_names import engine_names
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.policy import POLICIES, RankingPolicy, ScaledScoringPolicy
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates, Doubles, FeatureColumn, Floats
 
-if TYPE_CHECKING:  # it loads torch, which trees and linear models do without
+if TYPE_CHECKING:
     from cuolr.policies.network_policy import NetworkPolicy
+
+
+def engine_names(names: Sequence[str]) -> list[str]:
+    """Names of ASCII letters, digits and underscores that start with a letter or an underscore; all are different.
+
+    Search engines use names of features in expressions, URLs and JSON without quotes.
+
+    >>> engine_names(["price", "brand=Acme & Co", "brand=Acme_&_Co", "2nd"])
+    ['price', 'brand_Acme_Co', 'brand_Acme_Co_2', '_2nd']
+    """
+    taken: set[str] = set()
+    safe = []
+    for name in names:
+        base = re.sub(r"[^A-Za-z0-9_]+", "_", name)
+        base = re.sub(r"_{2,}", "_", base) if base != name else base
+        base = base if re.match(r"[A-Za-z_]", base) else f"_{base}"
+        number, unique = 1, base
+        while unique in taken:
+            number += 1
+            unique = f"{base}_{number}"
+        taken.add(unique)
+        safe.append(unique)
+    return safe
+
+
+def latest_date(column: FeatureColumn) -> datetime:
+    """The latest date of a column in the training data, in UTC."""
+    return datetime.fromisoformat(column.latest).replace(tzinfo=UTC)
+
 
 Member: TypeAlias = Union[TreesPolicy, LinearPolicy, "NetworkPolicy"]
 

@@ -29,7 +29,7 @@ from cuolr.data.candidate_store import (
     load_candidates,
     save_candidates,
 )
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_folder

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog

@@ -20,8 +20,7 @@ from cuolr.off_policy.position_discount import Discount, discount_weights
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.ensemble_policy import EnsemblePolicy
-from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.ranking_in_parts import RankingInParts
+from cuolr.policies.policy import RankingInParts, RankingPolicy
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training.hold_out import held_out_queries, held_out_sessions
 from cuolr.types import Candidates, Ints

@@ -11,8 +11,12 @@ import numpy.typing as npt
 from cuolr.errors import InputError
 from cuolr.off_policy.compared_lists import CountedLists
 from cuolr.off_policy.logged_lists import ListProbabilities
-from cuolr.policies.plackett_luce import StochasticLogger, plackett_luce_probability, sample_plackett_luce
-from cuolr.policies.plackett_luce_marginals import plackett_luce_marginals
+from cuolr.policies.plackett_luce import (
+    StochasticLogger,
+    plackett_luce_marginals,
+    plackett_luce_probability,
+    sample_plackett_luce,
+)
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
 from cuolr.random import FIXED_SEED

@@ -18,7 +18,7 @@ from cuolr.clicks.click_model import FIT_TABLE, click_model_table
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit
 from cuolr.clicks.fitting.fit_model import FittedClicks
 from cuolr.config import Range, check_arguments, check_ranges, from_dict, read_toml, to_dict
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_file

@@ -16,7 +16,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.ranking_trees import RANKING_TREES, load_lightgbm
+from cuolr.policies.trees_policy import RANKING_TREES, load_lightgbm
 from cuolr.training.base_learner import LEARNERS, FitTask, Learner, SearchSpace
 from cuolr.training.batches import WeightedLists
 from cuolr.types import Doubles, Floats, Ints

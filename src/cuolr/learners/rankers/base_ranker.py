@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from cuolr.data.normalise import Normaliser
-from cuolr.networks.masked import log_softmax
+from cuolr.networks.layers import log_softmax
 from cuolr.policies.policy import ScaledScoringPolicy
 from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy

@@ -6,7 +6,7 @@ from typing import Any
 
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.rankers.base_ranker import BoostedTrees
-from cuolr.policies.ranking_trees import RANKING_TREES, load_lightgbm
+from cuolr.policies.trees_policy import RANKING_TREES, load_lightgbm
 from cuolr.types import Doubles, Floats
 
 

@@ -10,10 +10,9 @@ from typing import Self
 import numpy as np
 import polars as pl
 
-from cuolr.data.collect_rows import followed
 from cuolr.data.feature_tables import VARIANT, FeatureTables, named_variants, read_feature_tables
 from cuolr.data.features import IDS
-from cuolr.data.frames import Table
+from cuolr.data.frames import Table, followed
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError, InputWarning
 from cuolr.logs.clicklog import ClickLog
