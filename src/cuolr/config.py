@@ -292,8 +292,10 @@ def _describe(hint: Any) -> str:
         return " or ".join(_describe(option) for option in arguments)
     if origin is dict:
         return f"a table with {_describe(arguments[1])} for each key"
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return f"a list, each entry {_describe(arguments[0])}"
     if origin is tuple:
-        return "a list of " + ", ".join(_describe(option) for option in arguments if option is not Ellipsis)
+        return "a list of " + ", ".join(_describe(option) for option in arguments)
     if dataclasses.is_dataclass(hint):
         return "a table of settings"
     return words.get(hint, getattr(hint, "__name__", str(hint)))
