@@ -14,7 +14,7 @@ from cuolr.cli.terminal import say, show_table
 from cuolr.data.normalise import Normaliser
 from cuolr.export import EXPORTERS
 from cuolr.export.check_export import ROUNDING, ExportCheck, check_export
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel
+from cuolr.export.exporter import CannotHold, PointwiseModel
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy

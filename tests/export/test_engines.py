@@ -8,8 +8,7 @@ import pytest
 
 from cuolr.export import EXPORTERS
 from cuolr.export.check_export import FeatureRange, compare_scores, random_documents, threshold_documents
-from cuolr.export.exporter import ExportedModel
-from cuolr.export.pointwise_model import PointwiseModel
+from cuolr.export.exporter import ExportedModel, PointwiseModel
 from cuolr.export.raw_trees import folded
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Floats

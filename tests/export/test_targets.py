@@ -6,7 +6,7 @@ import pytest
 
 from cuolr.export import EXPORTERS
 from cuolr.export.check_export import check_export
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel
+from cuolr.export.exporter import CannotHold, PointwiseModel
 from tests.export.example_models import examples
 
 every_target = pytest.mark.parametrize("target", EXPORTERS.names())

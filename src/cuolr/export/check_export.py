@@ -8,8 +8,7 @@ import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.export.exporter import Scores
-from cuolr.export.pointwise_model import PointwiseModel
+from cuolr.export.exporter import PointwiseModel, Scores
 from cuolr.export.raw_trees import LARGEST, folded
 from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy

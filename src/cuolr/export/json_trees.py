@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.export.pointwise_model import CannotHold
+from cuolr.export.exporter import CannotHold
 from cuolr.policies.regression_trees import MISSING_LEFT, RegressionTrees
 from cuolr.types import Bools, Doubles, Floats, Ints
 

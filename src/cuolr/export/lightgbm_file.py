@@ -1,8 +1,7 @@
 """`lightgbm`: a model file of LightGBM, in its text format."""
 
 from cuolr.export import EXPORTERS
-from cuolr.export.exporter import ExportedModel, Exporter
-from cuolr.export.pointwise_model import PointwiseModel
+from cuolr.export.exporter import ExportedModel, Exporter, PointwiseModel
 from cuolr.export.raw_trees import raw_trees
 from cuolr.policies.trees_policy import load_lightgbm
 from cuolr.types import Doubles, Floats

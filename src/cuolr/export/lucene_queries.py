@@ -3,7 +3,7 @@
 from typing import Any
 
 from cuolr.export.check_export import FeatureRange
-from cuolr.export.pointwise_model import PointwiseModel, latest_date
+from cuolr.export.exporter import PointwiseModel, latest_date
 from cuolr.types import FeatureColumn
 
 MILLISECONDS_PER_DAY = 86_400_000

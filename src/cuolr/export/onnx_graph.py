@@ -9,8 +9,7 @@ import numpy.typing as npt
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import load_extra
 from cuolr.export import EXPORTERS
-from cuolr.export.exporter import ExportedModel, Exporter
-from cuolr.export.pointwise_model import PointwiseModel, layers_of
+from cuolr.export.exporter import ExportedModel, Exporter, PointwiseModel, layers_of
 from cuolr.export.raw_trees import folded
 from cuolr.policies.regression_trees import MISSING_LEFT, RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy

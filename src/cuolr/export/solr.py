@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from cuolr.export import EXPORTERS
-from cuolr.export.exporter import ExportedModel, Exporter
+from cuolr.export.exporter import CannotHold, ExportedModel, Exporter, PointwiseModel, latest_date, layers_of
 from cuolr.export.json_trees import Leaf, Node, nested
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel, latest_date, layers_of
 from cuolr.export.raw_trees import raw_trees
 from cuolr.export.sided_trees import Variant, filled_features, linear_weights, sided
 from cuolr.export.solr_reader import SolrReader, small_thresholds, written_thresholds

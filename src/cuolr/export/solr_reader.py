@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from cuolr.export.exporter import PointwiseModel
 from cuolr.export.json_trees import ReadSplit, read_trees, sum_of_floats
-from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.types import Bools, Doubles, Floats, Ints
 
 # `MultipleAdditiveTreesModel` compares with threshold + SLACK, in float32.

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from cuolr.export import EXPORTERS
-from cuolr.export.exporter import ExportedModel, Exporter
+from cuolr.export.exporter import ExportedModel, Exporter, PointwiseModel, latest_date
 from cuolr.export.json_trees import Leaf, Node, ReadSplit, nested, read_trees
 from cuolr.export.onnx_graph import onnx_bytes, onnx_scores
-from cuolr.export.pointwise_model import PointwiseModel, latest_date
 from cuolr.export.raw_trees import raw_trees
 from cuolr.types import Doubles, FeatureColumn, Floats
 

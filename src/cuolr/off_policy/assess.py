@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.data.variants import first_variants
+from cuolr.data.feature_tables import first_variants
 from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.clicklog import ClickLog

@@ -9,7 +9,6 @@ text_tables    tables for the terminal
 table_files    Markdown, CSV and LaTeX
 curves         curves over a sweep or a grid
 plots          the plots; drawing has their colours
-page           the HTML page
 log_page       a page on a click log, with its plots
-report_folder  all of it, written to a folder
+report_folder  the HTML page, and all of it, written to a folder
 """
