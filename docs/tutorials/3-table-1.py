@@ -107,5 +107,5 @@ plt.show()
 # **What the paper says, and what we measured.** In the paper CUOLR leads in most cells of table 1, on Yahoo and
 # WEB10K. In [our run on MQ2008](../results/table1-mq2008/tables.md), 5 folds, CUOLR(SAC) leads under cascade,
 # DCM and CCM, IPW under PBM and DLA under UBM, and no lead over the best baseline is significant. The default
-# learner, [`factored`](../learners/factored.md), takes a way between: it estimates one table of examination by
-# position and last click, which has PBM, cascade and DCM, and no states.
+# learner, [`factored`](../learners/factored.md), takes a middle way: it estimates one table of examination by
+# position and last click, which covers PBM, cascade and DCM, and has no states.

@@ -31,6 +31,9 @@ from cuolr.policies.policy import RankingPolicy
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Candidates, Doubles, IntegerArray, Ints
 
+# The parameters of some models grow with the square of the positions.
+MAX_POSITIONS = 1_000
+
 Chance = Annotated[float, Range(0, 1)]
 
 
@@ -132,6 +135,11 @@ def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
                 "without it needs a labelled data set"
             )
         table = from_dict(FitTable, content[FIT_TABLE], FIT_TABLE)
+        if not table.pairs.isprintable() or Path(table.pairs).name != (table.pairs or ".") or table.k > MAX_POSITIONS:
+            raise InputError(
+                f"table '{FIT_TABLE}': expected `pairs` = the name of a file in the same folder and `k` = at most "
+                f"{MAX_POSITIONS:,}, found {table.pairs!r} and {table.k}"
+            )
         model = CLICK_FITS.get(table.model)(table.k, candidates.n_documents)
         expected = {name: len(value) for name, value in model.start().items() if name not in model.by_pair}
         found = {name: len(value) for name, value in table.values.items()}
