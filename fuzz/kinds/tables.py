@@ -14,8 +14,7 @@ from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.served_log import read_journal
 from fuzz.damage import Damage
-from fuzz.damage.bytes import BYTES
-from fuzz.damage.compressed import inside_gzip
+from fuzz.damage.bytes import BYTES, inside_gzip
 from fuzz.damage.tables import FEATHER, PARQUET
 from fuzz.damage.text import TEXT
 from fuzz.damage.trees_of_values import JSON_LINES

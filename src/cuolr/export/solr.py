@@ -9,8 +9,7 @@ import numpy as np
 from cuolr.export import EXPORTERS
 from cuolr.export.exporter import CannotHold, ExportedModel, Exporter, PointwiseModel, latest_date, layers_of
 from cuolr.export.json_trees import Leaf, Node, nested
-from cuolr.export.raw_trees import raw_trees
-from cuolr.export.sided_trees import Variant, filled_features, linear_weights, sided
+from cuolr.export.raw_trees import Variant, filled_features, linear_weights, raw_trees, sided
 from cuolr.export.solr_reader import SolrReader, small_thresholds, written_thresholds
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.regression_trees import RegressionTrees
