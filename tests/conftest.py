@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -22,6 +23,21 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data sets are not here: expected them in ../shared/data beside the project")
     return folder
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two Ray nodes of a core each; this process is on the first."""
+    pytest.importorskip("ray", reason="Ray is not here: pip install 'cuolr[ray]'")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        nodes.add_node(num_cpus=1)
+        yield nodes
+    finally:
+        nodes.shutdown()
 
 
 @pytest.fixture(scope="session", autouse=True)

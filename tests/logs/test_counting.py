@@ -2,7 +2,6 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -221,21 +220,6 @@ def test_parts_that_are_none_are_refused(tmp_path: Path) -> None:
     count_log(log, tmp_path / "COUNTS")
     with pytest.raises(InputError, match="expected a log of sessions, whose documents the parts have"):
         count_parts(tmp_path / "COUNTS", [parts], out)
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two nodes of a core each; this process is on the first."""
-    pytest.importorskip("ray", reason="Ray is not here: pip install 'cuolr[ray]'")
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    from ray.cluster_utils import Cluster
-
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    try:
-        nodes.add_node(num_cpus=1)
-        yield nodes
-    finally:
-        nodes.shutdown()
 
 
 @pytest.mark.slow
