@@ -14,8 +14,8 @@ from mkdocs.structure.pages import Page
 from packaging.requirements import Requirement
 
 import cuolr
-from cuolr.cli.catalogue import SettingHelp, entries_of, settings
 from cuolr.cli.help import command_help
+from cuolr.cli.list import SettingHelp, entries_of, settings
 from cuolr.cli.main import GROUPS
 
 # The modules whose docstrings describe what is written to disk.

@@ -8,10 +8,10 @@ import pytest
 from cuolr.clicks.click_model import CLICK_MODELS
 from cuolr.errors import InputError
 from cuolr.logs.importing.importer import IMPORTERS
-from cuolr.networks.encoder_registry import ENCODERS
+from cuolr.networks import ENCODERS
 from cuolr.policies.policy import POLICIES
 from cuolr.registry import Registry
-from cuolr.training.learner_registry import LEARNERS
+from cuolr.training import LEARNERS
 
 
 def test_a_name_can_be_taken_only_once() -> None:

@@ -16,7 +16,7 @@ import cuolr
 from cuolr.clicks.fitting.compare_fits import compare_fits
 from cuolr.clicks.fitting.fit_model import with_errors
 from cuolr.clicks.fitting.mixture_prior import fit_users
-from cuolr.clicks.fitting.users_file import save_users
+from cuolr.clicks.fitting.simulated_users import save_users
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.policies.plackett_luce import StochasticLogger
 

@@ -11,9 +11,8 @@ from playwright.sync_api import Browser, Page
 
 from cuolr.browsing.browse_page import BrowsePage
 from cuolr.browsing.browse_server import BrowsePages, browse_server
-from cuolr.serving.address import listen
 from cuolr.serving.app import create_app
-from cuolr.serving.guard import ONLY_THIS_MACHINE, Access
+from cuolr.serving.guard import ONLY_THIS_MACHINE, Access, listen
 from cuolr.serving.served_models import ServedModels
 from cuolr.serving.service import Service
 from tests.browsing.hostile import ENDING, PICTURE, SCRIPT, hostile_page

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.browsing.document_evidence import CorrectedRate
-from cuolr.browsing.move_wording import reason_for
-from cuolr.browsing.moves import Move, RateDifference, justification, moves_between
+from cuolr.browsing.moves import Move, RateDifference, justification, moves_between, reason_for
 from tests.browsing.hand_made import evidence_of, hand_made_log
 
 # Four documents in a fixed list, examined everywhere: 0 is clicked in 10 of 100 sessions, 1 in 90, 2 in 50, 3 in 52.

@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cuolr.data import gzip_files, line_blocks
+from cuolr.data import compressed_files, line_blocks
+from cuolr.data.compressed_files import _block_sizes, check_zstandard, open_gzip
 from cuolr.data.features import read_feature_table
-from cuolr.data.gzip_files import open_gzip
 from cuolr.data.letor.reader import read_letor
-from cuolr.data.zstandard_files import _block_sizes, check_zstandard
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_log import import_log_with_report
 
@@ -52,7 +51,7 @@ def test_a_file_that_expands_a_thousandfold_is_refused_at_once(
 
 def test_text_that_compresses_well_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of zeros and ones."""
-    monkeypatch.setattr(gzip_files, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(compressed_files, "FREE_BYTES", 1 << 20)
     lines = b"".join(b"0 qid:1 1:0 2:0 3:0 4:%d\n" % bit for bit in np.random.default_rng(0).integers(0, 2, 100_000))
     (tmp_path / "a.gz").write_bytes(gzip.compress(lines, 9))
     with (tmp_path / "a.gz").open("rb") as raw:

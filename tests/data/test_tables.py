@@ -8,11 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cuolr.data import json_columns as module
-from cuolr.data import parquet_files
-from cuolr.data.collect_rows import collect_rows
-from cuolr.data.json_columns import json_columns
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data import compressed_files, line_blocks
+from cuolr.data.compressed_files import count_parquet_rows
+from cuolr.data.frames import collect_rows
+from cuolr.data.line_blocks import json_columns
 from cuolr.data.tables import ROW, read_errors, scan_table, write_errors
 from cuolr.errors import InputError
 
@@ -178,7 +177,7 @@ def test_columns_found_block_by_block_are_those_of_the_whole_file(
     text = "".join(json.dumps(line) + "\n" for line in LINES).encode()
     path = tmp_path / name
     path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 30)
+    monkeypatch.setattr(line_blocks, "BLOCK_BYTES", 30)
     done: list[int] = []
     assert json_columns(path, done.append) == pl.scan_ndjson(path, infer_schema_length=None).collect_schema()
     assert sum(done) == path.stat().st_size
@@ -226,7 +225,7 @@ def test_the_rows_of_the_footer_are_counted(tmp_path: Path) -> None:
 
 
 def test_far_more_rows_than_the_file_can_hold_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_files, "FREE_ROWS", 1_000)
+    monkeypatch.setattr(compressed_files, "FREE_ROWS", 1_000)
     file = tmp_path / "a.parquet"
     pl.select(a=pl.repeat(0, 3_000_000)).write_parquet(file, row_group_size=3_000_000, compression="zstd")
     assert file.stat().st_size < 3_000

@@ -1,6 +1,6 @@
 import numpy as np
 
-from cuolr.data.variants import first_variants, logged_ids
+from cuolr.data.feature_tables import first_variants, logged_ids
 from cuolr.types import Candidates, FeatureColumn, FeatureRecipe
 
 IDS = ["a#0123456789ab", "b", "a#ba9876543210", "a", "a#0123456789ab", "c#12"]

@@ -10,7 +10,7 @@ from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.errors import InputError
 from cuolr.experiments.real import RealRequest, read_summary, run_real
 from cuolr.experiments.real import real_cells as cells_of
-from cuolr.experiments.real_click_rates import corrected_rates
+from cuolr.experiments.real_cells import corrected_rates
 from cuolr.experiments.real_data import RealData, split_log
 from cuolr.experiments.real_summary import RealSummary
 from cuolr.experiments.spec import Cell

@@ -5,7 +5,7 @@ import pytest
 
 from cuolr.errors import InputError
 from cuolr.export.check_export import check_export, compare_scores, reorders
-from cuolr.export.pointwise_model import PointwiseModel
+from cuolr.export.exporter import PointwiseModel
 from cuolr.export.raw_trees import raw_trees
 from cuolr.policies.regression_trees import MISSING_LEFT, MISSING_RIGHT, RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy

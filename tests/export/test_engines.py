@@ -6,11 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cuolr.export.check_export import compare_scores
-from cuolr.export.exporter import ExportedModel
-from cuolr.export.exporter_registry import EXPORTERS
-from cuolr.export.pointwise_model import PointwiseModel
-from cuolr.export.probe_documents import FeatureRange, random_documents, threshold_documents
+from cuolr.export import EXPORTERS
+from cuolr.export.check_export import FeatureRange, compare_scores, random_documents, threshold_documents
+from cuolr.export.exporter import ExportedModel, PointwiseModel
 from cuolr.export.raw_trees import folded
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Floats

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.data.normalise import UNSCALED
-from cuolr.export.exporter_registry import EXPORTERS
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel
-from cuolr.export.solr_thresholds import SLACK, small_thresholds, written_thresholds
-from cuolr.export.tree_nodes import MAX_DEPTH
+from cuolr.export import EXPORTERS
+from cuolr.export.exporter import CannotHold, PointwiseModel
+from cuolr.export.json_trees import MAX_DEPTH
+from cuolr.export.solr_reader import SLACK, small_thresholds, written_thresholds
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.regression_trees import MISSING_RIGHT, RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.data.normalise import Normaliser
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel
+from cuolr.export.exporter import CannotHold, PointwiseModel
 from cuolr.export.raw_trees import folded, highest_raw, raw_trees
 from cuolr.policies.regression_trees import MISSING_LEFT, MISSING_RIGHT, NO_MISSING, RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from cuolr.export import EXPORTERS
 from cuolr.export.check_export import check_export
-from cuolr.export.exporter_registry import EXPORTERS
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel
+from cuolr.export.exporter import CannotHold, PointwiseModel
 from tests.export.example_models import examples
 
 every_target = pytest.mark.parametrize("target", EXPORTERS.names())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.files import unverified
-from cuolr.logs import merging_frames
+from cuolr.logs import session_files
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
@@ -86,7 +86,7 @@ def test_what_is_counted_of_counts_is_what_is_counted_of_sessions(seed: int, lis
 def test_chunks_are_added_up_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     log = random_log(candidates_of(4, 3), 60, 3)
     whole = count_chunks([log])
-    monkeypatch.setattr(merging_frames, "ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr(session_files, "ROWS_AT_A_TIME", 3)
     assert_same_log(count_chunks(log.select(slice(start, start + 7)) for start in range(0, 60, 7)), whole)
 
 

@@ -13,8 +13,8 @@ from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.deletion import SessionsToDelete, delete_sessions
 from cuolr.logs.hashed_ids import IdKey, hash_ids
-from cuolr.logs.identity import identities
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
+from cuolr.logs.log_meta import identities
 from tests.logs.day_tables import imported, make_days, rows
 from tests.small_log import small_log
 

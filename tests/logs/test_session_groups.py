@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuolr.logs.session_groups import in_groups
+from cuolr.logs.changed_candidates import in_groups
 from tests.data.small_data import candidates_of, random_log
 
 

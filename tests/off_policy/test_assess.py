@@ -11,7 +11,7 @@ from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.identity import digest_of_clicks
+from cuolr.logs.log_meta import digest_of_clicks
 from cuolr.off_policy.assess import EvaluatedQueries, assess, evaluate_off_policy
 from cuolr.off_policy.estimate_gain import estimate_gain
 from cuolr.policies.ensemble_policy import EnsemblePolicy

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cuolr.off_policy.heavy_tails import heavy_tailed_interval
-from cuolr.off_policy.intervals import ratio_interval
+from cuolr.off_policy.intervals import heavy_tailed_interval, ratio_interval
 
 
 def test_of_many_normal_residuals_it_is_the_usual_interval() -> None:

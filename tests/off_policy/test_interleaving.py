@@ -8,7 +8,7 @@ from cuolr.clicks.click_model import click_model, relevance_of
 from cuolr.clicks.simulate import simulate
 from cuolr.off_policy.assess import assess
 from cuolr.off_policy.interleaving import team_draft
-from cuolr.off_policy.sample_size import sessions_needed
+from cuolr.off_policy.intervals import sessions_needed
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.types import Ints
 from tests.off_policy.policies import BETTER, LOGGER, TRAIN

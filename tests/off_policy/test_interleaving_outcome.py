@@ -8,7 +8,7 @@ import pytest
 
 from cuolr.errors import InputError
 from cuolr.logs.served_log import PART_COLUMNS
-from cuolr.off_policy.interleaving_outcome import interleaving_outcomes, outcome_of
+from cuolr.off_policy.interleaving import interleaving_outcomes, outcome_of
 
 
 def test_the_sign_test_by_hand() -> None:

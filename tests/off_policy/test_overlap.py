@@ -4,7 +4,7 @@ import pytest
 from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
-from cuolr.off_policy.overlap import logging_policy_member, logging_policy_share, overlap_with_log
+from cuolr.off_policy.assess import logging_policy_member, logging_policy_share, overlap_with_log
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.types import Candidates, FeatureColumn, FeatureRecipe

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
-from cuolr.off_policy.refutation import missed_towards_policy
+from cuolr.off_policy.user_gain import missed_towards_policy
 from cuolr.off_policy.users.fitted_users import UnbiasedRates
 from cuolr.types import Doubles, Ints
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
-from cuolr.off_policy.heavy_tails import heavy_tailed_interval
-from cuolr.off_policy.unknown_documents import least_attractiveness, worst_and_best_change
+from cuolr.off_policy.intervals import heavy_tailed_interval
+from cuolr.off_policy.user_gain import least_attractiveness, worst_and_best_change
 from cuolr.off_policy.users.fitted_users import UnbiasedRates
 from cuolr.types import Doubles, Ints
 

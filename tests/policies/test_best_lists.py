@@ -7,8 +7,7 @@ import pytest
 
 from cuolr.clicks.click_model import click_model
 from cuolr.clicks.ubm import UserBrowsingModel
-from cuolr.policies.best_lists import best_lists
-from cuolr.policies.planned_policy import BrowsingUsers
+from cuolr.policies.planned_policy import BrowsingUsers, best_lists
 from cuolr.types import Bools, Doubles, Ints
 
 K = 4

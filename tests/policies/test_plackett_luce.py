@@ -8,8 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from cuolr.errors import InputError
-from cuolr.policies.plackett_luce import StochasticLogger, plackett_luce_probability, sample_plackett_luce
-from cuolr.policies.plackett_luce_marginals import plackett_luce_marginals
+from cuolr.policies.plackett_luce import (
+    StochasticLogger,
+    plackett_luce_marginals,
+    plackett_luce_probability,
+    sample_plackett_luce,
+)
 from cuolr.policies.policy import rank_by_score
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.types import Bools, Candidates, Doubles, Ints

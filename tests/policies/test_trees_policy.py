@@ -8,9 +8,8 @@ import pytest
 from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
 from cuolr.policies.model_folder import load_policy, save_policy
-from cuolr.policies.ranking_trees import MAX_DOCUMENTS, grow_ranking_trees
 from cuolr.policies.regression_trees import RegressionTrees
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import MAX_DOCUMENTS, TreesPolicy, grow_ranking_trees
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.types import Candidates
 

@@ -11,7 +11,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.identity import fingerprint
+from cuolr.logs.log_meta import fingerprint
 from cuolr.training.batches import Batches, SessionBatch, WeightedLists
 from tests.small_log import counted_log, small_log
 

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from cuolr.errors import InputError
-from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
+from cuolr.training.run_folder import load_checkpoint, save_checkpoint
 
 
 def some_state() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel
+from cuolr.export.exporter import CannotHold, PointwiseModel
 from cuolr.policies.regression_trees import MISSING_LEFT, MISSING_RIGHT, RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Bools, Doubles, Floats, Ints

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from cuolr.export.pointwise_model import PointwiseModel
+from cuolr.export.exporter import PointwiseModel
 from cuolr.export.raw_trees import LARGEST
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.regression_trees import MISSING_LEFT, RegressionTrees

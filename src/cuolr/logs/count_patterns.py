@@ -9,8 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.merging_frames import merged_frames
 from cuolr.logs.page_positions import at_page_positions
+from cuolr.logs.session_files import merged_frames
 from cuolr.progress import Progress, unseen
 from cuolr.random import U64
 from cuolr.types import Bools, Doubles, Ints

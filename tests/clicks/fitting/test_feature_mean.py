@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from cuolr.clicks.fitting.beta_prior import FeatureMean, scaled_features
 from cuolr.clicks.fitting.evaluate_fit import evaluate_fit
-from cuolr.clicks.fitting.feature_mean import FeatureMean, scaled_features
 from cuolr.clicks.fitting.fit_model import DocumentParameters, fit_click_model
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from cuolr.clicks.fitting.fit_model import fit_click_model
-from cuolr.clicks.fitting.simulate_users import UserSimulation
-from cuolr.clicks.fitting.users_file import SimulatedUsers, load_users, save_users
+from cuolr.clicks.fitting.simulated_users import SimulatedUsers, UserSimulation, load_users, save_users
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.click_patterns import ClickPatterns

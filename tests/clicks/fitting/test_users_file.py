@@ -9,7 +9,7 @@ import tomli_w
 from cuolr.clicks.click_model import read_click_model
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.fit_model import fit_click_model, with_errors
-from cuolr.clicks.fitting.users_file import load_users, pairs_file, save_users
+from cuolr.clicks.fitting.simulated_users import load_users, pairs_file, save_users
 from cuolr.config import read_toml
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns
@@ -66,6 +66,10 @@ def test_a_file_that_was_not_fitted_or_is_damaged_is_one_clear_line(tmp_path: Pa
         ({**good["fit"], "k": 4}, "expected {'examination': 4} numbers, found {'examination': 5}"),
         ({**good["fit"], "model": "pmb"}, "unknown fitted click model 'pmb'"),
         ({**good["fit"], "values": {"examination": [2.0] * 5}}, "expected 0 to 1, found 2.0"),
+        ({**good["fit"], "k": 10**12}, "`k` = at most 1,000, found 'users.parquet' and 1000000000000"),
+        ({**good["fit"], "pairs": "../users.parquet"}, "the name of a file in the same folder"),
+        ({**good["fit"], "pairs": ""}, "the name of a file in the same folder"),
+        ({**good["fit"], "pairs": "a\0b"}, "the name of a file in the same folder"),
     ):
         path.write_text(tomli_w.dumps({**good, "fit": fit}))
         with pytest.raises(InputError) as error:

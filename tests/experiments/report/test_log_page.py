@@ -15,8 +15,7 @@ from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.data.synthetic import generate
 from cuolr.examination.curve_intervals import Interval
 from cuolr.examination.diagnosis import Diagnosis, diagnose
-from cuolr.experiments.report.log_page import render_log_page
-from cuolr.experiments.report.log_plots import log_plots
+from cuolr.experiments.report.log_page import log_plots, render_log_page
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm

@@ -14,9 +14,8 @@ from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
 from cuolr.learners.boosting.lightgbm import LightGBM
 from cuolr.learners.boosting.tree_learner import ShownDocuments, sample
+from cuolr.learners.rankers.base_ranker import RankerSteps, softmax_loss
 from cuolr.learners.rankers.lambdamart import LambdaMartRanker
-from cuolr.learners.rankers.losses import softmax_loss
-from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.model_folder import load_policy, save_policy

@@ -7,7 +7,7 @@ import pytest
 from cuolr.errors import InputError
 from cuolr.learners.boosting.tree_learner import ShownDocuments, sample
 from cuolr.learners.boosting.xgboost import XGBoost
-from cuolr.learners.rankers.ranker_steps import RankerSteps
+from cuolr.learners.rankers.base_ranker import RankerSteps
 from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.training.batches import WeightedLists

@@ -8,7 +8,7 @@ import torch
 from cuolr.clicks.pbm import EYE_TRACKING, PositionBasedModel
 from cuolr.clicks.simulate import Simulation
 from cuolr.learners.counterfactual.dla import DLA, inverse_ratio
-from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.learners.rankers.base_ranker import softmax_loss
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.log_folder import concatenate
 from cuolr.policies.random_policy import UniformLogger

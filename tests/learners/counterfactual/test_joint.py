@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.learners.counterfactual.joint import JointLearner
-from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.learners.rankers.base_ranker import softmax_loss
 from cuolr.logs.aggregate import aggregate
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.batches import Batches, WeightedLists

@@ -5,8 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.factored.click_rate_prior import PriorFit
-from cuolr.learners.factored.reward_prior import fit_reward_prior
+from cuolr.learners.factored.click_rate_prior import PriorFit, fit_reward_prior
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.reward_scale import on_click_scale
 from cuolr.logs.scaled_documents import ScaledDocuments

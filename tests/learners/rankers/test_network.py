@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from cuolr.config import SettingError
+from cuolr.learners.rankers.base_ranker import softmax_loss
 from cuolr.learners.rankers.linear import LinearRanker
-from cuolr.learners.rankers.losses import softmax_loss
 from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
 from cuolr.learners.rankers.targets import TargetSampler
 from cuolr.networks.layers import seeded

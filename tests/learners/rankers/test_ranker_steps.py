@@ -2,9 +2,8 @@
 
 import torch
 
-from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.learners.rankers.base_ranker import RankerSteps, softmax_loss
 from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
-from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.learners.rankers.targets import batches_of_targets
 from cuolr.networks.layers import seeded
 from cuolr.training.batches import Batches, WeightedLists

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from cuolr.errors import InputError
-from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust, doubly_robust
+from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust, _ridge, cross_fitted_rewards, doubly_robust
 from cuolr.off_policy.estimators.reward_interaction_ips import RewardInteractionIPS
-from cuolr.off_policy.estimators.reward_regression import _ridge, cross_fitted_rewards
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists
 from cuolr.types import Doubles
 from tests.off_policy.enumerated import Enumerated, cascade, enumerated, sampled

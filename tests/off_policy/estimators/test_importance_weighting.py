@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.errors import InputError
-from cuolr.off_policy.estimators.importance_weighting import ImportanceWeighting
 from cuolr.off_policy.estimators.item_position_ips import ItemPositionIPS
 from cuolr.off_policy.estimators.list_ips import ListIPS
-from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, off_policy_estimator
+from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, ImportanceWeighting, off_policy_estimator
 from cuolr.off_policy.estimators.reward_interaction_ips import RewardInteractionIPS
 from cuolr.off_policy.estimators.snips import SelfNormalisedIPS
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists

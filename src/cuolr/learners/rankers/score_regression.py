@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.rankers.boosted_trees import BoostedTrees
-from cuolr.policies.ranking_trees import RANKING_TREES, load_lightgbm
+from cuolr.learners.rankers.base_ranker import BoostedTrees
+from cuolr.policies.trees_policy import RANKING_TREES, load_lightgbm
 from cuolr.types import Doubles, Floats
 
 

@@ -1,4 +1,4 @@
-"""The candidates of several logs as one: queries by their ids, documents by the ids within their query."""
+"""Logs with changed candidates: of several logs as one, without queries that have no session left, or in groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from cuolr.errors import InputError
+from cuolr.logs.clicklog import ClickLog
 from cuolr.types import Candidates, Floats, Ints
 
 # Documents whose features are compared at a time, to bound memory.
@@ -146,3 +147,50 @@ def _documents(part: Candidates, query_of: Ints, name: str) -> pl.DataFrame:
     if len(repeated):
         raise InputError(f"{name}: two documents of a query have the id '{repeated['name'][0]}'; give each its own")
     return frame
+
+
+class QueriesLeft:
+    """All queries of a log but some, of which no session is left."""
+
+    def __init__(self, orphans: Ints) -> None:
+        """Take note of the queries without sessions.
+
+        Args:
+            orphans: Their numbers.
+        """
+        self._orphans = orphans
+        self._candidates: Candidates | None = None
+
+    def of(self, log: ClickLog) -> ClickLog:
+        """A chunk of the log over the other queries."""
+        if not len(self._orphans):
+            return log
+        if self._candidates is None:
+            queries = np.setdiff1d(np.arange(log.candidates.n_queries), self._orphans)
+            self._candidates = log.candidates.select(queries)
+            self._number = np.zeros(log.candidates.n_queries, np.int32)
+            self._number[queries] = np.arange(len(queries))
+        return replace(log, candidates=self._candidates, query=self._number[log.query])
+
+
+# From this number on, queries are held out, resampled, and what intervals are over; with fewer, their sessions are.
+MANY_QUERIES = 10
+
+
+def in_groups(log: ClickLog, group: Ints, groups: int) -> ClickLog:
+    """The same sessions, each under its group's copy of the query, with copies of the documents.
+
+    What is done by query, such as holding out and resampling, is then done by group of sessions, where there are too
+    few queries for it.
+
+    Args:
+        log: A log of n queries.
+        group: [M] the group of each row, from 0.
+        groups: The number of groups.
+
+    Returns:
+        A log of groups · n queries; query q of group g is number g·n + q.
+    """
+    queries = np.tile(np.arange(log.candidates.n_queries), groups)
+    query = group * log.candidates.n_queries + log.query
+    return replace(log, candidates=log.candidates.select(queries), query=query.astype(np.int32))

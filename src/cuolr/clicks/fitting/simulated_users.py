@@ -1,28 +1,38 @@
-"""Fitted users as files: a TOML that `cuolr simulate --click-model` takes, and the parameters of documents beside it.
+"""Fitted users as a TOML file with the parameters of documents beside it, and sessions simulated from it.
 
 users.toml      the click model with the fitted global parameters, for labelled documents; and the table `fit`
 users.parquet   a row for each query–document pair: query_id, doc_id, and its parameters, such as attractiveness
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import tomli_w
 
 from cuolr.clicks.click_model import FIT_TABLE, click_model_table
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit
 from cuolr.clicks.fitting.fit_model import FittedClicks
-from cuolr.config import Range, check_ranges, from_dict, read_toml, to_dict
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.config import Range, check_arguments, check_ranges, from_dict, read_toml, to_dict
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_file
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.types import Candidates, Doubles
+from cuolr.logs.clicklog import ClickLog, require_single_sessions
+from cuolr.logs.columns import index_dtype
+from cuolr.logs.page_positions import at_page_positions
+from cuolr.logs.session_files import one_each
+from cuolr.policies.policy import RankingPolicy
+from cuolr.random import DEFAULT_SEED
+from cuolr.types import Candidates, Doubles, IntegerArray, Ints
+
+# The parameters of some models grow with the square of the positions.
+MAX_POSITIONS = 1_000
 
 Chance = Annotated[float, Range(0, 1)]
 
@@ -125,6 +135,11 @@ def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
                 "without it needs a labelled data set"
             )
         table = from_dict(FitTable, content[FIT_TABLE], FIT_TABLE)
+        if not table.pairs.isprintable() or Path(table.pairs).name != (table.pairs or ".") or table.k > MAX_POSITIONS:
+            raise InputError(
+                f"table '{FIT_TABLE}': expected `pairs` = the name of a file in the same folder and `k` = at most "
+                f"{MAX_POSITIONS:,}, found {table.pairs!r} and {table.k}"
+            )
         model = CLICK_FITS.get(table.model)(table.k, candidates.n_documents)
         expected = {name: len(value) for name, value in model.start().items() if name not in model.by_pair}
         found = {name: len(value) for name, value in table.values.items()}
@@ -170,3 +185,82 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     return round(value, 6) if isinstance(value, float) else value
+
+
+# Sessions of a block; each block has its own random numbers.
+SESSIONS_PER_BLOCK = 1 << 15
+
+
+@dataclass(frozen=True)
+class UserSimulation:
+    """The parameters of a log that fitted users make.
+
+    Attributes:
+        log: Sessions are drawn from it, with replacement: their queries and, without a policy, their lists.
+        users: Fitted to this log, or to one with the same documents.
+        sessions: Number of sessions.
+        policy: Ranks the documents of the drawn queries; None = the logged lists are shown.
+        k: Length of the policy's lists.
+        seed: 0 or more.
+    """
+
+    log: ClickLog
+    users: SimulatedUsers
+    sessions: int
+    policy: RankingPolicy | None = None
+    k: int = 10
+    seed: int = DEFAULT_SEED
+
+    def __post_init__(self) -> None:
+        check_arguments(sessions=(self.sessions, Range(1)), k=(self.k, Range(1)), seed=(self.seed, Range(0)))
+
+    def blocks(self, progress: Callable[[int], None] | None = None) -> Iterator[ClickLog]:
+        """The log in blocks, in order."""
+        lists = self._lists()
+        for number, start in enumerate(range(0, self.sessions, SESSIONS_PER_BLOCK)):
+            rng = np.random.default_rng([self.seed, number])
+            size = min(SESSIONS_PER_BLOCK, self.sessions - start)
+            shown = lists.select(rng.integers(len(lists), size=size))
+            yield replace(shown, clicks=self._clicks(shown, rng), count=one_each(size))
+            if progress is not None:
+                progress(size)
+
+    def expected_clicks(self) -> float:
+        """The exact mean number of clicks per session."""
+        lists, total = self._lists(), 0.0
+        for start in range(0, len(lists), SESSIONS_PER_BLOCK):
+            documents = self._documents(at_page_positions(lists.select(slice(start, start + SESSIONS_PER_BLOCK))))
+            chance = self.users.model.marginal(self.users.values, documents)
+            total += float(chance[documents >= 0].sum())
+        return total / len(lists)
+
+    def _lists(self) -> ClickLog:
+        """The rows that sessions are drawn from, without clicks."""
+        log = self.log
+        require_single_sessions(log, "simulating users")
+        ranking, page_position = log.ranking, log.page_position
+        if self.policy is not None:
+            ranked: IntegerArray = self.policy.rank(log.candidates, self.k).astype(index_dtype(log.candidates))
+            ranking, page_position = ranked[log.query], None
+        no_clicks = np.zeros(ranking.shape, np.uint8)
+        lists = ClickLog(log.candidates, log.query, ranking, no_clicks, log.count, page_position=page_position)
+        k = int(np.max(np.flatnonzero(at_page_positions(lists).where.any(axis=0)), initial=0)) + 1
+        if k > self.users.model.k:
+            raise InputError(f"the users were fitted to lists of {self.users.model.k} positions, found a list of {k}")
+        return lists
+
+    def _documents(self, page: ClickLog) -> Ints:
+        """[M, K] the documents by position on the page; −1 = nothing shown."""
+        return np.where(page.where, page.documents, -1)[:, : self.users.model.k]
+
+    def _clicks(self, shown: ClickLog, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+        page = at_page_positions(shown)
+        documents = self._documents(page)
+        clicked = np.zeros(page.where.shape, np.bool_)
+        clicked[:, : documents.shape[1]] = self.users.model.sample(
+            self.users.values, documents, rng.random(documents.shape)
+        )
+        clicks = np.zeros(shown.ranking.shape, np.uint8)
+        # Both have the documents of a row in the same order.
+        clicks[shown.where] = clicked[page.where]
+        return clicks
