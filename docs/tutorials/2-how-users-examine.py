@@ -53,7 +53,7 @@ _, axes = plt.subplots(figsize=(6, 3))
 axes.errorbar(position, estimate, [estimate - low, high - estimate], fmt="o", label="fitted, 95 % interval")
 axes.plot(position, cuolr.click_model("dcm").continuation[: len(estimate)], "_", markersize=14, label="true")
 axes.set(
-    xlabel="position of the click", ylabel="probability of continuing", ylim=(0, 1.02), title="Users of this log, by DCM"
+    xlabel="position of the click", ylabel="probability of continuing", ylim=(0, 1.02), title="Users of this log (DCM)"
 )
 axes.legend()
 plt.show()

@@ -10,7 +10,7 @@ import torch
 
 from cuolr.clicks.click_model import read_click_model
 from cuolr.clicks.fitting.fit_model import fit_click_model
-from cuolr.clicks.fitting.users_file import load_users, save_users
+from cuolr.clicks.fitting.simulated_users import load_users, save_users
 from cuolr.config import to_dict
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities, read_propensities, save_propensities

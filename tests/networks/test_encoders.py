@@ -1,11 +1,14 @@
-"""States of the encoders without attention, worked by hand."""
+"""States of the encoders, worked by hand."""
 
-from math import cos, sin
+from math import cos, exp, sin, sqrt
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from cuolr.errors import InputError
+from cuolr.networks.attention import AttentionEncoder, causal_attention
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import seeded
 from cuolr.networks.lstm import LstmEncoder
@@ -88,3 +91,82 @@ def test_states_of_an_lstm_are_those_of_a_cell_that_reads_zeros_and_then_one_doc
 def test_a_memory_of_no_size_is_refused_of_an_lstm() -> None:
     with pytest.raises(InputError, match=r"setting 'learner\.encoder_settings\.size': expected a whole number >= 1"):
         build_encoder("lstm", {"size": 0}, n_features=3, k=4)
+
+
+def built(n_features: int, **settings: Any) -> AttentionEncoder:
+    with seeded(0):
+        encoder = build_encoder("attention", settings, n_features, k=4)
+    assert isinstance(encoder, AttentionEncoder)
+    return encoder
+
+
+def state_by_hand(encoder: AttentionEncoder, placed: Tensor) -> Tensor:
+    """The last state, head by head, with torch's products of single vectors alone."""
+    heads, size = encoder.config.heads, encoder.n_states // encoder.config.heads
+    zero = torch.zeros(1, placed.shape[1])
+    documents = torch.cat([zero, placed])
+    positions = positional_encoding(len(documents), encoder.n_states - placed.shape[1])
+    tokens = [torch.cat([document, position]) for document, position in zip(documents, positions, strict=True)]
+    projected = [encoder.query_key_value.weight @ token + encoder.query_key_value.bias for token in tokens]
+    found = []
+    for head in range(heads):
+        part = slice(head * size, (head + 1) * size)
+        query, keys, values = (
+            projected[-1][: encoder.n_states][part],
+            [vector[encoder.n_states : 2 * encoder.n_states][part] for vector in projected],
+            [vector[2 * encoder.n_states :][part] for vector in projected],
+        )
+        weights = torch.tensor([exp(float(query @ key) / sqrt(size)) for key in keys])
+        found.append(weights @ torch.stack(values) / weights.sum())
+    return encoder.output.weight @ torch.cat(found) + encoder.output.bias
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_states_are_those_of_the_formula(heads: int) -> None:
+    encoder = built(6, heads=heads)
+    placed = torch.randn(4, 6, generator=torch.Generator().manual_seed(3))
+    states = encoder(placed[None])[0]
+    for t in range(5):
+        torch.testing.assert_close(states[t], state_by_hand(encoder, placed[:t]), rtol=1e-4, atol=1e-5)
+
+
+def test_equal_keys_give_the_mean_of_the_values_so_far() -> None:
+    value = torch.tensor([1.0, 3.0, 8.0]).view(1, 3, 1, 1)
+    nothing = torch.zeros_like(value)
+    assert causal_attention(nothing, nothing, value).flatten().tolist() == pytest.approx([1, (1 + 3) / 2, 12 / 3])
+
+
+@pytest.mark.parametrize(
+    ("n_features", "n_states"), [(45, 96), (46, 96), (136, 2 * 136), (700, 2 * 700), (1, 8), (4, 2 * 4)]
+)
+def test_a_state_is_two_documents_wide_rounded_up_to_the_heads(n_features: int, n_states: int) -> None:
+    assert built(n_features).n_states == n_states
+
+
+def test_documents_can_be_projected_to_a_smaller_size() -> None:
+    encoder = built(700, document_size=20)
+    assert encoder.n_states == 40
+    assert encoder(torch.randn(2, 3, 700)).shape == (2, 4, 40)
+
+
+@torch.no_grad()
+def test_a_residual_adds_the_tokens() -> None:
+    placed = torch.randn(1, 2, 4)
+    difference = built(4, heads=2, residual=True)(placed) - built(4, heads=2)(placed)
+    tokens = torch.cat([torch.cat([torch.zeros(1, 4), placed[0]]), positional_encoding(3, 4)], dim=1)
+    torch.testing.assert_close(difference[0], tokens, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_layer_norm_gives_states_of_mean_zero_and_variance_one() -> None:
+    states = built(4, layer_norm=True)(torch.randn(3, 2, 4))
+    torch.testing.assert_close(states.mean(dim=2), torch.zeros(3, 3), rtol=0, atol=1e-5)
+    torch.testing.assert_close(states.var(dim=2, unbiased=False), torch.ones(3, 3), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(("name", "value", "least"), [("heads", 0, 1), ("document_size", -1, 0)])
+def test_sizes_that_make_no_sense_are_refused(name: str, value: int, least: int) -> None:
+    expected = f"setting 'learner.encoder_settings.{name}': expected a whole number >= {least}, found {value}"
+    with pytest.raises(InputError, match=expected):
+        built(4, **{name: value})
