@@ -11,8 +11,7 @@ from cuolr.clicks.fitting.compare_fits import compare_fits, difference_if_alike
 from cuolr.clicks.fitting.evaluate_fit import evaluate_fit
 from cuolr.clicks.fitting.fit_by_context import FitByContext, fit_for
 from cuolr.clicks.fitting.fit_model import fit_click_model, with_errors
-from cuolr.clicks.fitting.simulate_users import UserSimulation
-from cuolr.clicks.fitting.users_file import load_users, save_users
+from cuolr.clicks.fitting.simulated_users import UserSimulation, load_users, save_users
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation
 from cuolr.clicks.simulated_context import SimulatedContext
@@ -21,7 +20,7 @@ from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import concatenate
 from cuolr.policies.random_policy import UniformLogger
-from tests.clicks.fitting.small_patterns import dataset_of
+from tests.clicks.fitting.every_outcome import dataset_of
 from tests.clicks.fitting.test_click_model_fit import LISTS, outcomes, random_values
 from tests.small_log import small_log
 

@@ -6,10 +6,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from cuolr.clicks.fitting.beta_prior import BetaPrior
+from cuolr.clicks.fitting.beta_prior import BetaPrior, FeatureMean
 from cuolr.clicks.fitting.click_model_fit import ClickModelFit
 from cuolr.clicks.fitting.em import Converged, Stopping, maximise
-from cuolr.clicks.fitting.feature_mean import FeatureMean
 from cuolr.clicks.fitting.fit_by_context import FitByContext, fit_for
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.random import DEFAULT_SEED
