@@ -25,6 +25,7 @@ from cuolr.logs.deletion import SessionsToDelete, delete_sessions
 from cuolr.logs.log_folder import SESSIONS_FILE, load_click_log, save_click_log
 from cuolr.logs.log_info import describe_log
 from cuolr.logs.merge import merge_logs
+from cuolr.logs.session_files import Part
 from tests.data.small_data import assert_same_log, candidates_of, full_log, log_of, random_log
 from tests.logs.day_tables import make_days, save_days
 
@@ -189,6 +190,42 @@ def test_parts_are_counted_like_the_whole_log(by: CountedBy, tmp_path: Path) -> 
     two = count_parts(tmp_path / "LOG", [tmp_path / "PARTS" / f"{n}.parquet" for n in (2, 0)], tmp_path / "TWO", by)
     one = count_chunks([full_log().select(slice(17, 34))], by)
     assert two.sessions + one.sessions == whole.sessions
+
+
+@pytest.mark.parametrize("by", ["list", "document"])
+def test_parts_in_a_store_are_counted_like_files(by: CountedBy, tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    save_parts(full_log(), tmp_path, 3)
+    whole = count_log(tmp_path / "LOG", tmp_path / "WHOLE", by=by)
+    store = fsspec.filesystem("memory")
+    for file in (tmp_path / "PARTS").iterdir():
+        store.pipe_file(f"/{tmp_path.name}/day/{file.name}", file.read_bytes())
+    store.pipe_file(f"/{tmp_path.name}/day/notes.txt", b"no part")
+    folder = f"memory://{tmp_path.name}/day"
+    assert_same_log(count_parts(tmp_path / "LOG", [folder], tmp_path / "MEMORY", by), whole)
+    mixed: list[Part] = [f"{folder}/0.parquet", tmp_path / "PARTS" / "1.parquet", f"file://{tmp_path}/PARTS/2.parquet"]
+    assert_same_log(count_parts(tmp_path / "LOG", mixed, tmp_path / "MIXED", by), whole)
+
+
+def test_what_is_wrong_with_a_store_or_its_parts_is_one_line(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    save_parts(full_log(), tmp_path, 1)
+    store, place = fsspec.filesystem("memory"), f"memory://{tmp_path.name}"
+    store.pipe_file(f"/{tmp_path.name}/damaged.parquet", b"PAR1 and no more")
+    store.makedirs(f"/{tmp_path.name}/empty")
+    for address, problem in (
+        (f"{place}/none.parquet", f"{place}/none.parquet: file not found"),
+        (f"{place}/empty", f"{place}/empty: expected Parquet files in this folder, found none"),
+        (f"{place}/damaged.parquet", f"{place}/damaged.parquet: "),
+        ("nowhere://bucket/part.parquet", "nowhere://bucket/part.parquet: cannot be read: "),
+    ):
+        with pytest.raises(InputError) as error:
+            count_parts(tmp_path / "LOG", [address], tmp_path / "OUT")
+        (line,) = error.value.problems
+        assert line.startswith(problem)
+        assert "\n" not in line
+        assert str(tmp_path) not in line
+        assert not (tmp_path / "OUT").exists()
 
 
 def test_a_part_without_sessions_adds_nothing(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ class FactoredSteps(Steps):
         self.rates = rates.select(np.flatnonzero(~held_out)).sample(config.max_documents, self._seed)
         self.fold = self._folds()
         self.ensemble = CrossFittedEnsemble(
-            self.rates.targets(), self.fold, config.rankers, self._seed, config.threads, task.normaliser
+            self.rates.targets(), self.fold, config.rankers, self._seed, config.threads, task.normaliser, task.ray
         )
         self._step = 0
         self._stacked: tuple[int, Stack] | None = None
