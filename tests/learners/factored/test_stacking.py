@@ -246,7 +246,19 @@ def test_the_evidence_is_in_all_queries_together() -> None:
 )
 def test_the_logging_policy_alone_is_kept(weights: tuple[float, float]) -> None:
     stacked, rates, first_clicks = stacked_on(200, 20, weights)
-    assert weigh_against_logging_policy(stacked, rates, first_clicks, 1.0, seed=0).weights.tolist() == [0.0, 1.0]
+    kept = weigh_against_logging_policy(stacked, rates, first_clicks, 1.0, seed=0)
+    of_fitted, of_logging = kept.weights
+    assert of_fitted == 0
+    assert of_logging > 0
+
+
+def test_the_logging_policy_alone_explains_clicks_by_its_best_weight() -> None:
+    stacked, rates, first_clicks = stacked_on(200, 20, (-0.5, 0.4))
+    kept = weigh_against_logging_policy(stacked, rates, first_clicks, 1.0, seed=0)
+    none = rates.select(np.arange(0))
+    for factor in (0.8, 1.25):
+        other = replace(kept, weights=factor * kept.weights)
+        assert kept.clicks_explained(rates, none) > other.clicks_explained(rates, none)
 
 
 def test_a_logging_policy_that_is_wrong_loses_its_weight_where_position_bias_is_identifiable() -> None:
