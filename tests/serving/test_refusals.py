@@ -105,6 +105,13 @@ def test_a_bad_call_is_refused_in_one_line(client: TestClient, body: str, status
     assert says in found[2]
 
 
+def test_a_document_that_the_model_cannot_score_is_named(tmp_path: Path) -> None:
+    with serving(linear_model(tmp_path / "m", [1e30], PRICE)) as client:  # 1e30 · 1e30 is above the range of float32
+        found = refused(client, json.dumps({"documents": documents(1, 1e30, 2)}))
+    assert found[:2] == (422, "no_score")
+    assert found[2].startswith("document 'b': the model gives no score")
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
