@@ -18,12 +18,11 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 
 import cuolr
-from fuzz.cases import Case, cases
+from fuzz.cases import Case, cases, shares
 from fuzz.counts import failures, read_counts, table, write_counts
 from fuzz.kinds.all import KINDS
 from fuzz.processes import Tell, in_processes
 from fuzz.sandbox import Outcome, Sandbox
-from fuzz.shares import shares
 
 CASES_AT_A_TIME = 1_000
 # Of each kind, by which the time of a case is measured, and the least number, if cases are dealt out by time.

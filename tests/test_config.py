@@ -187,7 +187,7 @@ def test_ranges_are_told_in_words() -> None:
         "bounded.norm": "a finite number above 0 or none",
         "bounded.held_out": "above 0 and below 1",
         "bounded.count": "a whole number >= 1",
-        "bounded.sizes": "a list of a whole number >= 1",
+        "bounded.sizes": "a list, each entry a whole number >= 1",
         "bounded.pair": "a list of a whole number, a whole number at most 3",
         "bounded.automatic": "a finite number >= 0 or 'automatic'",
         "bounded.by_name": "a table with 0 to 1 for each key",

@@ -10,7 +10,7 @@ import torch
 
 from cuolr.clicks.click_model import read_click_model
 from cuolr.clicks.fitting.fit_model import fit_click_model
-from cuolr.clicks.fitting.users_file import load_users, save_users
+from cuolr.clicks.fitting.simulated_users import load_users, save_users
 from cuolr.config import to_dict
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities, read_propensities, save_propensities
@@ -24,7 +24,7 @@ from cuolr.files import is_verifying, unverified
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.counting import count_chunks
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
-from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
+from cuolr.training.run_folder import load_checkpoint, save_checkpoint
 from fuzz.damage.arrays import NPY, SAFETENSORS
 from fuzz.damage.bytes import BYTES
 from fuzz.damage.tables import PARQUET

@@ -14,15 +14,13 @@ from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.served_log import read_journal
 from fuzz.damage import Damage
-from fuzz.damage.bytes import BYTES
-from fuzz.damage.compressed import inside_gzip
+from fuzz.damage.bytes import BYTES, inside_gzip
 from fuzz.damage.tables import FEATHER, PARQUET
 from fuzz.damage.text import TEXT
 from fuzz.damage.trees_of_values import JSON_LINES
 from fuzz.kinds.kind import Kind, hash_of_candidates, hash_of_log
-from tests.logs.importing.formats.test_baidu_ultr_uva import write_part
-from tests.logs.importing.formats.test_expedia import write_searches
-from tests.logs.importing.formats.test_open_bandit import write_campaign, write_items
+from tests.logs.importing.formats.test_shops import write_campaign, write_items, write_searches
+from tests.logs.importing.formats.test_web_search import write_part
 
 LINES = (*TEXT, *JSON_LINES, *JSON_LINES, *BYTES)
 # How a table is damaged, by the ending of its name.

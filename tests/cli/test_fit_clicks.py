@@ -9,7 +9,7 @@ import pytest
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
 from tests.cli.conftest import Run
-from tests.clicks.fitting.small_patterns import random_log
+from tests.clicks.fitting.every_outcome import random_log
 from tests.small_log import small_log
 
 

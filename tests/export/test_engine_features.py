@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from cuolr.data.normalise import UNSCALED, Normaliser
-from cuolr.export.engine_names import engine_names
-from cuolr.export.exporter_registry import EXPORTERS
+from cuolr.export import EXPORTERS
+from cuolr.export.exporter import PointwiseModel, engine_names
 from cuolr.export.lucene_queries import feature_warnings, query_of
-from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.export.vespa import Vespa
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.types import Candidates, FeatureColumn, FeatureRecipe, Floats

@@ -92,7 +92,7 @@ def test_what_no_policy_could_have_saved_is_refused_in_one_line(
         load_policy(tmp_path / "model")
     assert len(error.value.problems) == 1
     assert "\n" not in str(error.value)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 10  # 2, but for the tracing of coverage
 
 
 @pytest.mark.parametrize(

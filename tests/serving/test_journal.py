@@ -14,8 +14,7 @@ from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.served_log import numbered_files, read_part
 from cuolr.serving import journal as journal_module
-from cuolr.serving.compaction import compact, compact_all
-from cuolr.serving.journal import Journal, Rotation
+from cuolr.serving.journal import Journal, Rotation, compact, compact_all
 from cuolr.serving.metrics import ServiceMetrics
 from cuolr.serving.request_ids import RequestIds
 from tests.serving.small_service import PRICE, TestClient, documents, linear_model, serving

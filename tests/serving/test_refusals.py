@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.errors import InputError
-from cuolr.serving.address import access_to, is_loopback, listen
 from cuolr.serving.app import create_app
-from cuolr.serving.guard import Access
-from cuolr.serving.limits import Limits
+from cuolr.serving.guard import Access, access_to, is_loopback, listen
+from cuolr.serving.refusals import Limits
 from cuolr.serving.served_models import ServedModels
 from cuolr.serving.service import Service
 from tests.serving.small_service import PRICE, TestClient, documents, linear_model, serving

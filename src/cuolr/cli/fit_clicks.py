@@ -14,7 +14,7 @@ from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
 from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits
 from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, with_errors
 from cuolr.clicks.fitting.mixture_prior import fit_users
-from cuolr.clicks.fitting.users_file import pairs_file, save_users
+from cuolr.clicks.fitting.simulated_users import pairs_file, save_users
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError, problems_in
 from cuolr.examination.identifiability import Identifiability
@@ -137,7 +137,7 @@ def fit_clicks(
         save_users(best, patterns, outputs.out, " ".join([str(log), *fitting.context]))
     if outputs.plot is not None:
         # It loads matplotlib.
-        from cuolr.clicks.fitting.fit_plot import plot_fits
+        from cuolr.clicks.fitting.compare_fits import plot_fits
 
         plot_fits(compared, best, outputs.plot)
     if json:

@@ -15,15 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import CONTEXT, ClickLog
+from cuolr.logs.changed_candidates import MANY_QUERIES
+from cuolr.logs.clicklog import CONTEXT, ClickLog, require_lists, require_sessions
 from cuolr.logs.count_patterns import count_patterns
 from cuolr.logs.counts import last_click_above
-from cuolr.logs.last_clicks import LastClicks, summed
+from cuolr.logs.last_clicks import LastClicks, PatternCells, summed
 from cuolr.logs.log_folder import read_click_log
-from cuolr.logs.log_forms import require_lists, require_sessions
-from cuolr.logs.pattern_cells import PatternCells
 from cuolr.logs.session_files import ROWS_AT_A_TIME
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.logs.time_window import ALL_TIME, TimeWindow, as_times
 from cuolr.progress import Stages, unseen_stages
 from cuolr.random import DEFAULT_SEED, U64, mixed

@@ -10,13 +10,11 @@ from cuolr.data.candidate_store import load_candidates
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS
-from cuolr.logs.counting import CountedBy, added, counted_of, frames_of
-from cuolr.logs.document_counting import OF_LISTS
-from cuolr.logs.identity import COUNTED
+from cuolr.logs.counting import OF_LISTS, CountedBy, added, counted_of, frames_of
 from cuolr.logs.log_folder import read_meta, write_click_log
-from cuolr.logs.merging_frames import merged_frames
+from cuolr.logs.log_meta import COUNTED
 from cuolr.logs.ray_cluster import connect, first_line
-from cuolr.logs.session_files import SessionForm, part_files, read_parts, read_session_file, rows_of
+from cuolr.logs.session_files import SessionForm, merged_frames, part_files, read_parts, read_session_file, rows_of
 from cuolr.progress import Progress, Stages, unseen_stages
 
 # How often a part is counted again if its process or node is lost.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 

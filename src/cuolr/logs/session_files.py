@@ -1,13 +1,13 @@
-"""Parquet files of sessions: that of a log folder, or parts that other jobs write for the documents of a log."""
+"""Parquet files of sessions: that of a log folder, or parts that other jobs write for it; and sums of their chunks."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
@@ -140,3 +140,21 @@ def _chunk(file: Path, form: SessionForm, frame: pl.DataFrame, first_row: int) -
     chunk = ClickLog.from_columns(form.candidates, columns, form.aggregated, form.counted)
     check_rows(file, chunk, first_row)
     return chunk
+
+
+def merged_frames(frames: Iterable[pl.DataFrame], merge: Callable[[list[pl.DataFrame]], pl.DataFrame]) -> pl.DataFrame:
+    """Merge tables as they come; memory grows with the rows of the result.
+
+    Args:
+        frames: At least one; each has a key once.
+        merge: Adds up the rows of tables that have the same key.
+    """
+    waiting: list[pl.DataFrame] = []
+    rows_after_merge = 0
+    for frame in frames:
+        waiting.append(frame)
+        # Merging only after the number of rows has doubled keeps the total cost linear.
+        if sum(map(len, waiting)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
+            waiting = [merge(waiting)]
+            rows_after_merge = len(waiting[0])
+    return waiting[0] if len(waiting) == 1 else merge(waiting)

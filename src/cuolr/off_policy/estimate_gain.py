@@ -12,16 +12,15 @@ from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
+from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.clicklog import ClickLog, Outcome
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.off_policy.estimators.off_policy_estimator import OffPolicyEstimator, off_policy_estimator
-from cuolr.off_policy.evaluated_policy import FittedRanker, Policy
 from cuolr.off_policy.gain_estimate import GainEstimate
-from cuolr.off_policy.list_distributions import ListDistribution, distribution_of
+from cuolr.off_policy.intervals import session_groups
+from cuolr.off_policy.list_distributions import FittedRanker, ListDistribution, Policy, distribution_of
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists, check_probabilities
 from cuolr.off_policy.paired_gain import paired_gain
 from cuolr.off_policy.support import ShownLists, Support, support_of
-from cuolr.off_policy.units import session_groups
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Name of the column that keeps the groups apart when sessions are aggregated.

@@ -13,14 +13,12 @@ from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, Cou
 from cuolr.off_policy.estimate_gain import Estimand
 from cuolr.off_policy.importance_gains import importance_gains
 from cuolr.off_policy.interleaving import interleaving_preference
-from cuolr.off_policy.intervals import UNKNOWN
-from cuolr.off_policy.plausible_users import PlausibleUsers
+from cuolr.off_policy.intervals import UNKNOWN, sessions_needed
+from cuolr.off_policy.list_distributions import target_lists
 from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
-from cuolr.off_policy.sample_size import sessions_needed
-from cuolr.off_policy.target_lists import target_lists
 from cuolr.off_policy.user_gain import UserGain, user_gain
-from cuolr.off_policy.users_of_log import UsersOfLog
+from cuolr.off_policy.users_of_log import PlausibleUsers, UsersOfLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages
 from cuolr.types import Doubles, Ints

@@ -10,9 +10,9 @@ from cuolr.examination.propensities import Propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
+from cuolr.training import LEARNERS as LEARNERS
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import sample_rows, split_by_query
-from cuolr.training.learner_registry import LEARNERS as LEARNERS
 from cuolr.training.loop import Loop
 from cuolr.training.training_config import TrainingConfig
 from cuolr.training.warm_start import WarmStart

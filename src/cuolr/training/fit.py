@@ -12,11 +12,11 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Propensities
 from cuolr.files import versions
+from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.identity import digest_of_clicks, fingerprint
 from cuolr.logs.importing.seen_documents import require_features
+from cuolr.logs.log_meta import digest_of_clicks, fingerprint
 from cuolr.logs.reward_scale import on_click_scale
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Profile, Stages, unseen_stages
 from cuolr.training import distributed

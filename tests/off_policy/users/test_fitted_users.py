@@ -11,17 +11,16 @@ from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.data.synthetic import generate
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import PatternCells
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
-from cuolr.off_policy.plausible_users import plausible_users
-from cuolr.off_policy.target_lists import target_lists
-from cuolr.off_policy.units import Units
+from cuolr.off_policy.intervals import Units
+from cuolr.off_policy.list_distributions import target_lists
 from cuolr.off_policy.user_gain import UserGain, user_gain
 from cuolr.off_policy.users.examination_users import ExaminationCells, ExaminationUsers
 from cuolr.off_policy.users.fitted_users import FittedUsers, UnbiasedRates, least_examinations
-from cuolr.off_policy.users.latent_users import LatentUsers
+from cuolr.off_policy.users.latent_users import LatentUsers, UsersByLevel
 from cuolr.off_policy.users.user_counts import UserCounts
-from cuolr.off_policy.users.users_by_level import UsersByLevel
+from cuolr.off_policy.users_of_log import plausible_users
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Doubles, Ints

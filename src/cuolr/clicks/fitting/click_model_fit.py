@@ -9,8 +9,7 @@ import numpy as np
 
 from cuolr.clicks.click_model import ClickModel
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.logs.last_clicks import LastClicks
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import LastClicks, PatternCells
 from cuolr.registry import Registry
 from cuolr.types import Bools, Doubles, Ints
 

@@ -6,10 +6,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from cuolr.clicks.fitting.beta_prior import BetaPrior
+from cuolr.clicks.fitting.beta_prior import BetaPrior, FeatureMean
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit
 from cuolr.clicks.fitting.em import Converged, Stopping, maximise
-from cuolr.clicks.fitting.feature_mean import FeatureMean
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles

@@ -8,9 +8,8 @@ import numpy as np
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
-from cuolr.learners.rankers.base_ranker import BaseRanker, ScoringRanker
+from cuolr.learners.rankers.base_ranker import BaseRanker, RankerSteps, ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
-from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.logging_policy_model import ClonedRanker, LoggingPolicyModel
 from cuolr.types import Doubles, Floats

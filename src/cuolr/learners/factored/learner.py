@@ -8,11 +8,10 @@ import numpy as np
 
 from cuolr.config import Range, check_ranges
 from cuolr.examination.from_clicks import ExaminationModel
-from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior
+from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior, fit_reward_prior
 from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
 from cuolr.learners.factored.first_clicks import FirstClicks
 from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, with_pessimism
-from cuolr.learners.factored.reward_prior import fit_reward_prior
 from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig

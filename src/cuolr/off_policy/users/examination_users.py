@@ -10,7 +10,7 @@ import scipy
 from cuolr.clicks.fitting.click_model_fit import sums
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.contexts import ContextCurves
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import PatternCells
 from cuolr.off_policy.users.fitted_users import MIN_EXAMINATIONS, FittedUsers, Influence, UnbiasedRates
 from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.types import Doubles, Ints
