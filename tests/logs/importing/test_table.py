@@ -345,7 +345,7 @@ def test_what_is_no_table_is_refused(name: str, content: bytes, problem: str, tm
 def test_a_missing_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="file not found"):
         read_log_table(tmp_path / "log.csv", CANDIDATES)
-    with pytest.raises(InputError, match="is a folder; expected a file"):
+    with pytest.raises(InputError, match="expected a file, found a folder or a device"):
         read_log_table(tmp_path, CANDIDATES)
 
 
