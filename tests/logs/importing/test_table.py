@@ -317,6 +317,11 @@ def test_missing_columns_are_told_with_a_guess(tmp_path: Path) -> None:
         ("doc_id", [[1.5]] * 5, "column 'doc_id': expected text or whole numbers, found List"),
         ("position", [[1]] * 5, "column 'position': expected numbers, found List"),
         ("timestamp", [[1]] * 5, "column 'timestamp': expected numbers or dates and times, found List"),
+        (
+            "timestamp",
+            [datetime.timedelta(1)] * 5,
+            "column 'timestamp': expected numbers or dates and times, found Duration",
+        ),
     ],
 )
 def test_a_column_of_the_wrong_type_is_told(column: str, values: list[Any], problem: str, tmp_path: Path) -> None:
