@@ -2,7 +2,6 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from cuolr.logs.deletion import SessionsToDelete, delete_sessions
 from cuolr.logs.log_folder import SESSIONS_FILE, load_click_log, save_click_log
 from cuolr.logs.log_info import describe_log
 from cuolr.logs.merge import merge_logs
+from cuolr.logs.session_files import Part
 from tests.data.small_data import assert_same_log, candidates_of, full_log, log_of, random_log
 from tests.logs.day_tables import make_days, save_days
 
@@ -192,6 +192,42 @@ def test_parts_are_counted_like_the_whole_log(by: CountedBy, tmp_path: Path) -> 
     assert two.sessions + one.sessions == whole.sessions
 
 
+@pytest.mark.parametrize("by", ["list", "document"])
+def test_parts_in_a_store_are_counted_like_files(by: CountedBy, tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    save_parts(full_log(), tmp_path, 3)
+    whole = count_log(tmp_path / "LOG", tmp_path / "WHOLE", by=by)
+    store = fsspec.filesystem("memory")
+    for file in (tmp_path / "PARTS").iterdir():
+        store.pipe_file(f"/{tmp_path.name}/day/{file.name}", file.read_bytes())
+    store.pipe_file(f"/{tmp_path.name}/day/notes.txt", b"no part")
+    folder = f"memory://{tmp_path.name}/day"
+    assert_same_log(count_parts(tmp_path / "LOG", [folder], tmp_path / "MEMORY", by), whole)
+    mixed: list[Part] = [f"{folder}/0.parquet", tmp_path / "PARTS" / "1.parquet", f"file://{tmp_path}/PARTS/2.parquet"]
+    assert_same_log(count_parts(tmp_path / "LOG", mixed, tmp_path / "MIXED", by), whole)
+
+
+def test_what_is_wrong_with_a_store_or_its_parts_is_one_line(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    save_parts(full_log(), tmp_path, 1)
+    store, place = fsspec.filesystem("memory"), f"memory://{tmp_path.name}"
+    store.pipe_file(f"/{tmp_path.name}/damaged.parquet", b"PAR1 and no more")
+    store.makedirs(f"/{tmp_path.name}/empty")
+    for address, problem in (
+        (f"{place}/none.parquet", f"{place}/none.parquet: file not found"),
+        (f"{place}/empty", f"{place}/empty: expected Parquet files in this folder, found none"),
+        (f"{place}/damaged.parquet", f"{place}/damaged.parquet: "),
+        ("nowhere://bucket/part.parquet", "nowhere://bucket/part.parquet: cannot be read: "),
+    ):
+        with pytest.raises(InputError) as error:
+            count_parts(tmp_path / "LOG", [address], tmp_path / "OUT")
+        (line,) = error.value.problems
+        assert line.startswith(problem)
+        assert "\n" not in line
+        assert str(tmp_path) not in line
+        assert not (tmp_path / "OUT").exists()
+
+
 def test_a_part_without_sessions_adds_nothing(tmp_path: Path) -> None:
     save_parts(full_log(), tmp_path, 2)
     first = pl.read_parquet(tmp_path / "PARTS" / "0.parquet")
@@ -221,21 +257,6 @@ def test_parts_that_are_none_are_refused(tmp_path: Path) -> None:
     count_log(log, tmp_path / "COUNTS")
     with pytest.raises(InputError, match="expected a log of sessions, whose documents the parts have"):
         count_parts(tmp_path / "COUNTS", [parts], out)
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two nodes of a core each; this process is on the first."""
-    pytest.importorskip("ray", reason="Ray is not here: pip install 'cuolr[ray]'")
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    from ray.cluster_utils import Cluster
-
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    try:
-        nodes.add_node(num_cpus=1)
-        yield nodes
-    finally:
-        nodes.shutdown()
 
 
 @pytest.mark.slow

@@ -41,6 +41,7 @@ class FitTask:
         propensities: Examination by position, for learners that take propensities.
         start: The model to start from; None = start anew. The normaliser is that of the model.
         stages: Receives the progress of what comes before the first step.
+        ray: The module `ray`, connected to a cluster that trains the rankers of an ensemble; None = in this process.
     """
 
     log: ClickLog
@@ -51,6 +52,7 @@ class FitTask:
     propensities: Propensities | None = None
     start: WarmStart | None = None
     stages: Stages = unseen_stages
+    ray: Any = None
 
     def batches(self, lists: WeightedLists, max_unshown: int = 0) -> tuple[Batches, Batches | None]:
         """The training batches, and those of the held-out queries; None if no queries are held out.

@@ -85,6 +85,8 @@ def check_ranker(task: FitTask, config: DebiasedConfig) -> None:
     ranker = config.ranker
     if ranker != "network" and distributed.processes() > 1:
         raise InputError(f"learner.ranker: {ranker} cannot be trained by several processes; run it without torchrun")
+    if ranker != "ensemble" and task.ray is not None:
+        raise InputError(f"ray: {ranker} is a single ranker; choose ensemble as learner.ranker, or train without ray")
     if ranker == "ensemble" and task.start is not None:
         raise InputError("warm_start: an ensemble always starts anew; choose network or lambdamart as learner.ranker")
 
@@ -112,7 +114,7 @@ def _ensemble(task: FitTask, config: DebiasedConfig, rates: ClickRates) -> Stack
     if config.include_logging_policy:
         log, folds = at_page_positions(task.log), config.rankers.folds
         logging_policy = LoggingPolicyModel.fit(log, task.normaliser, seed, folds, task.stages)
-    return StackedEnsemble(rates, config.rankers, logging_policy, seed, config.threads, task.normaliser)
+    return StackedEnsemble(rates, config.rankers, logging_policy, seed, config.threads, task.normaliser, task.ray)
 
 
 class DebiasedLearner(Learner):

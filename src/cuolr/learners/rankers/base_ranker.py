@@ -1,6 +1,8 @@
 """The interface of rankers that are trained step by step, whatever their targets, and what trains them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -37,6 +39,14 @@ class BaseRanker(ABC):
             NonFiniteLossError: Before anything is changed.
         """
 
+    def begin_step(self) -> Callable[[], dict[str, float]]:
+        """Start a step if it is taken by another process; returns a function that ends it and returns its values."""
+        return self.step
+
+    def begin_score(self, features: Floats) -> Callable[[], Doubles]:
+        """Likewise for the scores of documents."""
+        return partial(self.score, features)
+
     @abstractmethod
     def score(self, features: Floats) -> Doubles:
         """[n] the scores of one or more scaled documents [n, F]."""
@@ -52,6 +62,15 @@ class BaseRanker(ABC):
     @abstractmethod
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from `state`, on the same targets."""
+
+
+def scores_of(rankers: Sequence[ScoringRanker], features: Floats) -> list[Doubles]:
+    """[n] each, the scores of documents by several rankers; those in other processes compute at the same time."""
+    begun = [
+        ranker.begin_score(features) if isinstance(ranker, BaseRanker) else partial(ranker.score, features)
+        for ranker in rankers
+    ]
+    return [scores() for scores in begun]
 
 
 class BoostedTrees(BaseRanker):
