@@ -339,7 +339,7 @@ def test_a_table_of_very_many_columns_is_refused_at_once(ending: str, tmp_path: 
     elif ending == "ndjson":
         path.write_text(json.dumps(dict.fromkeys(names, 1)) + "\n")
     else:
-        frame = pl.DataFrame(dict.fromkeys(names, [1]))
+        frame = pl.DataFrame({name: [1] for name in names})
         frame.write_parquet(path) if ending == "parquet" else frame.write_ipc(path)
     with pytest.raises(InputError, match=r"expected at most 10,000 columns, found 10,001$"):
         scan_table(path)
