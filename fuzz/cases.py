@@ -1,4 +1,4 @@
-"""Cases: what Hypothesis draws, the decisions that a damage takes from it, and how many cases of each kind a run has."""
+"""Cases: what Hypothesis draws, the decisions that a damage takes from it, and how many cases each kind gets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Registries; another package adds a learner, a click model, an encoder, a measure and an importer, with no change here.
+"""Registries; another package adds a learner, a click model, an encoder, a measure and an importer, no line changed.
 
 The folder `plug_in` is a package as pip installs one: a module, and the entry points beside it. Processes that these
 tests start have it on their path, which is what installing it does.

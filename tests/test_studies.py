@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,6 +21,7 @@ from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.types import Doubles
 from studies import gain_coverage, head_and_tail, recommendations, shop
 from studies.context_coverage import Devices
+from studies.coverage_tables import markdown
 from studies.gain_coverage import Queries, Setting, Size
 from studies.head_and_tail import pooled, verdict
 from studies.overview_figure import DARK, LIGHT, OUT, Numbers, figure
@@ -150,7 +152,35 @@ def test_a_run_continues_where_it_stopped(tmp_path: Path, capsys: pytest.Capture
         (number, policy) for number in (0, 1) for policy in ("better", "worse", "default", "logger")
     ]
     assert all(np.isfinite(line["truth"]) for line in lines)
-    assert "by users" in capsys.readouterr().out
+    assert "8 runs: 2 logs of each of 1 settings." in capsys.readouterr().out
+
+
+def line_of(truth: float, interval: tuple[float, float], recommendation: str, **more: Any) -> dict[str, Any]:
+    """A run; of PBM users and random lists, if not said otherwise."""
+    known = {"users": "pbm", "logger": "plackett-luce-1", "log": 0, "policy": "better", "identifiable": True}
+    found = {"truth": truth, "interval": interval, "gain": sum(interval) / 2, "recommendation": recommendation}
+    return {**known, **found, **more}
+
+
+def test_the_tables_count_what_was_reached_and_name_what_was_not() -> None:
+    runs = [line_of(0.08, (0.02, 0.1), "ship", log=number) for number in range(45)]
+    runs += [
+        line_of(0.08, (-0.01, 0.2), "test", log=45),
+        line_of(-0.01, (0.002, 0.01), "ship", log=45, policy="worse"),
+        line_of(0.0, (-0.5, 0.5), "keep", logger="swaps", users="trust", identifiable=False),
+    ]
+    text = "\n".join(markdown(runs))
+    assert "48 runs: 1 to 46 logs of each of 2 settings." in text
+    # 46 of 47 intervals of identifiable logs, 47 of 48 in all, 1 of 2 wrong recommendations, 45 of 46 large gains.
+    assert "| PBM | 46 of 47 (88.7%–99.9%) | 46 of 47 (88.7%–99.9%) | 1 of 1 (2.5%–100.0%) | 45 of 46" in text
+    assert "| trust bias | – | 1 of 1 (2.5%–100.0%) | 0 of 1 (0.0%–97.5%) | – |" in text
+    assert "| **all** | 46 of 47 (88.7%–99.9%) | 47 of 48 (88.9%–99.9%) | 1 of 2 (1.3%–98.7%) | 45 of 46" in text
+    assert "without the first 2 logs: 43 of 44" in text
+    assert "Intervals without the truth: 1.\n" in text
+    assert text.count("| PBM | plackett-luce-1 | 46 | worse | -1.0% | ship, +0.6% (+0.2% to +1.0%) |") == 2
+    assert "| PBM | plackett-luce-1 | 46 | better | +8.0% | test, +9.5% (-1.0% to +20.0%) |" in text
+    few = "\n".join(markdown(runs[-1:]))
+    assert "| trust bias | swaps | 1 | better | +0.0% | keep, +0.0% (-50.0% to +50.0%) |" in few
 
 
 @pytest.mark.parametrize(

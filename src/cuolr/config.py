@@ -241,7 +241,7 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
                 _convert(a, item, f"{name}[{i}]") for i, (a, item) in enumerate(zip(arguments, value, strict=True))
             )
     elif hint is float and isinstance(value, Real) and not isinstance(value, bool):
-        if not isinstance(value, Integral) or abs(value) < 2**1023:
+        if not isinstance(value, Integral) or abs(int(value)) < 2**1023:
             return float(value)
     elif hint is int and isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)

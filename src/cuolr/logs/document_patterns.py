@@ -100,7 +100,7 @@ class DocumentPatterns(ClickPatterns):
         kept.__dict__["unit"] = selected.unit
         return kept
 
-    def as_lists(self, rows: slice) -> tuple[Ints, Bools]:
+    def as_lists(self, rows: slice | Ints) -> tuple[Ints, Bools]:
         """[R, K] lists of one document each, with a click on it or not, and the last click above."""
         position, last = self.position[rows], self.last_click[rows]
         documents = np.full((len(position), self.k), -1)

@@ -68,16 +68,29 @@ def team_draft(first: Ints, second: Ints, coins: Bools) -> tuple[Ints, Ints]:
         team: [M, K] 1 if the first team contributed the document, −1 if the second did, 0 where there is none.
     """
     documents, team = np.full_like(first, -1), np.zeros_like(first)
+    rankings = np.stack([first, second])
+    free, every = rankings >= 0, np.arange(len(first))
+    # Where the other team has the same document; in one more column, if it has not.
+    place = [_places(first, second), _places(second, first)]
+    free = np.concatenate([free, np.zeros((*free.shape[:2], 1), np.bool_)], axis=2)
     for position in range(first.shape[1]):
         begins = coins[:, position - position % 2] ^ bool(position % 2)
-        ranking = np.where(begins[:, None], first, second)
-        above = documents[:, :position]
-        free = (ranking >= 0) & ~(ranking[:, :, None] == above[:, None, :]).any(axis=2)
-        best = np.take_along_axis(ranking, free.argmax(axis=1)[:, None], axis=1)[:, 0]
-        some = free.any(axis=1)
-        documents[:, position] = np.where(some, best, -1)
+        turn = np.where(begins, 0, 1)
+        best = free[turn, every].argmax(axis=1)
+        some = free[turn, every, best]
+        best = np.where(some, best, 0)
+        documents[:, position] = np.where(some, rankings[turn, every, best], -1)
         team[:, position] = np.where(some, np.where(begins, 1, -1), 0)
+        other = np.where(begins, place[0][every, best], place[1][every, best])
+        free[turn, every, best] &= ~some
+        free[1 - turn, every, other] &= ~some
     return documents, team
+
+
+def _places(documents: Ints, others: Ints) -> Ints:
+    """[M, K] the place among the others [M, K] of each document; K = none."""
+    same = documents[:, :, None] == others[:, None, :]
+    return np.where(same.any(axis=2), same.argmax(axis=2), others.shape[1])
 
 
 def _of_rounds(values: Doubles, filled: Bools) -> Doubles:

@@ -56,7 +56,7 @@ class DocumentFeatures:
         with warnings.catch_warnings():
             # A level that training did not have is none of the levels.
             warnings.simplefilter("ignore", InputWarning)
-            numbers = NamedDocuments.of_dictionaries(self.policy, named).features
+            numbers = NamedDocuments.of_dictionaries(self.policy, named, ids).features
         infinite = np.argwhere(np.isinf(numbers))
         if len(infinite):
             raise InputError(

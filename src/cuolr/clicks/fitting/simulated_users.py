@@ -15,7 +15,8 @@ import polars as pl
 import tomli_w
 
 from cuolr.clicks.click_model import FIT_TABLE, click_model_table
-from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit
+from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit, Values
+from cuolr.clicks.fitting.fit_by_context import FitByContext
 from cuolr.clicks.fitting.fit_model import FittedClicks
 from cuolr.config import Range, check_arguments, check_ranges, from_dict, read_toml, to_dict
 from cuolr.data.compressed_files import count_parquet_rows
@@ -25,6 +26,7 @@ from cuolr.files import atomic_file
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog, require_single_sessions
 from cuolr.logs.columns import index_dtype
+from cuolr.logs.contexts import context_levels
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.session_files import one_each
 from cuolr.policies.policy import RankingPolicy
@@ -45,11 +47,13 @@ class FitTable:
         model: Name of the fitted click model.
         k: Number of positions that it was fitted to.
         pairs: Name of the file of the parameters by pair, in the same folder.
-        values: The global parameters.
+        values: The global parameters; by context, those of the first level, then those of the second one, and so on.
         unseen: The parameters of pairs without sessions.
         intervals: 95 % intervals of the global parameters: lower bounds and upper bounds; −1 = unknown.
         sessions: Number of sessions of the log.
         log: The log that it was fitted to.
+        levels: The levels of context; none = all are alike.
+        share: The share of the sessions of each level.
     """
 
     model: str
@@ -60,6 +64,8 @@ class FitTable:
     intervals: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sessions: int = 0
     log: str = ""
+    levels: tuple[str, ...] = ()
+    share: tuple[Chance, ...] = ()
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -92,6 +98,8 @@ def save_users(fitted: FittedClicks, patterns: ClickPatterns, path: Path, log: s
         intervals={name: tuple(_bounds(bounds) for bounds in fitted.interval(name)) for name in fitted.errors},
         sessions=int(patterns.sessions),
         log=log,
+        levels=patterns.levels,
+        share=fitted.model.share if isinstance(fitted.model, FitByContext) else (),
     )
     candidates = patterns.candidates
     columns = {"query_id": candidates.query_ids[candidates.query_of_document[patterns.pairs]]}
@@ -119,6 +127,18 @@ class SimulatedUsers:
     values: Mapping[str, Doubles]
     known: float
 
+    def by_level(self, log: ClickLog) -> Iterator[tuple[ClickModelFit, Values, Ints]]:
+        """The users of each level of context, with the rows of a log in it; those of all, if the level is not known."""
+        model = self.model
+        if not isinstance(model, FitByContext):
+            yield model, self.values, np.arange(len(log))
+            return
+        known = dict(zip(model.levels, model.split(self.values), strict=True))
+        levels, level = context_levels(log)
+        for number, name in enumerate(levels):
+            users = (model.of_level, known[name]) if name in known else (model, self.values)
+            yield *users, np.flatnonzero(level == number)
+
 
 def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
     """Read fitted users for these documents, matched by the ids of query and document.
@@ -140,7 +160,7 @@ def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
                 f"table '{FIT_TABLE}': expected `pairs` = the name of a file in the same folder and `k` = at most "
                 f"{MAX_POSITIONS:,}, found {table.pairs!r} and {table.k}"
             )
-        model = CLICK_FITS.get(table.model)(table.k, candidates.n_documents)
+        model = _model(table, candidates.n_documents)
         expected = {name: len(value) for name, value in model.start().items() if name not in model.by_pair}
         found = {name: len(value) for name, value in table.values.items()}
         if found != expected or set(table.unseen) != set(model.by_pair):
@@ -153,6 +173,15 @@ def load_users(path: Path, candidates: Candidates) -> SimulatedUsers:
         values[name] = joined[name].fill_null(table.unseen[name]).to_numpy()
     known = 1 - joined[model.by_pair[0]].null_count() / max(len(joined), 1)
     return SimulatedUsers(model, values, known)
+
+
+def _model(table: FitTable, pairs: int) -> ClickModelFit:
+    model = CLICK_FITS.get(table.model)(table.k, pairs)
+    if not table.levels:
+        return model
+    if len(table.share) != len(table.levels) or not sum(table.share) > 0:
+        raise InputError(f"setting '{FIT_TABLE}.share': expected {len(table.levels)} shares, found {table.share}")
+    return FitByContext(table.k, pairs, model, table.levels, table.share)
 
 
 def _read_pairs(file: Path, model: ClickModelFit) -> pl.DataFrame:
@@ -229,9 +258,10 @@ class UserSimulation:
         """The exact mean number of clicks per session."""
         lists, total = self._lists(), 0.0
         for start in range(0, len(lists), SESSIONS_PER_BLOCK):
-            documents = self._documents(at_page_positions(lists.select(slice(start, start + SESSIONS_PER_BLOCK))))
-            chance = self.users.model.marginal(self.users.values, documents)
-            total += float(chance[documents >= 0].sum())
+            page = at_page_positions(lists.select(slice(start, start + SESSIONS_PER_BLOCK)))
+            for model, values, rows in self.users.by_level(page):
+                documents = self._documents(page)[rows]
+                total += float(model.marginal(values, documents)[documents >= 0].sum())
         return total / len(lists)
 
     def _lists(self) -> ClickLog:
@@ -243,7 +273,10 @@ class UserSimulation:
             ranked: IntegerArray = self.policy.rank(log.candidates, self.k).astype(index_dtype(log.candidates))
             ranking, page_position = ranked[log.query], None
         no_clicks = np.zeros(ranking.shape, np.uint8)
-        lists = ClickLog(log.candidates, log.query, ranking, no_clicks, log.count, page_position=page_position)
+        context = log.context if isinstance(self.users.model, FitByContext) else {}
+        lists = ClickLog(
+            log.candidates, log.query, ranking, no_clicks, log.count, page_position=page_position, context=context
+        )
         k = int(np.max(np.flatnonzero(at_page_positions(lists).where.any(axis=0)), initial=0)) + 1
         if k > self.users.model.k:
             raise InputError(f"the users were fitted to lists of {self.users.model.k} positions, found a list of {k}")
@@ -256,10 +289,10 @@ class UserSimulation:
     def _clicks(self, shown: ClickLog, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
         page = at_page_positions(shown)
         documents = self._documents(page)
+        uniforms = rng.random(documents.shape)
         clicked = np.zeros(page.where.shape, np.bool_)
-        clicked[:, : documents.shape[1]] = self.users.model.sample(
-            self.users.values, documents, rng.random(documents.shape)
-        )
+        for model, values, rows in self.users.by_level(page):
+            clicked[rows, : documents.shape[1]] = model.sample(values, documents[rows], uniforms[rows])
         clicks = np.zeros(shown.ranking.shape, np.uint8)
         # Both have the documents of a row in the same order.
         clicks[shown.where] = clicked[page.where]

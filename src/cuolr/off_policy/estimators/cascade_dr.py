@@ -65,7 +65,9 @@ def _inputs(document: Floats, above: Floats) -> Doubles:
 
 
 def _squares(inputs: Doubles, sessions: Doubles) -> Doubles:
-    squares: Doubles = inputs.T @ (inputs * sessions[:, None])
+    weighted = inputs * np.sqrt(sessions)[:, None]
+    # A product of one array with itself takes half the time.
+    squares: Doubles = weighted.T @ weighted
     return squares
 
 

@@ -218,7 +218,10 @@ class ExaminationUsers(FittedUsers):
 
     @property
     def _alpha(self) -> Doubles:
-        return self._rates(self.log_examination).attractiveness
+        """[P] α of the equations: clicks per examination of every pair, also of those with too few to be known."""
+        rates = self._rates(self.log_examination)
+        alpha: Doubles = rates.clicks / np.maximum(rates.examinations, 1e-300)
+        return alpha
 
     def _rates(self, log_examination: Doubles, weights: Doubles | None = None) -> UnbiasedRates:
         cells = self.data.cells if weights is None else self.data.cells.weighted(weights)
