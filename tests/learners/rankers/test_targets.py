@@ -56,3 +56,10 @@ def test_only_the_given_lists_are_sampled() -> None:
     rows = np.array([4, 9])
     batch = TargetSampler(TARGETS, rows, 50, seed=1)(0)
     assert set(batch.weight.tolist()) == set(TARGETS.weight[rows].tolist())
+
+
+def test_a_batch_that_could_hold_all_lists_has_each_of_them_once() -> None:
+    rows = np.array([4, 9, 2])
+    for size in (3, 50):
+        torch.testing.assert_close(TargetSampler(TARGETS, rows, size, seed=1)(7).weight, TARGETS.weight[rows])
+    assert len(TargetSampler(TARGETS, rows, 2, seed=1)(7).weight) == 2
