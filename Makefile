@@ -8,7 +8,7 @@ TEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/pytest -q -n 2
 # What the tests of a file share is made once, in one process; the slow tests are few and share little.
 BY_FILE := --dist loadfile
 
-.PHONY: help install demo lint check test slow lowest fuzz bench docs clean
+.PHONY: help install demo lint check test slow lowest coverage fuzz bench docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -45,6 +45,11 @@ $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(VENV)-lowest/bin/pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt --editable '.[dev,export,report,serve,xgboost]'
 	touch $@
 
+coverage: $(READY)  ## lines and branches of the package that the fast tests do not reach
+	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/coverage run -m pytest -q -n 2 $(BY_FILE) -m "not slow and not thorough"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
 fuzz: $(READY)  ## damaged and crafted files of every kind, for an hour
 	OMP_NUM_THREADS=1 POLARS_MAX_THREADS=2 $(BIN)/python -m fuzz --minutes 60 --processes 2
 
@@ -55,4 +60,4 @@ docs: $(READY)  ## build the site into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(VENV)-lowest demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest .coverage* demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

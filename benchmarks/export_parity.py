@@ -12,18 +12,17 @@ import numpy.typing as npt
 from benchmarks.table import Row
 from cuolr.cli.terminal import say, show_table
 from cuolr.data.normalise import Normaliser
+from cuolr.export import EXPORTERS
 from cuolr.export.check_export import ROUNDING, ExportCheck, check_export
-from cuolr.export.exporter_registry import EXPORTERS
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel
+from cuolr.export.exporter import CannotHold, PointwiseModel
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.ranking_trees import grow_ranking_trees
 from cuolr.policies.regression_trees import RegressionTrees
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import TreesPolicy, grow_ranking_trees
 from cuolr.types import Candidates
 
 QUERIES, DOCUMENTS, FEATURES = 100, 40, 136

@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.table import Row
 from cuolr.clicks.dbn import DynamicBayesianModel
 from cuolr.clicks.fitting.click_model_fit import Values, sums
-from cuolr.clicks.fitting.fit_dbn import DynamicBayesianFit
+from cuolr.clicks.fitting.fit_top_down import DynamicBayesianFit
 from cuolr.clicks.simulate import simulate
 from cuolr.data.synthetic import generate
 from cuolr.logs.click_patterns import ClickPatterns

@@ -19,8 +19,8 @@ TOLERANCE = 0.2
 # Runs that the median is over.
 LATEST = 5
 # Units of which less is better; and words of names that say that more is.
-LESS_IS_BETTER = {"s", "ms", "CPU s", "GB", "×"}
-MORE_IS_BETTER = re.compile(r"speed|rows per second|answered a second|first read over a read")
+LESS_IS_BETTER = {"s", "ms", "CPU s", "CPU ms", "GB", "×"}
+MORE_IS_BETTER = re.compile(r"speed|nDCG|rows per second|answered a second|first read over a read")
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ from benchmarks.table import Row
 from cuolr.data.normalise import Normaliser
 from cuolr.distillation.distil import teacher_scores
 from cuolr.distillation.student import StudentConfig, fit_student
+from cuolr.export.exporter import PointwiseModel
 from cuolr.export.onnx_graph import onnx_bytes, onnx_scores
-from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.policy import ScaledScoringPolicy
 from cuolr.policies.rank_one import rank_one
-from cuolr.policies.ranking_trees import load_lightgbm
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import TreesPolicy, load_lightgbm
 from cuolr.types import Candidates, Doubles, Floats
 
 FEATURES, SIZES = 136, (40, 1_000)

@@ -47,7 +47,7 @@ def _measure(name: str) -> list[Row]:
         Row(f"train_step {name}: its matrix products alone", 1e3 * products, "ms", "", True),
         Row(f"train_step {name}: a step over its products", over_products, "×", "≤ 2.5", over_products <= 2.5),
         Row(f"train_step {name}: speed over the plain version", over_plain, "×", "≥ 4", over_plain >= 4),
-        Row(f"train_step {name}: … which encodes each state once", thrifty_step / step, "×", "", True),
+        Row(f"train_step {name}: speed over one that encodes each state once", thrifty_step / step, "×", "", True),
         Row(f"train_step {name}: speed of bfloat16 over float32", step / coarse_step, "×", "", True),
     ]
 

@@ -14,8 +14,8 @@ from mkdocs.structure.pages import Page
 from packaging.requirements import Requirement
 
 import cuolr
-from cuolr.cli.catalogue import SettingHelp, entries_of, settings
 from cuolr.cli.help import command_help
+from cuolr.cli.list import SettingHelp, entries_of, settings
 from cuolr.cli.main import GROUPS
 
 # The modules whose docstrings describe what is written to disk.
@@ -39,11 +39,16 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     found = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
     for title, folder in SECTIONS.items():
         pages = sorted((page for page in found if page.startswith(f"{folder}/")), key=_readme_first)
-        config.nav.append({title: pages})
+        config.nav.append({title: [_named(page) for page in pages]})
         found -= set(pages)
     (how_to,) = (section["How-to"] for section in config.nav if "How-to" in section)
     how_to += sorted(found - set(_pages(config.nav)))
     return config
+
+
+def _named(page: str) -> str | dict[str, str]:
+    """A page, with the name of its folder if that has one page: results of an experiment share their heading."""
+    return {Path(page).parent.name: page} if page.endswith("/tables.md") else page
 
 
 def _readme_first(page: str) -> tuple[bool, str]:

@@ -3,6 +3,7 @@
 A table of counts goes to stdout, what must not be to stderr; the exit status is 1 if there was any.
 """
 
+import math
 import shlex
 import sys
 import tempfile
@@ -17,12 +18,11 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 
 import cuolr
-from fuzz.cases import Case, cases
+from fuzz.cases import Case, cases, shares
 from fuzz.counts import failures, read_counts, table, write_counts
 from fuzz.kinds.all import KINDS
 from fuzz.processes import Tell, in_processes
 from fuzz.sandbox import Outcome, Sandbox
-from fuzz.shares import shares
 
 CASES_AT_A_TIME = 1_000
 # Of each kind, by which the time of a case is measured, and the least number, if cases are dealt out by time.
@@ -33,10 +33,11 @@ def arguments() -> Namespace:
     """What the command line says."""
     parser = ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, help="number of cases of each kind")
-    parser.add_argument("--minutes", type=float, help="in place of --cases: how long to go on, over all kinds")
+    parser.add_argument("--minutes", type=float, help="how long to go on, over all kinds; with --cases, at most")
     parser.add_argument("--total", type=int, help="in place of --cases: number of all cases, more of the faster kinds")
     parser.add_argument("--at-least", nargs="*", default=[], metavar="KIND=N", help="with --total: more of a kind")
     parser.add_argument("--out", type=Path, help="JSON file of the counts, written as they grow")
+    parser.add_argument("--resume", action="store_true", help="with --cases: go on with the counts of --out")
     parser.add_argument("--table", type=Path, help="print the table of such a file, and run nothing")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), help="which kinds of files, by parts of their names")
     parser.add_argument("--processes", type=int, default=1, help="number of kinds that are read at the same time")
@@ -53,31 +54,34 @@ def main() -> int:
         return 0
     kinds = [kind for kind in KINDS if any(part in kind for part in given.kinds)]
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    if given.resume and given.out.exists():
+        counts |= read_counts(given.out)[0]
     with tempfile.TemporaryDirectory(dir=_fast_folder()) as folder:
         if given.case:
             return _again(kinds[0], given.case, Path(folder))
-        for kind, of_kind in in_processes(partial(_work, given, Path(folder)), kinds, given.processes):
+        for kind, of_kind in in_processes(partial(_work, given, Path(folder), counts), kinds, given.processes):
             counts[kind] = of_kind
             _keep(given, counts)
     print(table(counts))
     return int(any(failures(kind, of_kind) for kind, of_kind in counts.items()))
 
 
-def _work(given: Namespace, folder: Path, kinds: Sequence[str], tell: Tell) -> None:
-    """Run the cases of some kinds, and tell the counts as they grow."""
-    end = time.monotonic() + 60 * given.minutes if given.minutes else None
-    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+def _work(given: Namespace, folder: Path, before: dict[str, Counter[str]], kinds: Sequence[str], tell: Tell) -> None:
+    """Run the cases of some kinds, and tell the counts as they grow from those before."""
+    end = time.monotonic() + 60 * given.minutes if given.minutes else math.inf
+    counts = {kind: Counter(before[kind]) for kind in kinds}
     sandboxes = {kind: Sandbox(kind, folder / f"{kind}") for kind in kinds}
-    wanted = _dealt_out(given, sandboxes, counts) if given.total else dict.fromkeys(kinds, given.cases or 0)
-    number = 0
-    while _goes_on(counts, wanted, end):
+    wanted: dict[str, float] = dict.fromkeys(kinds, given.cases or (math.inf if given.minutes else 0))
+    if given.total:
+        wanted |= _dealt_out(given, sandboxes, counts)
+    while time.monotonic() < end and any(counts[kind].total() < wanted[kind] for kind in kinds):
         for kind in kinds:
-            cases = CASES_AT_A_TIME if end else min(CASES_AT_A_TIME, wanted[kind] - counts[kind].total())
-            if cases > 0 and (end is None or time.monotonic() < end):
+            done = counts[kind].total()
+            cases = int(min(CASES_AT_A_TIME, wanted[kind] - done))
+            if cases > 0 and time.monotonic() < end:
                 with sandboxes[kind] as sandbox:
-                    run(sandbox, cases, hash((given.seed, number)), counts[kind])
+                    run(sandbox, cases, hash((given.seed, done)), counts[kind])
                 tell((kind, counts[kind]))
-        number += 1
 
 
 def _dealt_out(given: Namespace, sandboxes: dict[str, Sandbox], counts: dict[str, Counter[str]]) -> dict[str, int]:
@@ -99,7 +103,7 @@ def _dealt_out(given: Namespace, sandboxes: dict[str, Sandbox], counts: dict[str
 def _keep(given: Namespace, counts: dict[str, Counter[str]]) -> None:
     """Write what was counted so far."""
     if given.out is not None:
-        typed = [word for word in sys.argv[1:] if word not in ("--out", str(given.out))]
+        typed = [word for word in sys.argv[1:] if word not in ("--out", str(given.out), "--resume")]
         facts = {"command": shlex.join(["python", "-m", "fuzz", *typed]), "cuolr": cuolr.__version__}
         write_counts(given.out, counts, facts)
 
@@ -131,12 +135,6 @@ def _again(kind: str, numbers: list[int], folder: Path) -> int:
         outcome = sandbox.run(Case(kind, numbers[0], tuple(numbers[1:])))
     print(outcome.verdict, outcome.text, sep="\n")
     return int(failures(kind, Counter([outcome.verdict])) > 0)
-
-
-def _goes_on(counts: dict[str, Counter[str]], wanted: dict[str, int], end: float | None) -> bool:
-    if end is not None:
-        return time.monotonic() < end
-    return any(of_kind.total() < wanted[kind] for kind, of_kind in counts.items())
 
 
 def _show(case: Case, outcome: Outcome) -> None:

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
 from cuolr.errors import InputError, InputWarning
-from fuzz.cases import Case
-from fuzz.choices import Choices
+from fuzz.cases import Case, Choices
 from fuzz.kinds.all import KINDS
 
 Verdict: TypeAlias = Literal["refused", "noted", "equal", "other", "crash", "hang", "memory", "traceback"]

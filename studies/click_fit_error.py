@@ -18,8 +18,8 @@ from cuolr import click_model, fit_ranksvm, generate_splits, simulate
 from cuolr.cli.terminal import show_table
 from cuolr.clicks.click_model import ClickModel, by_position, relevance_of
 from cuolr.clicks.fitting.click_model_fit import ClickModelFit
+from cuolr.clicks.fitting.compare_fits import COLOURS, MARKERS
 from cuolr.clicks.fitting.fit_model import FittedClicks
-from cuolr.clicks.fitting.fit_plot import COLOURS, MARKERS
 from cuolr.clicks.fitting.mixture_prior import fit_users
 from cuolr.clicks.ubm import UserBrowsingModel
 from cuolr.logs.click_patterns import ClickPatterns

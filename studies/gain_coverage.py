@@ -6,7 +6,7 @@ line for each log and policy, with the trained models beside it; the same comman
 random lists, "the logger" is its order without noise.
 
 Run: python -m studies.gain_coverage --out coverage.jsonl [--users pbm dcm] [--loggers swaps] [--logs 40]
-Tables alone: python -m studies.gain_coverage --out coverage.jsonl --logs 0
+Tables alone, as Markdown: python -m studies.gain_coverage --out coverage.jsonl --logs 0
 """
 
 import itertools
@@ -21,13 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 import tyro
-from scipy.stats import binomtest
 
 from cuolr import Ranker, click_model, fit_ranksvm, simulate
-from cuolr.cli.terminal import say, show_table
+from cuolr.cli.terminal import say
 from cuolr.clicks.click_model import ClickModel, relevance_of
 from cuolr.data.synthetic import World
-from cuolr.files import atomic_file
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import concatenate
 from cuolr.off_policy.assess import assess
@@ -37,6 +35,7 @@ from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.types import Candidates, Doubles, IntegerArray, Ints, RankingDataset
+from studies.coverage_tables import markdown, saved_lines
 
 K = 10
 USERS = ("pbm", "cascade", "dcm", "ccm", "ubm", "dbn", "sdbn", "trust", "mixture", "perfect")
@@ -246,54 +245,6 @@ def measure(
             }
 
 
-def tables(lines: Sequence[dict[str, Any]]) -> None:
-    """Coverage and recommendations, pooled by users and by logging policy."""
-    for by in ("users", "logger", "policy"):
-        rows = []
-        for name in dict.fromkeys(line[by] for line in lines):
-            of_name = [line for line in lines if line[by] == name]
-            known = [line for line in of_name if line["identifiable"]]
-            no_gain = [line for line in of_name if line["truth"] <= 0]
-            random = [line for line in of_name if line["logger"].startswith("plackett-luce")]
-            large = [line for line in random if line["truth"] >= 0.05]
-            rows.append(
-                [
-                    name,
-                    _share(known, lambda line: line["interval"][0] <= line["truth"] <= line["interval"][1]),
-                    _share(of_name, lambda line: line["interval"][0] <= line["truth"] <= line["interval"][1]),
-                    _share(no_gain, lambda line: line["recommendation"] == "ship"),
-                    _share(large, lambda line: line["recommendation"] == "ship"),
-                ]
-            )
-        heads = [
-            by,
-            "truth in interval, identifiable",
-            "… all",
-            "ship if truth ≤ 0",
-            "ship if truth ≥ 5 %, random lists",
-        ]
-        show_table(f"by {by}: share [95 % bounds] of runs", heads, rows, left=(0,))
-
-
-def _share(lines: Sequence[dict[str, Any]], holds: Any) -> str:
-    if not lines:
-        return "–"
-    found = sum(bool(holds(line)) for line in lines)
-    low, high = binomtest(found, len(lines)).proportion_ci(method="exact")
-    return f"{found / len(lines):.1%} [{low:.1%}, {high:.1%}] of {len(lines)}"
-
-
-def saved_lines(path: Path) -> list[dict[str, Any]]:
-    """The results so far; a last line that was not written whole is removed from the file."""
-    if not path.exists():
-        return []
-    whole, _, rest = path.read_text(encoding="utf-8").rpartition("\n")
-    if rest:
-        with atomic_file(path) as part:
-            part.write_text(f"{whole}\n" if whole else "", encoding="utf-8")
-    return [json.loads(line) for line in whole.splitlines()]
-
-
 def main(
     out: Path,
     users: tuple[str, ...] = USERS,
@@ -302,7 +253,7 @@ def main(
     size: Size = WHOLE,
     policies: tuple[str, ...] = POLICIES,
 ) -> None:
-    """Run what is missing, and print the tables.
+    """Run what is missing, and print the tables as Markdown.
 
     Args:
         out: File of results, a JSON line for each log and policy.
@@ -332,7 +283,7 @@ def main(
             lines += found
             with out.open("a", encoding="utf-8") as file:
                 file.write("".join(json.dumps(line) + "\n" for line in found))
-    tables(lines)
+    print("\n".join(markdown(lines)))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.types import Doubles, RankingDataset
-from studies.gain_coverage import Queries, saved_lines
+from studies.coverage_tables import saved_lines
+from studies.gain_coverage import Queries
 
 QUERIES = (60, 300, 2_000, 10_000)
 SESSIONS = (1, 2, 10, 200)

@@ -31,6 +31,7 @@ def test_the_median_of_the_latest_runs_on_such_a_machine_counts(tmp_path: Path) 
         (row(1.2), 1.0, ("+20%", False)),
         (row(1.21), 1.0, ("+21%", True)),
         (row(0.5), 1.0, ("-50%", False)),
+        (row(26, "hashes of a log: comparing", "CPU ms"), 20.0, ("+30%", True)),
         (row(80, "letor_read text: speed", "MB/s"), 100.0, ("-20%", True)),
         (row(130, "letor_read text: speed", "MB/s"), 100.0, ("+30%", False)),
         (row(2, "simulate pbm: speed over a loop", "×"), 4.0, ("-50%", True)),

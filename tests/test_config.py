@@ -74,6 +74,32 @@ def test_a_wrong_setting_is_named(values: dict[str, object], problem: str) -> No
     assert str(caught.value).startswith(problem)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a = " + "[" * 100_000,
+        "a = " + "{b = " * 10_000,
+        ".".join(["a"] * 100_000) + " = 1",
+        "[" + " . ".join(["'a'", '"b"'] * 20_000) + "]",
+        "a = " + "9" * 5_000,
+        "a = 0x" + "f" * 5_000,
+        "# " + "x" * (1 << 20),
+        b"a = '\xff'",
+    ],
+)
+def test_a_file_that_would_take_all_memory_or_the_stack_is_one_line(content: str | bytes, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=r"bad.toml: not valid TOML: ") as caught:
+        read_toml(tmp_path / "bad.toml")
+    assert len(str(caught.value)) < 500
+
+
+def test_a_whole_number_that_no_float_holds_is_named() -> None:
+    with pytest.raises(InputError, match=r"setting 'rate': expected a number, found -1000000") as caught:
+        from_dict(Inner, {"rate": -(10**400)})
+    assert len(str(caught.value)) < 400
+
+
 def test_a_file_that_is_not_toml_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("a = = 1")
     with pytest.raises(InputError, match=r"bad.toml: not valid TOML: "):
@@ -161,7 +187,7 @@ def test_ranges_are_told_in_words() -> None:
         "bounded.norm": "a finite number above 0 or none",
         "bounded.held_out": "above 0 and below 1",
         "bounded.count": "a whole number >= 1",
-        "bounded.sizes": "a list of a whole number >= 1",
+        "bounded.sizes": "a list, each entry a whole number >= 1",
         "bounded.pair": "a list of a whole number, a whole number at most 3",
         "bounded.automatic": "a finite number >= 0 or 'automatic'",
         "bounded.by_name": "a table with 0 to 1 for each key",

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -7,10 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cuolr
-from cuolr.errors import InputError, check_format
+from cuolr.config import SettingError
+from cuolr.errors import InputError, check_format, load_extra, problems_in
 from cuolr.files import ROWS_AT_A_TIME, atomic_file, atomic_folder, check_files, content_hash
+from cuolr.random import shuffled
 
 
 def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path: Path) -> None:
@@ -133,3 +138,51 @@ def test_a_format_of_a_newer_version_is_told_apart_from_other_files(found: objec
         check_format(found, "cuolr-results-2", Path("R.json"), "a file of results")
     assert str(refused.value).startswith("R.json: ")
     check_format("cuolr-results-2", "cuolr-results-2", Path("R.json"), "a file of results")
+
+
+def test_bad_input_is_a_value_error_as_callers_in_python_expect() -> None:
+    with pytest.raises(ValueError, match=r"^a\nb$"):
+        raise InputError(["a", "b"])
+
+
+@pytest.mark.parametrize("error", [InputError(["a", "b"]), SettingError({"rate": "expected 0 to 1, found 2"})])
+def test_an_error_comes_whole_out_of_a_worker_process(error: InputError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), copy.problems) == (type(error), error.problems)
+
+
+def test_each_problem_is_told_with_its_place() -> None:
+    with pytest.raises(InputError) as caught, problems_in("log.csv"):
+        raise InputError(["row 1: bad", "row 2: worse"])
+    assert caught.value.problems == ["log.csv: row 1: bad", "log.csv: row 2: worse"]
+
+
+def test_a_package_of_an_extra_is_loaded_or_named_with_how_to_install_it() -> None:
+    assert load_extra("json", "report", "JSON is not installed").loads("1") == 1
+    with pytest.raises(InputError, match=r"^Nope is missing; install it with: pip install 'cuolr\[report\]'$"):
+        load_extra("no_such_package_here", "report", "Nope is missing")
+
+
+@given(n=st.integers(1, 500), seed=st.integers(0, 2**32), number=st.integers(0, 100))
+def test_each_number_stands_at_one_place(n: int, seed: int, number: int) -> None:
+    assert sorted(shuffled(np.arange(n), n, seed, number).tolist()) == list(range(n))
+
+
+@given(n=st.integers(2, 10**12), places=st.lists(st.integers(0, 10**12), min_size=1, max_size=20))
+def test_a_part_is_the_same_as_in_the_whole(n: int, places: list[int]) -> None:
+    part = np.array(places) % n
+    whole = np.concatenate([part, np.array([0, n - 1])])
+    np.testing.assert_array_equal(shuffled(part, n, 1, 2), shuffled(whole, n, 1, 2)[:-2])
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_every_number_is_as_likely_at_every_place(n: int) -> None:
+    orders = np.stack([shuffled(np.arange(n), n, 3, number) for number in range(3_000)])
+    shares = np.stack([(orders == value).mean(axis=0) for value in range(n)])
+    assert np.abs(shares - 1 / n).max() < 4.5 * np.sqrt((1 / n) * (1 - 1 / n) / 3_000)
+
+
+def test_orders_of_another_number_or_seed_differ() -> None:
+    first, second, third = (shuffled(np.arange(1_000), 1_000, s, n) for s, n in ((1, 0), (1, 1), (2, 0)))
+    assert (first == second).mean() < 0.02
+    assert (first == third).mean() < 0.02

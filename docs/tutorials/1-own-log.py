@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 1. From an own log to a ranker and a decision
+# # 1. From your own log to a ranker and a decision
 #
 # A shop's search, week by week: import week 1, train, assess on week 2, retrain. The shop is made up, and its
 # log is as logs are: positions with gaps where an advertisement stood, delisted products, missing values, a

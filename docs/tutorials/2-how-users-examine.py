@@ -16,7 +16,7 @@ import cuolr
 from cuolr.clicks.fitting.compare_fits import compare_fits
 from cuolr.clicks.fitting.fit_model import with_errors
 from cuolr.clicks.fitting.mixture_prior import fit_users
-from cuolr.clicks.fitting.users_file import save_users
+from cuolr.clicks.fitting.simulated_users import save_users
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.policies.plackett_luce import StochasticLogger
 
@@ -42,18 +42,18 @@ for name, score in sorted(compared.scores.items(), key=lambda item: -item[1].log
 # %% [markdown]
 # ## The users
 #
-# The parameters of DCM: the probability that users go on after a click at each position, with 95 % intervals.
+# The parameters of DCM: the probability that users continue after a click at each position, with 95 % intervals.
 
 # %%
 users = with_errors(fit_users("dcm", patterns), patterns, samples=20)
-estimate = users.values["continuation"][:-1]  # after the last position there is nothing to go on to
+estimate = users.values["continuation"][:-1]  # after the last position there is nothing to continue to
 low, high = (end[:-1] for end in users.interval("continuation"))
 position = np.arange(1, len(estimate) + 1)
 _, axes = plt.subplots(figsize=(6, 3))
 axes.errorbar(position, estimate, [estimate - low, high - estimate], fmt="o", label="fitted, 95 % interval")
 axes.plot(position, cuolr.click_model("dcm").continuation[: len(estimate)], "_", markersize=14, label="true")
 axes.set(
-    xlabel="position of the click", ylabel="probability to go on", ylim=(0, 1.02), title="Users of this log, by DCM"
+    xlabel="position of the click", ylabel="probability of continuing", ylim=(0, 1.02), title="Users of this log (DCM)"
 )
 axes.legend()
 plt.show()

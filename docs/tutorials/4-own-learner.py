@@ -66,7 +66,7 @@ for name in ("over-rank", "naive"):
     print(f"{name:10}", cuolr.evaluate(ranker, test, ["ndcg@10"]).means())
 
 # %% [markdown]
-# ## Does it pass the house rules?
+# ## Does it behave as a policy should?
 #
 # A policy ranks each candidate once, and is the same after saving and loading.
 

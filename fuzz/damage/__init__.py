@@ -3,6 +3,6 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fuzz.choices import Choices
+from fuzz.cases import Choices
 
 Damage: TypeAlias = Callable[[bytes, Choices], bytes]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuzz.choices import Choices
+from fuzz.cases import Choices
 from fuzz.damage import Damage
 from fuzz.damage.trees_of_values import change_json
 

@@ -1,6 +1,10 @@
-"""Damage to bytes, whatever they mean: what a bad disk, an interrupted copy or an editor does."""
+"""Damage of bytes, also below gzip, whose checksum is made anew."""
 
-from fuzz.choices import Choices
+import gzip
+import zlib
+from collections.abc import Sequence
+
+from fuzz.cases import Choices
 from fuzz.damage import Damage
 
 # Lengths, offsets and counts that a careless reader trusts.
@@ -66,3 +70,16 @@ def exchange(content: bytes, choices: Choices) -> bytes:
 
 
 BYTES: tuple[Damage, ...] = (flip_bit, set_byte, set_number, delete, repeat, insert, cut, append, exchange)
+
+
+def inside_gzip(damages: Sequence[Damage]) -> Damage:
+    """One of these damages to the content of a gzip file."""
+
+    def damage_inside(content: bytes, choices: Choices) -> bytes:
+        try:
+            inside = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error):
+            return content
+        return gzip.compress(choices.one_of(damages)(inside, choices), 1, mtime=0)
+
+    return damage_inside

@@ -10,7 +10,7 @@ from safetensors.numpy import load, save
 
 from cuolr.files import content_hash
 from cuolr.policies.model_folder import ARRAYS_PATTERN, SETTINGS_FILE
-from fuzz.choices import Choices
+from fuzz.cases import Choices
 from fuzz.damage.arrays import change_array, change_safetensors_header
 from fuzz.damage.trees_of_values import change_json
 

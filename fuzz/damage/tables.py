@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from fuzz.choices import Choices
+from fuzz.cases import Choices
 from fuzz.damage import Damage
 from fuzz.damage.bytes import EXTREMES
 

@@ -2,7 +2,7 @@
 
 import re
 
-from fuzz.choices import Choices
+from fuzz.cases import Choices
 from fuzz.damage import Damage
 
 FIELDS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import tomli_w
 
-from fuzz.choices import Choices
+from fuzz.cases import Choices
 from fuzz.damage import Damage
 
 JSON_VALUES = (

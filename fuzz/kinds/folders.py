@@ -9,6 +9,8 @@ import tomli_w
 import torch
 
 from cuolr.clicks.click_model import read_click_model
+from cuolr.clicks.fitting.fit_model import fit_click_model
+from cuolr.clicks.fitting.simulated_users import load_users, save_users
 from cuolr.config import to_dict
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities, read_propensities, save_propensities
@@ -17,9 +19,12 @@ from cuolr.experiments.packed_results import read_packed, write_packed
 from cuolr.experiments.results import Results, result_to_json
 from cuolr.experiments.results_folder import read_results
 from cuolr.experiments.spec_file import read_experiment
+from cuolr.experiments.tune import search_spaces
 from cuolr.files import is_verifying, unverified
+from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.counting import count_chunks
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
-from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
+from cuolr.training.run_folder import load_checkpoint, save_checkpoint
 from fuzz.damage.arrays import NPY, SAFETENSORS
 from fuzz.damage.bytes import BYTES
 from fuzz.damage.tables import PARQUET
@@ -35,11 +40,12 @@ USERS = {"name": "pbm", "examination": [1.0, 0.7, 0.5, 0.3], "noise": 0.1}
 
 
 def make_logs(folder: Path) -> None:
-    """Sessions, counted lists, and an imported log with a recipe of its features."""
+    """Sessions, counted lists and documents, and an imported log with a recipe of its features."""
     import cuolr
 
     save_click_log(small_log(), folder / "sessions")
     save_click_log(counted_log(), folder / "counted")
+    save_click_log(count_chunks([small_log()], by="document"), folder / "counted by document")
     log = cuolr.import_log(click_table(), feature_table(), context=["device"])
     save_click_log(replace(log, timestamp=np.arange(len(log))), folder / "imported", {"command": "import-log"})
 
@@ -47,7 +53,7 @@ def make_logs(folder: Path) -> None:
 def read_log(folder: Path) -> str:
     """The sessions and their documents."""
     read_meta(folder)
-    return hash_of_log(load_click_log(folder))
+    return hash_of_log(load_click_log(folder, documents=True))
 
 
 def made_up_results(folder: Path) -> Results:
@@ -122,6 +128,26 @@ def make_users(folder: Path) -> None:
     (folder / "users" / "users.toml").write_text(tomli_w.dumps(USERS))
 
 
+def make_fitted_users(folder: Path) -> None:
+    """Click models fitted to a log, with the parameters of its documents."""
+    patterns = ClickPatterns.of(small_log())
+    for name in ("pbm", "ubm", "dbn"):
+        save_users(fit_click_model(name, patterns), patterns, folder / name / "users.toml")
+
+
+def read_fitted_users(folder: Path) -> str:
+    """The click model and its parameters for the documents of a log."""
+    users = load_users(folder / "users.toml", small_log().candidates)
+    return hash_of(str(read_click_model(folder / "users.toml")), users.known, *map(str, sorted(users.values.items())))
+
+
+def make_search_spaces(folder: Path) -> None:
+    """What to tune."""
+    (folder / "spaces").mkdir()
+    spaces = {"naive": {"training.steps": [10, 20]}, "sac": {"learner.entropy_weight": [0.1, 0.5]}}
+    (folder / "spaces" / "spaces.toml").write_text(tomli_w.dumps(spaces))
+
+
 def in_a_hurry(kind: Kind) -> Kind:
     """The same files, read with --no-verify: damage must be found out without a hash, or do no harm."""
 
@@ -172,6 +198,18 @@ KINDS = (
         "click model, TOML",
         make_users,
         lambda folder: hash_of(str(read_click_model(folder / "users.toml"))),
+        {"*": (*TOML, *TOML, *TEXT, *BYTES)},
+    ),
+    Kind(
+        "fitted click model, TOML and parquet",
+        make_fitted_users,
+        read_fitted_users,
+        {"*.toml": (*TOML, *TOML, *TEXT, *BYTES), "*.parquet": (*PARQUET, *BYTES)},
+    ),
+    Kind(
+        "search spaces, TOML",
+        make_search_spaces,
+        lambda folder: hash_of(str(search_spaces(folder / "spaces.toml"))),
         {"*": (*TOML, *TOML, *TEXT, *BYTES)},
     ),
 )

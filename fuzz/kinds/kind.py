@@ -10,7 +10,7 @@ import numpy as np
 from cuolr.files import content_hash
 from cuolr.logs.clicklog import ClickLog
 from cuolr.types import Candidates
-from fuzz.choices import Choices
+from fuzz.cases import Choices
 from fuzz.damage import Damage
 
 

@@ -8,8 +8,7 @@ from cuolr.data.letor.cache import Cache
 from cuolr.data.letor.reader import read_file, write_letor
 from cuolr.data.synthetic import generate
 from fuzz.damage.arrays import NPY
-from fuzz.damage.bytes import BYTES
-from fuzz.damage.compressed import inside_gzip
+from fuzz.damage.bytes import BYTES, inside_gzip
 from fuzz.damage.text import TEXT
 from fuzz.damage.trees_of_values import JSON
 from fuzz.kinds.kind import Kind, hash_of, hash_of_candidates

@@ -12,13 +12,15 @@ import polars as pl
 from cuolr.data.features import read_feature_table
 from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.importing.import_options import ImportOptions
+from cuolr.logs.served_log import read_journal
 from fuzz.damage import Damage
-from fuzz.damage.bytes import BYTES
-from fuzz.damage.compressed import inside_gzip
+from fuzz.damage.bytes import BYTES, inside_gzip
 from fuzz.damage.tables import FEATHER, PARQUET
 from fuzz.damage.text import TEXT
 from fuzz.damage.trees_of_values import JSON_LINES
 from fuzz.kinds.kind import Kind, hash_of_candidates, hash_of_log
+from tests.logs.importing.formats.test_shops import write_campaign, write_items, write_searches
+from tests.logs.importing.formats.test_web_search import write_part
 
 LINES = (*TEXT, *JSON_LINES, *JSON_LINES, *BYTES)
 # How a table is damaged, by the ending of its name.
@@ -89,7 +91,8 @@ def reader(form: str = "table") -> Callable[[Path], str]:
     """Imports a log of this form."""
 
     def read(folder: Path) -> str:
-        log, _ = import_log_with_report(next(folder.iterdir()), options=ImportOptions(max_dropped=1.0), format=form)
+        files = sorted(folder.iterdir())
+        log, _ = import_log_with_report(files, options=ImportOptions(max_dropped=1.0), format=form)
         return hash_of_log(log)
 
     return read
@@ -128,6 +131,40 @@ def make_clax(folder: Path) -> None:
     table.write_parquet(folder / "table" / "sessions.parquet")
 
 
+def make_open_bandit(folder: Path) -> None:
+    """The log of a campaign, and its items."""
+    written = write_campaign(folder.parent / "campaign", "random", rows=12, items=4)
+    (folder / "table").mkdir()
+    written.rename(folder / "table" / "all.csv")
+    write_items(folder / "table", items=4)
+
+
+def make_served(folder: Path) -> None:
+    """A journal of the service, and the part that it becomes."""
+    at = {"time": 1.7e9, "query": "q", "user": None, "model": "m", "version": "v", "team": None}
+    lists = {"documents": ["a", "b", "c"], "scores": [3.0, 2.5, 1], "propensity": [1.0, 0.5, 1.0]}
+    lines: list[dict[str, object]] = [{"kind": "list", "request_id": f"r{i}", **at, **lists} for i in range(3)]
+    lines[0]["team"] = ["x", "y", "x"]
+    for number, event in enumerate(("click", "purchase", "click")):
+        shown = {"request_id": f"r{number}", "document": "b", "event": event, "value": 1.0, "event_id": f"e{number}"}
+        lines.append({"kind": "event", "time": 1.7e9 + number, **shown})
+    for name in ("journal", "part"):
+        (folder / name).mkdir()
+    journal = folder / "journal" / "journal-000001.jsonl"
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    read_journal(journal).write_parquet(folder / "part" / "part-000001.parquet")
+
+
+def in_a_folder(write: Callable[[Path], object], name: str) -> Callable[[Path], None]:
+    """Writes one file into a folder of its own."""
+
+    def make(folder: Path) -> None:
+        (folder / "table").mkdir()
+        write(folder / "table" / name)
+
+    return make
+
+
 KINDS = (
     *(
         Kind(f"features, {ending}", maker(feature_table, ending), read_features, {"table.*": d})
@@ -143,4 +180,18 @@ KINDS = (
     Kind("Yandex", text_maker(YANDEX), reader("yandex"), {"*": (*TEXT, *BYTES)}),
     Kind("TianGong-ST", text_maker(TIANGONG), reader("tiangong-st"), {"*": (*TEXT, *BYTES)}),
     Kind("CLAX, parquet", make_clax, reader("clax"), {"*": (*PARQUET, *BYTES)}),
+    Kind(
+        "Baidu-ULTR, feather",
+        in_a_folder(lambda path: write_part(path, lists=3, documents=3, embedding=False), "part-0_split-0.feather"),
+        reader("baidu-ultr-uva"),
+        {"*": (*FEATHER, *FEATHER, *BYTES)},
+    ),
+    Kind(
+        "Expedia",
+        in_a_folder(lambda path: write_searches(path, searches=3, hotels=4), "train.csv"),
+        reader("expedia"),
+        {"*": (*TEXT, *TEXT, *BYTES)},
+    ),
+    Kind("Open Bandit", make_open_bandit, reader("open-bandit"), {"*": (*TEXT, *TEXT, *BYTES)}),
+    Kind("log of serve", make_served, reader("cuolr-serve"), {"*.jsonl": LINES, "*.parquet": FORMATS["parquet"]}),
 )

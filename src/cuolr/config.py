@@ -5,6 +5,7 @@ A misspelt name, a value of the wrong type or a value out of range is an error t
 
 import dataclasses
 import math
+import re
 import tomllib
 import types
 import typing
@@ -19,6 +20,9 @@ from cuolr.errors import InputError, unreadable
 from cuolr.registry import unknown_name
 
 C = TypeVar("C")
+MAX_TOML_BYTES = 1 << 20
+# To parse a dotted key takes memory that grows with the square of its parts.
+TOO_LONG = re.compile(rb"""(?<![\w-])((([\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){20}|[\da-fox_]{1000})""", re.I)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,22 +102,18 @@ def check_ranges(config: Any) -> None:
 
 
 def check_arguments(**arguments: tuple[float, Range]) -> None:
-    """Raise if an argument of a function is outside its range.
+    """Raise if an argument of a function, given as its value and its range, is outside of it.
 
     >>> check_arguments(k=(0, Range(1)), discount=(0.5, Range(0, 1)))
     Traceback (most recent call last):
         ...
     cuolr.errors.InputError: k: expected a whole number >= 1, found 0
-
-    Args:
-        arguments: The value and its range, by name.
     """
-    problems = [
+    if problems := [
         f"{name}: expected {limits.describe(type(value))}, found {value}"
         for name, (value, limits) in arguments.items()
         if value not in limits
-    ]
-    if problems:
+    ]:
         raise InputError(problems)
 
 
@@ -195,13 +195,16 @@ def from_dict(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file."""
+    """The content of a TOML file; one that could take all memory to parse is refused."""
     try:
         with path.open("rb") as file:
-            return tomllib.load(file)
+            content = file.read(MAX_TOML_BYTES + 1)
+        if len(content) > MAX_TOML_BYTES or TOO_LONG.search(content):
+            raise ValueError("larger than 1 MB, or with a key of more than 20 parts, or a number of 1,000 digits")
+        return tomllib.loads(content.decode())
     except OSError as error:
         raise unreadable(path, error) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
 
 
@@ -238,12 +241,13 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
                 _convert(a, item, f"{name}[{i}]") for i, (a, item) in enumerate(zip(arguments, value, strict=True))
             )
     elif hint is float and isinstance(value, Real) and not isinstance(value, bool):
-        return float(value)
+        if not isinstance(value, Integral) or abs(int(value)) < 2**1023:
+            return float(value)
     elif hint is int and isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     elif isinstance(hint, type) and type(value) is hint:
         return value
-    raise InputError(f"setting '{name}': expected {_describe(hint)}, found {value!r}")
+    raise InputError(f"setting '{name}': expected {_describe(hint)}, found {value!r:.300}")
 
 
 def _annotated_hints(config_class: type) -> dict[str, Any]:
@@ -288,8 +292,10 @@ def _describe(hint: Any) -> str:
         return " or ".join(_describe(option) for option in arguments)
     if origin is dict:
         return f"a table with {_describe(arguments[1])} for each key"
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return f"a list, each entry {_describe(arguments[0])}"
     if origin is tuple:
-        return "a list of " + ", ".join(_describe(option) for option in arguments if option is not Ellipsis)
+        return "a list of " + ", ".join(_describe(option) for option in arguments)
     if dataclasses.is_dataclass(hint):
         return "a table of settings"
     return words.get(hint, getattr(hint, "__name__", str(hint)))

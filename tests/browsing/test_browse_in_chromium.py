@@ -11,12 +11,11 @@ from playwright.sync_api import Browser, Page
 
 from cuolr.browsing.browse_page import BrowsePage
 from cuolr.browsing.browse_server import BrowsePages, browse_server
-from cuolr.serving.address import listen
 from cuolr.serving.app import create_app
-from cuolr.serving.guard import ONLY_THIS_MACHINE, Access
+from cuolr.serving.guard import ONLY_THIS_MACHINE, Access, listen
 from cuolr.serving.served_models import ServedModels
 from cuolr.serving.service import Service
-from tests.browsing.hostile import ENDING, PICTURE, SCRIPT, hostile_page
+from tests.browsing.hand_made import ENDING, PICTURE, SCRIPT, hostile_page
 from tests.experiments.conftest import opened
 from tests.serving.small_service import linear_model
 

@@ -4,9 +4,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from cuolr.browsing.feature_contributions import FeatureExplainer, LinearContributions
-from cuolr.browsing.network_contributions import NetworkContributions
-from cuolr.browsing.tree_contributions import TreeContributions
+from cuolr.browsing.feature_contributions import (
+    FeatureExplainer,
+    LinearContributions,
+    NetworkContributions,
+    TreeContributions,
+)
 from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.policies.ensemble_policy import EnsemblePolicy

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cuolr.export.exporter_registry import EXPORTERS
+from cuolr.export import EXPORTERS
 from cuolr.policies.model_folder import save_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy

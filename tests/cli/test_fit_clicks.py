@@ -9,7 +9,7 @@ import pytest
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
 from tests.cli.conftest import Run
-from tests.clicks.fitting.small_patterns import random_log
+from tests.clicks.fitting.every_outcome import random_log
 from tests.small_log import small_log
 
 
@@ -161,25 +161,44 @@ def test_parameters_can_come_from_features_also_of_documents_that_were_never_sho
     assert "without: the documents of this log have no features that differ" in result.err
 
 
-def test_contexts_are_fitted_together_with_a_note_or_one_of_them(run: Run, tmp_path: Path) -> None:
+def test_each_context_has_its_own_parameters_or_one_is_chosen(run: Run, tmp_path: Path) -> None:
     """Mobile users examine the first position only."""
     log = random_log("perfect", sessions=3_000)
     mobile = np.arange(3_000) % 3 == 0
     clicks = np.where(mobile[:, None] & (np.arange(log.k) > 0), 0, log.clicks).astype(np.uint8)
     device = np.where(mobile, "mobile", "desktop")
     save_click_log(replace(log, clicks=clicks, context={"device": device}), tmp_path / "log")
-    arguments = ["fit-clicks", tmp_path / "log", "--click-models", "pbm", "--samples", 0, "--json"]
-    together, desktop = run(*arguments), run(*arguments, "--context", "device=desktop")
-    assert "sessions of all contexts are fitted together (device: desktop, mobile)" in together.err
-    assert "contexts" not in desktop.err
-    found = [json.loads(result.out) for result in (together, desktop)]
+    arguments = ["fit-clicks", tmp_path / "log", "--click-models", "pbm", "--samples", 0]
+    both, desktop = run(*arguments, "--json"), run(*arguments, "--json", "--context", "device=desktop")
+    found = [json.loads(result.out) for result in (both, desktop)]
+    assert found[0]["contexts"] == ["desktop", "mobile"]
+    assert found[0]["if_alike"]["interval"][1] < 0
+    curves = found[0]["parameters"]["examination"]["values"]
+    assert min(curves[0]) > 0.8
+    assert max(curves[1][1:]) < 0.01 < 0.8 < curves[1][0]
     assert found[1]["train_sessions"] + found[1]["held_out_sessions"] == 2_000
-    curves = [one["parameters"]["examination"]["values"] for one in found]
-    assert min(curves[1]) > 0.8 > 0.75 > max(curves[0][1:])
+    assert min(found[1]["parameters"]["examination"]["values"]) > 0.8
+    assert "contexts" not in found[1]
+    shown = run(*arguments, "--out", tmp_path / "users.toml", "--plot", tmp_path / "fit.svg")
+    assert "mobile, position 2" in shown.out
+    assert "If all contexts had the same parameters, the log-likelihood would differ by -" in " ".join(
+        shown.out.split()
+    )
+    assert (tmp_path / "fit.svg").is_file()
     for wrong in ("device=tv", "layout=grid", "mobile"):
         result = run(*arguments, "--context", wrong)
         assert (result.status, len(result.err.splitlines())) == (2, 1)
         assert f"--context: expected device=desktop or device=mobile, found '{wrong}'" in result.err
+
+
+def test_very_many_contexts_are_fitted_together_with_a_note(run: Run, tmp_path: Path) -> None:
+    log = random_log("pbm", sessions=600)
+    save_click_log(replace(log, context={"version": (np.arange(600) % 30).astype(np.str_)}), tmp_path / "log")
+    result = run("fit-clicks", tmp_path / "log", "--click-models", "pbm", "--samples", 0)
+    assert result.status == 0, result.err
+    assert "all contexts have the same parameters; --context NAME=VALUE fits those of one" in " ".join(
+        result.err.split()
+    )
 
 
 def test_long_tables_of_parameters_are_cut(run: Run, tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from cuolr.logs.log_folder import save_click_log
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import save_policy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.ranking_trees import grow_ranking_trees
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import TreesPolicy, grow_ranking_trees
 from tests.small_log import small_candidates, small_log
 
 SLOW_TO_LOAD = {"torch", "lightgbm", "xgboost", "sklearn", "scipy.stats", "matplotlib", "ray", "polars", "pandas"}

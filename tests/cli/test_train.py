@@ -73,6 +73,33 @@ def test_products_can_be_in_bfloat16(run: Run, log: Path, tmp_path: Path) -> Non
     assert weights(tmp_path / "float32") != weights(tmp_path / "bfloat16")
 
 
+@pytest.mark.parametrize(
+    ("has", "rounding", "precision", "said"),
+    [
+        (True, 0.02, "bfloat16", "precision: bfloat16, the processor has bfloat16"),
+        (False, 0.02, "float32", "precision: float32, the processor has no bfloat16"),
+        (True, 0.0, "float32", "precision: float32, losses differ"),
+    ],
+)
+def test_precision_auto_is_bfloat16_where_it_is_native_and_changes_no_loss(
+    run: Run,
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has: bool,
+    rounding: float,
+    precision: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr("cuolr.learners.rl.sequential.has_bfloat16", lambda: has)
+    monkeypatch.setattr("cuolr.learners.rl.sequential.ROUNDING", rounding)
+    result = train(run, log, tmp_path / "auto", "--precision", "auto")
+    assert said in result.err
+    assert train(run, log, tmp_path / "given", "--precision", precision).status == 0
+    assert weights(tmp_path / "auto") == weights(tmp_path / "given")
+    assert description(tmp_path / "auto")["provenance"]["precision"]["chosen"] == precision
+
+
 def test_it_is_said_that_clicks_choose_badly_among_the_steps_of_a_critic(run: Run, log: Path, tmp_path: Path) -> None:
     result = train(run, log, tmp_path / "model")
     assert "note: held-out clicks predict the best step poorly; --set training.keep=last" in result.err
@@ -381,6 +408,15 @@ def test_a_flag_that_the_learner_does_not_take_is_refused_by_its_name(
     assert f"{flag} {value}: factored does not use it; remove it, or choose another --learner" in result.err.replace(
         "\n", " "
     )
+
+
+def test_a_learner_without_an_ensemble_is_not_trained_on_a_cluster(run: Run, log: Path, tmp_path: Path) -> None:
+    result = run("train", log, "--learner", "sac", "--ray", "10.0.0.1:6379", "--out", tmp_path / "model")
+    assert result.status == 2
+    assert "--ray 10.0.0.1:6379: sac does not use it; remove it, or choose another --learner" in result.err
+    result = run("train", log, "--learner", "naive", "--ray", "127.0.0.1:9", "--out", tmp_path / "model")
+    assert result.status == 2
+    assert "ray: no Ray cluster at '127.0.0.1:9'" in result.err
 
 
 def test_propensities_are_the_same_however_their_path_is_spelt(

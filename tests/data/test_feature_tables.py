@@ -1,13 +1,22 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.data.feature_options import FeatureOptions
-from cuolr.data.feature_tables import VARIANT, FeatureTables, named_variants, read_feature_tables
+from cuolr.data.feature_tables import (
+    VARIANT,
+    FeatureTables,
+    first_variants,
+    logged_ids,
+    named_variants,
+    read_feature_tables,
+)
 from cuolr.errors import InputError, InputWarning
+from cuolr.types import Candidates, FeatureColumn, FeatureRecipe
 
 PAIRS = pl.DataFrame({"query_id": ["q", "q", "r"], "doc_id": ["a", "b", "a"], "match": [0.5, 0.25, 0.75]})
 DOCUMENTS = pl.DataFrame({"doc_id": ["b", "a", "z"], "price": [20.0, 10.0, 99.0], "colour": ["red", "blue", "red"]})
@@ -175,3 +184,24 @@ def test_a_column_to_leave_out_that_no_table_has_is_told(tmp_path: Path) -> None
             candidates = read_feature_tables(FeatureTables(pairs, table, options=options))
         assert len(warned) == 1
         assert candidates.feature_names.tolist() == ["match", "size"]  # type: ignore[union-attr]
+
+
+IDS = ["a#0123456789ab", "b", "a#ba9876543210", "a", "a#0123456789ab", "c#12"]
+
+
+def candidates(impression: tuple[str, ...]) -> Candidates:
+    """Two queries: variants of a, b, and a without a price; then a again, and another document with # in its id."""
+    recipe = FeatureRecipe((FeatureColumn("price"),), impression=impression)
+    return Candidates(
+        np.zeros((6, 1), np.float32), np.array([0, 4, 6]), np.array(["q", "r"]), np.array(IDS), recipe=recipe
+    )
+
+
+def test_variants_of_a_document_of_a_query_are_one() -> None:
+    assert logged_ids(candidates(("price",))).tolist() == ["a", "b", "a", "a", "a", "c#12"]
+    assert first_variants(candidates(("price",))).tolist() == [0, 1, 0, 0, 4, 5]
+
+
+def test_without_features_of_impressions_ids_are_as_they_are() -> None:
+    assert logged_ids(candidates(())).tolist() == IDS
+    assert first_variants(candidates(())).tolist() == [0, 1, 2, 3, 4, 5]

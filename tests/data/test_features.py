@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cuolr.data.candidate_reader import read_candidates
-from cuolr.data.feature_summary import FeatureSummary, describe_features
 from cuolr.data.letor.reader import LetorOptions, write_letor
+from cuolr.data.statistics import FeatureSummary, describe_features
 from cuolr.errors import InputError, InputWarning
 from cuolr.types import Candidates
 from tests.data.small_data import candidates_of, dataset_of

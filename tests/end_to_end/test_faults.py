@@ -23,6 +23,7 @@ from safetensors import safe_open
 from cuolr.cli.main import main
 from cuolr.experiments import run_cells
 from cuolr.experiments.results_folder import read_results
+from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.model_folder import load_policy
 from cuolr.training.run_folder import CHECKPOINT_FILE
 from tests.experiments.made_up import table1_like, write_made_up
@@ -36,6 +37,11 @@ LIMITS = (0, 200, 3000)
 FULL = 7
 # Faults of each command in the fast tests, evenly over its calls; the slow tests have all.
 SAMPLE = 4
+# Of small learners.
+SETTINGS = {
+    "factored": ["learner.rankers.hidden=[8]", "learner.click_rates.prior_steps=2"],
+    "sac": ["learner.hidden=[8, 8]"],
+}
 
 Fault = Literal["error", "full"]
 
@@ -229,16 +235,20 @@ def check_said(status: int, said: str) -> None:
     [
         pytest.param("factored", "sample", marks=pytest.mark.thorough),
         pytest.param("sac", "sample", marks=pytest.mark.thorough),
+        pytest.param("factored", "all", marks=pytest.mark.slow),
         pytest.param("sac", "all", marks=pytest.mark.slow),
     ],
 )
 def test_training_goes_on_after_every_fault(
-    learner: str, which: str, inputs: Path, capsys: pytest.CaptureFixture[str]
+    learner: str, which: str, inputs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Users of the same log, who are no file: to fit them takes two thirds of the time of a run.
+    monkeypatch.setattr(UsersOfLog, "fit", once(UsersOfLog.fit))
+
     def command(out: Path) -> list[object]:
-        hidden = "learner.rankers.hidden=[8]" if learner == "factored" else "learner.hidden=[8, 8]"
-        settings = ["--set", hidden, "--set", "training.validate_every=2", "--no-student"]
-        return ["train", inputs / "LOG", "--learner", learner, "--steps", 4, *settings, "--out", out]
+        settings = [word for each in SETTINGS[learner] for word in ("--set", each)]
+        few = ["--steps", 4, "--set", "training.validate_every=2", "--no-student"]
+        return ["train", inputs / "LOG", "--learner", learner, *few, *settings, "--out", out]
 
     whole, out = inputs / "WHOLE", inputs / "out" / "OUT"
     calls = calls_of(*command(whole))
@@ -257,15 +267,30 @@ def test_training_goes_on_after_every_fault(
         assert [file.name for file in out.parent.iterdir()] == ["OUT"]
 
 
+def once(call: Callable[..., Any]) -> Callable[..., Any]:
+    """What the first call returns, for all others, too."""
+    first: list[Any] = []
+
+    def given(*arguments: Any, **options: Any) -> Any:
+        if not first:
+            first.append(call(*arguments, **options))
+        return first[0]
+
+    return given
+
+
 def metrics(folder: Path) -> list[dict[str, Any]]:
     """The logged values, without times."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     return [{name: value for name, value in json.loads(line).items() if "second" not in name} for line in lines]
 
 
-@pytest.mark.thorough
-def test_an_experiment_goes_on_after_a_fault(
-    inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "which",
+    [pytest.param("sample", marks=pytest.mark.thorough), pytest.param("all", marks=pytest.mark.slow)],
+)
+def test_an_experiment_goes_on_after_every_fault(
+    which: str, inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Here(InTurn):
         """Workers in this process, whose disk fails."""
@@ -284,7 +309,7 @@ def test_an_experiment_goes_on_after_a_fault(
     whole, out = inputs / "WHOLE", inputs / "out" / "OUT"
     calls = calls_of(*command(whole))
     expected = {cell: numbers(result) for cell, result in read_results(whole).cells.items()}
-    for fault in faults(calls, "sample"):
+    for fault in faults(calls, which):
         shutil.rmtree(out.parent, ignore_errors=True)
         capsys.readouterr()
         status = run_with(fault, *command(out))

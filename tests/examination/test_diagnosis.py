@@ -12,7 +12,7 @@ from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
 from cuolr.examination.curve_intervals import Interval
 from cuolr.examination.diagnosis import Diagnosis, amount_text, diagnose
-from cuolr.examination.list_variation import ListVariation
+from cuolr.examination.identifiability import ListVariation
 from cuolr.examination.swap_advice import Swap, SwapPlan
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog

@@ -1,6 +1,5 @@
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,6 @@ pytest.importorskip("ray", reason="Ray is not here: pip install 'cuolr[ray]'")
 
 # Two cells for each core of two nodes, which take a second each.
 LONGER = {"steps": 150, "validate_every": 10, "batch_size": 64}
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two nodes of a core each; this process is on the first."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    from ray.cluster_utils import Cluster
-
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    try:
-        nodes.add_node(num_cpus=1)
-        yield nodes
-    finally:
-        nodes.shutdown()
 
 
 @pytest.mark.thorough

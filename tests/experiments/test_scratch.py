@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cuolr.experiments import scratch
-from cuolr.experiments.scratch import PREFIX, Scratch
+from cuolr.experiments import local_workers
+from cuolr.experiments.local_workers import PREFIX, Scratch
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def test_what_is_in_use_and_what_is_not_ours_stays(temporary: Path) -> None:
 
 def test_what_a_killed_process_has_left_is_removed_by_the_next(temporary: Path) -> None:
     code = (
-        "import tempfile, time; from cuolr.experiments.scratch import Scratch\n"
+        "import tempfile, time; from cuolr.experiments.local_workers import Scratch\n"
         f"tempfile.tempdir = {str(temporary)!r}; scratch = Scratch(); print(scratch.path, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -50,7 +50,7 @@ def test_what_a_killed_process_has_left_is_removed_by_the_next(temporary: Path) 
 
 
 def test_without_locks_a_folder_is_removed_when_it_is_closed(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "fcntl", None)
+    monkeypatch.setattr(local_workers, "fcntl", None)
     with Scratch() as first, Scratch() as second:
         assert first.path.is_dir(), "it is too new to be abandoned"
         assert second.path.is_dir()
@@ -58,10 +58,10 @@ def test_without_locks_a_folder_is_removed_when_it_is_closed(temporary: Path, mo
 
 
 def test_without_locks_an_old_folder_is_abandoned(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "fcntl", None)
+    monkeypatch.setattr(local_workers, "fcntl", None)
     left = Scratch()
-    day_before = time.time() - scratch.SECONDS_WITHOUT_LOCKS - 60
-    os.utime(left.path / scratch.LOCK, (day_before, day_before))
+    day_before = time.time() - local_workers.SECONDS_WITHOUT_LOCKS - 60
+    os.utime(left.path / local_workers.LOCK, (day_before, day_before))
     with Scratch():
         assert not left.path.exists()
     left.close()
@@ -70,7 +70,7 @@ def test_without_locks_an_old_folder_is_abandoned(temporary: Path, monkeypatch: 
 def test_the_module_loads_where_there_is_no_fcntl(temporary: Path) -> None:
     code = (
         "import sys; sys.modules['fcntl'] = None\n"
-        "from cuolr.experiments.scratch import Scratch, fcntl\n"
+        "from cuolr.experiments.local_workers import Scratch, fcntl\n"
         "assert fcntl is None\n"
         "with Scratch() as scratch: print(scratch.path.is_dir(), scratch.path.parent)"
     )

@@ -10,9 +10,8 @@ from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.policy import ScaledScoringPolicy
-from cuolr.policies.ranking_trees import grow_ranking_trees
 from cuolr.policies.regression_trees import RegressionTrees
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import TreesPolicy, grow_ranking_trees
 from cuolr.types import Candidates, Floats
 
 QUERIES, DOCUMENTS, FEATURES = 40, 20, 8

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from cuolr.data.normalise import UNSCALED, Normaliser
-from cuolr.export.engine_names import engine_names
-from cuolr.export.exporter_registry import EXPORTERS
+from cuolr.export import EXPORTERS
+from cuolr.export.exporter import PointwiseModel, engine_names
 from cuolr.export.lucene_queries import feature_warnings, query_of
-from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.export.vespa import Vespa
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.types import Candidates, FeatureColumn, FeatureRecipe, Floats
@@ -62,6 +61,20 @@ def test_the_age_of_a_document_is_its_days_before_the_latest_one() -> None:
     assert query["script"]["params"] == {"field": "added", "latest": 1793491200000, "day": 86_400_000}
     assert query["query"] == {"exists": {"field": "added"}}
     assert engines.score_of_query(query_of(column, 0, default=3.0)["bool"]["should"][1], {}) == 3.0
+
+
+def test_solr_and_vespa_compute_the_age_from_a_field_of_dates() -> None:
+    recipe = FeatureRecipe((FeatureColumn("added", "date", latest="2026-11-01T00:00:00"),))
+    names = np.array(recipe.feature_names)
+    ages = np.array([[0.0], [2.5]], np.float32)  # days
+    candidates = Candidates(ages, np.array([0, 2]), np.array(["q"]), feature_names=names, recipe=recipe)
+    model = PointwiseModel.of(LinearPolicy(np.ones(1, np.float32), Normaliser.fit("min-max", candidates)))
+    (feature,) = json.loads(EXPORTERS.get("solr")().export(model, "shop").companions[".features.json"])
+    assert feature["params"]["q"].startswith(
+        "{!func}if(exists(added),div(ms(2026-11-01T00:00:00.000Z,added),86400000),"
+    )
+    profile = Vespa().export(model, "shop").companions[".profile"].decode()
+    assert "(1793491200.0 - attribute(added)) / 86400" in profile
 
 
 def test_a_rank_profile_has_an_expression_for_each_feature(model: PointwiseModel) -> None:

@@ -17,7 +17,7 @@ from cuolr.networks.encoder import ENCODERS
 from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.batches import SessionBatch
-from cuolr.training.checkpoints import load_checkpoint, save_checkpoint
+from cuolr.training.run_folder import load_checkpoint, save_checkpoint
 from cuolr.training.steps import NonFiniteLossError
 from cuolr.types import Candidates
 from tests.learners.lists import N_FEATURES, K, build, is_sequential, random_batch

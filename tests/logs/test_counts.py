@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cuolr.logs import counts as module
-from cuolr.logs import merging_frames
+from cuolr.logs import session_files
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts, last_click_above
@@ -134,7 +134,7 @@ def test_merging_the_counts_of_parts_gives_the_same(monkeypatch: pytest.MonkeyPa
     log = small_log(rows=200)
     whole = ClickCounts.of(log)
     monkeypatch.setattr(module, "SESSIONS_AT_A_TIME", 7)
-    monkeypatch.setattr(merging_frames, "ROWS_AT_A_TIME", 20)
+    monkeypatch.setattr(session_files, "ROWS_AT_A_TIME", 20)
     parts = ClickCounts.of(log)
     for name in ("cells", "impressions", "clicks"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))

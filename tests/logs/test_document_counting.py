@@ -21,9 +21,9 @@ from cuolr.logs.counting import count_chunks, count_log, subtract_sessions
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.deletion import SessionsToDelete, delete_sessions
 from cuolr.logs.document_patterns import DocumentPatterns, patterns_of
-from cuolr.logs.identity import digest_of_clicks
 from cuolr.logs.log_folder import load_click_log, save_click_log
 from cuolr.logs.log_info import describe_log
+from cuolr.logs.log_meta import digest_of_clicks
 from cuolr.logs.merge import merge_logs
 from cuolr.policies.logging_policy_model import clone_linear
 from tests.data.small_data import assert_same_log, candidates_of, full_log, log_of, random_log

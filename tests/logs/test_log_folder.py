@@ -18,7 +18,7 @@ from cuolr.data.letor.reader import write_letor
 from cuolr.errors import InputError
 from cuolr.files import unverified
 from cuolr.logs.aggregate import aggregate
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import ClickLog, require_sessions
 from cuolr.logs.log_folder import (
     concatenate,
     load_click_log,
@@ -27,7 +27,6 @@ from cuolr.logs.log_folder import (
     save_click_log,
     write_click_log,
 )
-from cuolr.logs.log_forms import require_sessions
 from cuolr.logs.session_files import one_each
 from cuolr.policies.random_policy import RandomPolicy
 from tests.data.small_data import assert_same_log, candidates_of, dataset_of, full_log, log_of, random_log

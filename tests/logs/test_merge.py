@@ -14,8 +14,8 @@ import cuolr
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.hashed_ids import IdKey
-from cuolr.logs.identity import identities
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
+from cuolr.logs.log_meta import identities
 from cuolr.logs.merge import merge_logs
 from cuolr.logs.time_window import TimeWindow
 from tests.logs.day_tables import imported, make_days, rows, save_days

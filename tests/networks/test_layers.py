@@ -5,8 +5,7 @@ from math import exp, log
 import pytest
 import torch
 
-from cuolr.networks.layers import PairNetwork, follow, seeded
-from cuolr.networks.masked import log_softmax, logsumexp
+from cuolr.networks.layers import PairNetwork, follow, log_softmax, logsumexp, seeded
 
 
 def network(n_states: int = 5, n_features: int = 3) -> PairNetwork:

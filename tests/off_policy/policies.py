@@ -1,7 +1,7 @@
-"""Logs and policies for off-policy evaluation."""
+"""Logs, policies and features of documents for off-policy evaluation."""
 
 import dataclasses
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from cuolr.data.synthetic import generate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy, ScoringPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.types import Candidates, Floats, Ints
+from cuolr.types import Candidates, Doubles, Floats, Ints
 
 TRAIN = generate("tiny", 300, seed=3)
 LOGGER, BETTER = fit_ranksvm(TRAIN, 0.01, 1), fit_ranksvm(TRAIN, 1.0, 1)
@@ -65,3 +65,27 @@ class OneAfterTheOther(NeverSaved):
     def rank(self, candidates: Candidates, k: int) -> Ints:
         assert k <= 10
         return self.policy.rank(candidates, k)
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """A column per document; the target policy draws from those left, in proportion to fixed rates.
+
+    Attributes:
+        rankings: [M, K] the documents shown.
+        rates: [A] the target policy's rate of each document, or [M, A] for each list.
+    """
+
+    rankings: Ints
+    rates: Doubles
+
+    def shown(self, position: int, rows: Ints) -> tuple[Floats, Floats]:
+        one_hot = np.eye(self.rates.shape[-1], dtype=np.float32)
+        above = one_hot[self.rankings[rows, :position]].sum(axis=1)
+        return one_hot[self.rankings[rows, position]], above / np.float32(max(position, 1))
+
+    def projected(self, position: int, of_document: Doubles, of_above: Doubles) -> tuple[Doubles, Doubles]:
+        document, above = self.shown(position, np.arange(len(self.rankings)))
+        left = self.rates * (above == 0)
+        expected = left / left.sum(axis=1, keepdims=True)
+        return document @ of_document + above @ of_above, expected @ of_document + above @ of_above

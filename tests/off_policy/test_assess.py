@@ -7,18 +7,30 @@ import pytest
 
 from cuolr.clicks.click_model import click_model
 from cuolr.clicks.simulate import simulate
+from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.identity import digest_of_clicks
-from cuolr.off_policy.assess import EvaluatedQueries, assess, evaluate_off_policy
+from cuolr.logs.counts import ClickCounts
+from cuolr.logs.log_meta import digest_of_clicks
+from cuolr.off_policy.assess import (
+    EvaluatedQueries,
+    assess,
+    evaluate_off_policy,
+    logging_policy_member,
+    logging_policy_share,
+    overlap_with_log,
+)
 from cuolr.off_policy.estimate_gain import estimate_gain
 from cuolr.policies.ensemble_policy import EnsemblePolicy
+from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
 from cuolr.training.hold_out import held_out_queries, held_out_sessions
+from cuolr.types import Candidates, FeatureColumn, FeatureRecipe
 from tests.off_policy.policies import BETTER, LOGGER, TRAIN, OneAfterTheOther, WorstFirst, cut, log_of
+from tests.small_log import small_log
 
 
 def provenance(log: ClickLog, **validated_by: Any) -> dict[str, Any]:
@@ -158,7 +170,7 @@ def test_with_propensities_every_estimator_is_in_the_table_and_one_decides() -> 
     logger = StochasticLogger(LOGGER, float(np.std(LOGGER.score(TRAIN.candidates))))
     log = simulate(TRAIN, logger, click_model("pbm"), 12_000, k=3, seed=1)
     sampled = [e for e in assess(BETTER, log).estimates if e.effective_sample_size is not None]
-    assert [(e.estimator, e.say) for e in sampled] == [
+    assert [(e.estimator, e.requirement) for e in sampled] == [
         ("reward-interaction-ips", "must gain"),
         ("cascade-dr", "must not lose"),
         ("item-position-ips", "none"),
@@ -169,7 +181,7 @@ def test_with_propensities_every_estimator_is_in_the_table_and_one_decides() -> 
         by_name = estimate_gain(BETTER, log, estimate.estimator)
         assert estimate.interval == pytest.approx(by_name.relative_interval)
         assert estimate.effective_sample_size == pytest.approx(by_name.effective_sample_size)
-        position_based = ["right for position-based users only"] if estimate.say == "none" else []
+        position_based = ["right for position-based users only"] if estimate.requirement == "none" else []
         assert estimate.doubts == (*position_based, *by_name.doubts)
     without = assess(BETTER, replace(log, logging_propensity=None))
     assert all(e.effective_sample_size is None for e in without.estimates)
@@ -254,3 +266,62 @@ def test_the_share_and_the_overlap_of_the_logging_policy_are_reported() -> None:
     assert evaluation.logging_policy_overlap == 1.0
     without = assess(LOGGER, log)
     assert without.logging_policy_share is without.logging_policy_overlap is None
+
+
+LOG = small_log(rows=300)
+NORMALISER = Normaliser.fit("min-max", LOG.candidates)
+
+
+def by_feature(number: int) -> LinearPolicy:
+    weights = np.zeros(4, np.float32)
+    weights[number] = 1.0
+    return LinearPolicy(weights, NORMALISER)
+
+
+def test_overlap_is_counted_document_by_document() -> None:
+    policy, queries = by_feature(0), np.unique(LOG.query).astype(np.int64)
+    ranking = policy.rank(LOG.candidates, 3)
+    shares = []
+    for query in queries:
+        lists = LOG.ranking[LOG.query == query]
+        shares += [(lists == index).any(axis=1).mean() for index in ranking[query] if index >= 0]
+    never_shown, overlap = overlap_with_log(policy, ClickCounts.of(LOG).lists, queries, 3)
+    assert never_shown == pytest.approx(np.mean([share == 0 for share in shares]))
+    assert overlap == pytest.approx(np.mean(shares))
+
+
+def test_a_variant_counts_as_shown_if_its_document_was() -> None:
+    recipe = FeatureRecipe((FeatureColumn("price"),), impression=("price",))
+    ids = np.array(["a#000000000000", "a#111111111111", "b"])
+    prices = np.array([[1.0], [3.0], [2.0]], np.float32)
+    candidates = Candidates(prices, np.array([0, 3]), np.array(["q"]), ids, recipe=recipe)
+    ranking = np.array([[0], [0], [1], [0]])  # a four times, at two prices; b never
+    log = ClickLog(candidates, np.zeros(4, np.int32), ranking, np.zeros((4, 1), np.uint8), np.ones(4, np.int64))
+    policy = LinearPolicy(np.ones(1, np.float32), Normaliser.fit("min-max", candidates))
+    assert policy.rank(candidates, 3).tolist() == [[1, 2, 0]]
+    never_shown, overlap = overlap_with_log(policy, log, np.array([0]), 3)
+    assert never_shown == pytest.approx(1 / 3)
+    assert overlap == pytest.approx((4 / 4 + 0 + 4 / 4) / 3)
+
+
+def test_the_share_of_the_logging_policy_is_that_of_its_standard_deviation() -> None:
+    first, second = by_feature(0), by_feature(1)
+    spread = [policy.score(LOG.candidates).std() for policy in (first, second)]
+    ensemble = EnsemblePolicy([first, second], [2.0, 0.5], logging_policy_members=[1])
+    expected = 0.5 * spread[1] / (2.0 * spread[0] + 0.5 * spread[1])
+    assert logging_policy_share(ensemble, LOG.candidates) == pytest.approx(expected, rel=1e-5)
+    alone = EnsemblePolicy([first], [2.0], logging_policy_members=[0])
+    assert logging_policy_share(alone, LOG.candidates) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("policy", [by_feature(0), EnsemblePolicy([by_feature(0)], [1.0])])
+def test_a_policy_without_a_logging_policy_member_has_no_share(policy: LinearPolicy | EnsemblePolicy) -> None:
+    assert logging_policy_share(policy, LOG.candidates) is None
+    assert logging_policy_member(policy) is None
+
+
+def test_the_logging_policy_members_rank_as_one_policy() -> None:
+    ensemble = EnsemblePolicy([by_feature(0), by_feature(1), by_feature(1)], [2.0, 0.1, 0.1], [1, 2])
+    member = logging_policy_member(ensemble)
+    assert member is not None
+    np.testing.assert_array_equal(member.rank(LOG.candidates, 5), by_feature(1).rank(LOG.candidates, 5))

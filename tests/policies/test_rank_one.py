@@ -16,9 +16,8 @@ from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.policy import RankingPolicy, ScaledScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.rank_one import rank_one
-from cuolr.policies.ranking_trees import grow_ranking_trees
 from cuolr.policies.sequential_policy import SequentialPolicy
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import TreesPolicy, grow_ranking_trees
 from cuolr.types import Candidates, Floats
 from tests.small_log import small_candidates, with_missing_values
 

@@ -14,8 +14,7 @@ from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.served_log import numbered_files, read_part
 from cuolr.serving import journal as journal_module
-from cuolr.serving.compaction import compact, compact_all
-from cuolr.serving.journal import Journal, Rotation
+from cuolr.serving.journal import Journal, Rotation, compact, compact_all
 from cuolr.serving.metrics import ServiceMetrics
 from cuolr.serving.request_ids import RequestIds
 from tests.serving.small_service import PRICE, TestClient, documents, linear_model, serving
@@ -209,4 +208,21 @@ def test_a_folder_of_something_else_is_no_log(tmp_path: Path) -> None:
         import_log_with_report(tmp_path, format="cuolr-serve")
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "part-000001.parquet")
     with pytest.raises(InputError, match="columns missing: request_id"):
+        import_log_with_report(tmp_path, format="cuolr-serve")
+
+
+def test_a_part_of_another_making_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "journal-000001.jsonl").write_text(json.dumps(line(1)) + "\n")
+    compact_all(tmp_path)
+    part = tmp_path / "part-000001.parquet"
+    rows = pl.read_parquet(part)
+    rows.with_columns(pl.duration(days=1).alias("logging_propensity")).drop("team").write_parquet(part)
+    with pytest.raises(InputError, match="missing or of another type: logging_propensity, team"):
+        read_part(part)
+
+
+def test_an_event_that_would_replace_a_column_is_one_line(tmp_path: Path) -> None:
+    event = {"kind": "event", "time": 1e9, "request_id": "1", "document": "a", "event": "doc_id", "value": 1.0}
+    (tmp_path / "journal-000001.jsonl").write_text("".join(json.dumps(each) + "\n" for each in (line(1), event)))
+    with pytest.raises(InputError, match="event 'doc_id': expected a name of its own"):
         import_log_with_report(tmp_path, format="cuolr-serve")

@@ -1,5 +1,6 @@
-"""The service as a process: started by the command, called with curl as its page says, killed and stopped."""
+"""The service as a process: started by the command, called with curl as its page says, killed, stopped, under load."""
 
+import asyncio
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.serve_load import put_load
 from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.served_log import numbered_files
 from cuolr.serving.journal import Journal
@@ -165,3 +167,18 @@ def test_without_the_extra_it_says_how_to_install_it(run: Run, monkeypatch: pyte
         2,
         "error: the service needs FastAPI and uvicorn; install them with: pip install 'cuolr[serve]'\n",
     )
+
+
+@pytest.mark.thorough
+def test_every_call_is_answered_and_written_down(tmp_path: Path) -> None:
+    model = linear_model(tmp_path / "m", [1.0, -1.0, 0.5])
+    load = asyncio.run(put_load(model, tmp_path / "LOG", rate=50, seconds=2, features=3))
+    assert (len(load.latencies), load.errors) == (100, [])
+    assert len(import_log_with_report(tmp_path / "LOG", format="cuolr-serve")[0]) == 100
+
+
+@pytest.mark.thorough
+def test_refused_calls_are_errors(tmp_path: Path) -> None:
+    model = linear_model(tmp_path / "m", [1.0])
+    load = asyncio.run(put_load(model, tmp_path / "LOG", rate=50, seconds=0.2, features=3))
+    assert [error[:12] for error in load.errors] == ["HTTP/1.1 422"] * 10

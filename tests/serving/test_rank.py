@@ -10,7 +10,7 @@ import pytest
 
 from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.serving.limits import Limits
+from cuolr.serving.refusals import Limits
 from cuolr.types import Candidates
 from tests.serving.small_service import COLOUR, PRICE, STOCK, TestClient, documents, ids, linear_model, serving
 

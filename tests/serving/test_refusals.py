@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cuolr.errors import InputError
-from cuolr.serving.address import access_to, is_loopback, listen
 from cuolr.serving.app import create_app
-from cuolr.serving.guard import Access
-from cuolr.serving.limits import Limits
+from cuolr.serving.guard import Access, access_to, is_loopback, listen
+from cuolr.serving.refusals import Limits
 from cuolr.serving.served_models import ServedModels
 from cuolr.serving.service import Service
 from tests.serving.small_service import PRICE, TestClient, documents, linear_model, serving
@@ -62,7 +61,8 @@ def refused(client: TestClient, body: str | bytes, path: str = "/rank") -> tuple
         ('{"documents": []}', 422, "bad_fields", "documents: List should have at least 1 item"),
         ('{"documents": [{"features": {}}]}', 422, "bad_fields", "documents[0].id: Field required"),
         ('{"documents": [{"id": ""}]}', 422, "bad_fields", "documents[0].id"),
-        ('{"documents": [{"id": "a\\u0000"}]}', 422, "bad_fields", "documents[0].id"),
+        ('{"documents": [{"id": "a\\u0000"}]}', 422, "bad_fields", r"match pattern '^[^\x00]+$'"),
+        ('{"documents":[{"id":"a","features":{"price":"x"}}]}', 422, "bad_features", "found 'x' in document 'a'"),
         ('{"documents": [{"id": "a", "label": 3}]}', 422, "bad_fields", "documents[0].label: Extra inputs"),
         (json.dumps({"documents": [ONE, ONE]}), 422, "bad_fields", "expected each id once, found 'a' twice"),
         (json.dumps({"documents": [ONE], "k": 0}), 422, "bad_fields", "k: Input should be greater"),
@@ -103,6 +103,13 @@ def test_a_bad_call_is_refused_in_one_line(client: TestClient, body: str, status
     found = refused(client, body)
     assert found[:2] == (status, kind)
     assert says in found[2]
+
+
+def test_a_document_that_the_model_cannot_score_is_named(tmp_path: Path) -> None:
+    with serving(linear_model(tmp_path / "m", [1e30], PRICE)) as client:  # 1e30 · 1e30 is above the range of float32
+        found = refused(client, json.dumps({"documents": documents(1, 1e30, 2)}))
+    assert found[:2] == (422, "no_score")
+    assert found[2].startswith("document 'b': the model gives no score")
 
 
 @given(

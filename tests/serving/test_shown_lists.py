@@ -12,14 +12,13 @@ from cuolr.off_policy.interleaving import team_draft
 from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.plackett_luce import plackett_luce_probability
 from cuolr.serving.batch_ranker import RankedRequest
-from cuolr.serving.interleaved_lists import interleave, interleaving_propensity
 from cuolr.serving.journal import Journal
 from cuolr.serving.loss_limit import LossLimit, expected_losses
 from cuolr.serving.randomisations.sampled_rankings import SampledRankings
 from cuolr.serving.randomisations.swap_neighbours import SwapNeighbours, swap_propensity
 from cuolr.serving.served_models import ServedModel
 from cuolr.serving.service import ListSettings
-from cuolr.serving.shown_lists import parse_randomisation, parse_share
+from cuolr.serving.shown_lists import interleave, interleaving_propensity, parse_randomisation, parse_share
 from tests.serving.small_service import PRICE, STOCK, documents, ids, linear_model, serving
 from tests.small_log import small_log
 

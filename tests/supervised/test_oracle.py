@@ -16,8 +16,7 @@ from cuolr.supervised import oracle_best
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.supervised.oracle_best import _gain_targets, fit_best, fit_network
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.supervised.skyline import only_shown
-from cuolr.supervised.true_examination import only_examined
+from cuolr.supervised.skyline import only_examined, only_shown
 from cuolr.training.training_config import TrainingConfig
 from cuolr.types import RankingDataset
 from tests.data.small_data import candidates_of

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cuolr.logs.log_folder import save_click_log
-from cuolr.training.checkpoints import load_checkpoint
+from cuolr.training.run_folder import load_checkpoint
 from tests.small_log import small_log
 from tests.training.distributed_runs import LEARNERS_IN_PARTS, STEPS, summary, train
 

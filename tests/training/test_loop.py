@@ -19,9 +19,8 @@ from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import load_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.batches import Batches, SessionBatch, WeightedLists
-from cuolr.training.checkpoints import load_checkpoint
 from cuolr.training.loop import Loop, TrainingResult, Validate
-from cuolr.training.run_folder import RunFolder
+from cuolr.training.run_folder import RunFolder, load_checkpoint
 from cuolr.training.steps import NonFiniteLossError
 from cuolr.training.training_config import TrainingConfig
 from tests.small_log import counted_log, small_log

@@ -21,7 +21,7 @@ function draw(tag, attributes = {}, ...children) {
   made.append(...children);
   return made;
 }
-const minus = (text) => text.replace("-", "−");
+const minus = (text) => text.replace(/-(?=\d)/g, "−");
 const whole = (value) => Math.round(value).toLocaleString("en");
 const fixed = (value, digits) => minus(value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
 const signed = (value, digits = 1) => (value > 0 ? "+" : "") + fixed(value, digits);
@@ -149,7 +149,7 @@ function list(side) {
     make("li", {}, make("button", { class: "card", type: "button", "data-document": i, "data-side": side, "aria-pressed": "false", on: { click: () => choose(i) } },
       make("span", { class: "rank" }, String(found[side])),
       found.picture ? make("img", { src: found.picture, alt: "" }) : "",
-      make("span", { class: "words" }, make("span", {}, name(found)),
+      make("span", { class: "words" }, make("span", { title: name(found) }, name(found)),
         make("span", { class: "facts-line" }, found.impressions ? `shown ${whole(found.impressions)} · ${rateText(found.rate)}` : "never shown")),
       mark(found, side)))));
 }
@@ -159,7 +159,7 @@ function mark(found, side) {
   const moved = { up: `↑ ${found.production - found.model}`, down: `↓ ${found.model - found.production}`, in: "new", out: "left out", same: "=" }[found.direction];
   if (side === "production") return found.direction === "out" ? make("span", { class: "mark" }, make("span", { class: "out" }, moved)) : "";
   const [kind, text] = SHORT[found.justification];
-  return make("span", { class: "mark" }, make("span", { class: found.direction }, moved), text ? make("span", { class: kind, title: found.reason }, text) : "");
+  return make("span", { class: "mark" }, make("span", { class: found.direction }, moved), text ? make("span", { class: kind, title: minus(found.reason) }, text) : "");
 }
 function lines() {
   const rows = Math.max(...view.documents.map((found) => Math.max(found.production ?? 0, found.model ?? 0)), 1);
@@ -191,7 +191,7 @@ function detail(found) {
     found.picture ? make("img", { src: found.picture, alt: "" }) : "",
     make("h3", {}, name(found)),
     make("p", { class: "caption" }, `${found.title ? `${found.document_id} · ` : ""}${where}`),
-    found.reason ? make("p", { class: `reason ${SHORT[found.justification][0]}` }, found.reason) : "",
+    found.reason ? make("p", { class: `reason ${SHORT[found.justification][0]}` }, minus(found.reason)) : "",
     make("div", { class: "columns" }, make("div", {}, evidence(found)), make("div", {}, features(found))),
   ];
 }

@@ -9,12 +9,11 @@ import numpy as np
 from cuolr.browsing.document_evidence import DocumentEvidence
 from cuolr.browsing.document_titles import NO_TITLES, DocumentTitles
 from cuolr.browsing.feature_contributions import FeatureExplainer
-from cuolr.browsing.move_wording import reason_for
-from cuolr.browsing.moves import Move, moves_between
+from cuolr.browsing.moves import Move, moves_between, reason_for
 from cuolr.browsing.query_changes import QueryChanges
 from cuolr.browsing.query_view import DocumentView, NamedContributions, QueryView
 from cuolr.config import Range, check_arguments
-from cuolr.data.variants import logged_ids
+from cuolr.data.feature_tables import logged_ids
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel, logging_scores_of
 from cuolr.logs.clicklog import ClickLog

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import scipy
 
-from cuolr.data.variants import first_variants
+from cuolr.data.feature_tables import first_variants
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.judgments import NO_EXAMINATIONS, rates_with_intervals

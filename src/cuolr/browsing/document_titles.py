@@ -10,8 +10,8 @@ from typing import Self
 
 import polars as pl
 
+from cuolr.data.feature_tables import logged_ids
 from cuolr.data.tables import read_errors, scan_table
-from cuolr.data.variants import logged_ids
 from cuolr.errors import InputError
 from cuolr.files import part_of
 from cuolr.types import Candidates

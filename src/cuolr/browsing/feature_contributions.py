@@ -5,16 +5,78 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
+import torch
 
-from cuolr.browsing.network_contributions import NetworkContributions
-from cuolr.browsing.tree_contributions import TreeContributions
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.planned_policy import PlannedPolicy
 from cuolr.policies.policy import RankingPolicy, ScaledScoringPolicy
-from cuolr.policies.trees_policy import TreesPolicy
-from cuolr.types import Candidates, Doubles, Floats
+from cuolr.policies.trees_policy import TreesPolicy, load_lightgbm
+from cuolr.types import Candidates, Doubles, Floats, Ints
+
+# Points of the path from the mean document to a document.
+POINTS = 128
+
+
+@dataclass(frozen=True)
+class NetworkContributions:
+    """(x_j − x̄_j) · mean of ∂s/∂x_j on the way from the mean document x̄ to x (Sundararajan et al. 2017).
+
+    They add up to s(x) − s(x̄), but for the error of the mean over `POINTS` midpoints.
+
+    Attributes:
+        policy: The network.
+    """
+
+    policy: NetworkPolicy
+
+    def explain(self, scaled: Floats) -> Doubles:
+        """[n, F] what each feature of scaled documents [n, F + M] adds, relative to the mean of these."""
+        documents = torch.from_numpy(np.ascontiguousarray(scaled))
+        mean = documents.mean(dim=0)
+        step = documents - mean
+        shares = (torch.arange(POINTS, dtype=documents.dtype) + 0.5) / POINTS
+        points = (mean + shares[:, None, None] * step).flatten(0, 1).requires_grad_()
+        (slopes,) = torch.autograd.grad(self.policy.network(points).sum(), points)
+        parts = (slopes.reshape(POINTS, *step.shape).mean(dim=0) * step).numpy().astype(np.float64)
+        contributions: Doubles = parts[:, : self.policy.n_features]
+        missing = self.policy.normaliser.missing
+        if missing is not None:
+            contributions[:, missing.indicated] += parts[:, self.policy.n_features :]
+        return contributions
+
+
+class TreeContributions:
+    """Shapley values of the features of a document, by TreeSHAP (Lundberg et al. 2018, path-dependent).
+
+    They depend on how many documents reach each leaf. A saved model does not have these numbers: they are counted
+    again, on documents of the log, and 1 is added to each.
+    """
+
+    def __init__(self, policy: TreesPolicy, background: Floats) -> None:
+        """Count the leaves.
+
+        Args:
+            policy: The trees.
+            background: [n, F + M] scaled documents, one or more.
+        """
+        self._natively = policy.normaliser.natively
+        self._threads = policy.threads
+        lgb, trees = load_lightgbm(), policy.trees
+        plain = lgb.Booster(model_str=trees.lightgbm_text)
+        reached = np.asarray(plain.predict(self._natively(background), pred_leaf=True), np.int64)
+        reached = reached.reshape(len(background), -1)
+        first = np.cumsum(trees.leaves) - trees.leaves
+        leaf_count: Ints = 1 + np.bincount((reached + first).ravel(), minlength=len(trees.value))
+        self._booster = lgb.Booster(model_str=trees.to_lightgbm(leaf_count))
+
+    def explain(self, scaled: Floats) -> Doubles:
+        """[n, F] the part of each feature in the score of scaled documents [n, F + M], relative to the mean score."""
+        values = self._booster.predict(self._natively(scaled), pred_contrib=True, num_threads=self._threads)
+        contributions: Doubles = np.asarray(values, np.float64)[:, :-1]
+        return contributions
+
 
 # Documents of the log that SHAP values compare with.
 BACKGROUND_DOCUMENTS = 2_000

@@ -11,7 +11,7 @@ from cuolr.errors import InputError
 from cuolr.examination.curve_intervals import ExaminationCurves, examination_curves
 from cuolr.examination.from_clicks import logging_scores_of
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
-from cuolr.policies.ranking_in_parts import RankingInParts
+from cuolr.policies.policy import RankingInParts
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Doubles, Ints
 

@@ -126,7 +126,9 @@ def _evaluations(
     sessions = load_click_log(log, window, ids=False, stages=stages, documents=True)
     users = UsersOfLog.fit(sessions, stages=stages) if len(models) > 1 else None
     for model, policy in zip(models, policies, strict=True):
-        yield assess_policy(policy, sessions, compared.k, provenance_of(model), stages, other, users, discount)
+        with problems_in(f"{model} on {log}"):
+            found = assess_policy(policy, sessions, compared.k, provenance_of(model), stages, other, users, discount)
+        yield found
 
 
 def _show(result: "OffPolicyEvaluation", title: str) -> None:

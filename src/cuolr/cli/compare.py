@@ -14,7 +14,7 @@ from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.significance import Comparison, holm, stars
 from cuolr.evaluation.significance import compare as compare_values
 from cuolr.policies.model_folder import load_policy
-from cuolr.policies.ranking_in_parts import RankingInParts
+from cuolr.policies.policy import RankingInParts
 from cuolr.random import DEFAULT_SEED
 
 

@@ -21,7 +21,7 @@ FEW_ROWS = 100_000
 
 def count(
     log: tyro.conf.Positional[Path],
-    parts: tyro.conf.Positional[tuple[Path, ...]] = (),
+    parts: tyro.conf.Positional[tuple[str, ...]] = (),
     *,
     out: Path,
     by: CountedBy = "list",
@@ -41,7 +41,8 @@ def count(
     Args:
         log: Folder of the log.
         parts: Parquet files with the columns of the log's `sessions.parquet`, or folders of them. Their sessions are
-            counted instead of the log's; queries and documents are those of the log.
+            counted instead of the log's; queries and documents are those of the log. Addresses such as
+            s3://bucket/day are read by fsspec (`pip install 'cuolr[bucket]'`, and s3fs, gcsfs or adlfs).
         out: Folder of the counted log.
         by: What a row is: a list with its clicks, or a document at a position with the last click above it.
         ray: Address of a Ray cluster that counts the parts; its nodes need to see them. Needs `pip install

@@ -11,8 +11,8 @@ from cuolr.errors import InputError, unreadable
 from cuolr.logs.deletion import DeletionReport, SessionsToDelete
 from cuolr.logs.deletion import delete_sessions as delete
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
-from cuolr.logs.identity import IDENTITY, digest_of_clicks, identities
 from cuolr.logs.log_folder import load_click_log, read_meta
+from cuolr.logs.log_meta import IDENTITY, digest_of_clicks, identities
 from cuolr.output_lock import hold
 from cuolr.progress import Stages
 

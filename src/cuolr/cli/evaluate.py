@@ -13,7 +13,7 @@ from cuolr.evaluation.measures import what_counts
 from cuolr.evaluation.trec import write_qrels, write_run
 from cuolr.files import check_files, check_suffix
 from cuolr.policies.model_folder import load_policy
-from cuolr.policies.ranking_in_parts import RankingInParts
+from cuolr.policies.policy import RankingInParts
 from cuolr.types import RankingDataset
 
 

@@ -84,7 +84,7 @@ def _run_on_log(chosen: "Experiment", cells: CellOptions, labels: Path | None, j
 
 def show_real(content: Mapping[str, Any], json: bool) -> None:
     """Print the results of methods on a real log."""
-    from cuolr.experiments.report.real_tables import legend, real_tables
+    from cuolr.experiments.report.text_tables import real_legend, real_tables
 
     if json:
         show_json(dict(content))
@@ -93,5 +93,5 @@ def show_real(content: Mapping[str, Any], json: bool) -> None:
         say(f"note: {note}")
     for title, heads, rows in real_tables(content):
         show_table(title, heads, rows)
-    if text := legend(content):
+    if text := real_legend(content):
         show_text(text)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import tyro
@@ -11,10 +11,11 @@ import tyro
 from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import progress_bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS
-from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits
+from cuolr.clicks.fitting.compare_fits import FitComparison, compare_fits, difference_if_alike
+from cuolr.clicks.fitting.evaluate_fit import Difference
 from cuolr.clicks.fitting.fit_model import DocumentParameters, FittedClicks, with_errors
 from cuolr.clicks.fitting.mixture_prior import fit_users
-from cuolr.clicks.fitting.users_file import pairs_file, save_users
+from cuolr.clicks.fitting.simulated_users import pairs_file, save_users
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError, problems_in
 from cuolr.examination.identifiability import Identifiability
@@ -23,7 +24,6 @@ from cuolr.files import check_files, check_suffix
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.document_patterns import patterns_of
 from cuolr.random import DEFAULT_SEED
-from cuolr.types import Doubles
 
 AUTO = "auto"
 # Values of a context that messages name.
@@ -69,8 +69,8 @@ class FitOptions:
             baselines: ctr, ctr-position, ctr-document, ctr-document-position; or auto for all.
         parameters: Parameters of documents: of each pair of query and document, from features, or of each pair with
             those from features as prior.
-        context: Sessions of one context only, as in device=mobile. Otherwise the sessions of all contexts have the same
-            parameters.
+        context: Sessions of one context only, as in device=mobile. Otherwise each context has its own parameters, but
+            for those of documents.
         held_out_days: Score on the sessions of the last so many days; 0 = on a fifth of the sessions, at random.
         samples: Number of bootstrap samples, over queries, for the intervals; 0 = no intervals.
         seed: Decides which sessions are held out, and the bootstrap samples.
@@ -133,32 +133,28 @@ def fit_clicks(
         with progress_bar("intervals", samples) as progress:
             best = with_errors(best, patterns, samples, fitting.seed, progress)
     _warn(log, patterns, compared, best)
+    alike = difference_if_alike(patterns, compared, parameters, fitting.held_out_days)
     if outputs.out is not None:
         save_users(best, patterns, outputs.out, " ".join([str(log), *fitting.context]))
     if outputs.plot is not None:
         # It loads matplotlib.
-        from cuolr.clicks.fitting.fit_plot import plot_fits
+        from cuolr.clicks.fitting.compare_fits import plot_fits
 
         plot_fits(compared, best, outputs.plot)
     if json:
-        show_json(_as_json(compared, best))
+        if_alike = {} if alike is None else {"contexts": patterns.levels, "if_alike": alike.as_dict()}
+        show_json({**compared.as_dict(), **best.as_dict(), **if_alike})
         return
-    _show(log, compared, best)
+    _show(log, compared, best, alike)
     for written in (outputs.out, outputs.plot):
         if written is not None:
             say(f"wrote {written}")
 
 
 def _in_context(log: Path, patterns: ClickPatterns, chosen: Sequence[str]) -> ClickPatterns:
-    """The sessions of the chosen context; a note if there are several and none was chosen."""
+    """The sessions of the chosen context; if there are several, each has users of its own."""
     there = {name: sorted(set(map(str, values.tolist()))) for name, values in patterns.context.items()}
     shown = {name: values if len(values) <= SHOWN else [*values[:SHOWN], "…"] for name, values in there.items()}
-    several = [f"{name}: {', '.join(values)}" for name, values in shown.items() if len(values) > 1]
-    if several and not chosen:
-        say(
-            f"note: {log}: sessions of all contexts are fitted together ({'; '.join(several)}); "
-            "--context NAME=VALUE fits those of one"
-        )
     for text in chosen:
         name, _, value = text.partition("=")
         if value not in there.get(name, ()):
@@ -167,7 +163,11 @@ def _in_context(log: Path, patterns: ClickPatterns, chosen: Sequence[str]) -> Cl
         patterns = patterns.select(patterns.context[name].astype(np.str_) == value)
     if not len(patterns):
         raise InputError(f"{log}: no session is in the context {', '.join(chosen)}")
-    return patterns
+    try:
+        return patterns.in_contexts()
+    except InputError as error:
+        say(f"note: {log}: {error}; all contexts have the same parameters; --context NAME=VALUE fits those of one")
+        return patterns
 
 
 def _warn(log: Path, patterns: ClickPatterns, compared: FitComparison, best: FittedClicks) -> None:
@@ -188,12 +188,11 @@ def _warn(log: Path, patterns: ClickPatterns, compared: FitComparison, best: Fit
         say(f"note: {best.name}: fitting stopped before it converged; the parameters are not exact")
 
 
-def _show(log: Path, compared: FitComparison, best: FittedClicks) -> None:
+def _show(log: Path, compared: FitComparison, best: FittedClicks, alike: Difference | None) -> None:
     rows = []
     for name in compared.in_order:
         scores, difference = compared.scores[name], compared.differences[name]
-        low, high = difference.interval
-        gap = "" if name == compared.best else f"{difference.mean:+.4f} [{low:+.4f}, {high:+.4f}]"
+        gap = "" if name == compared.best else _difference(difference)
         if scores.impossible:
             gap = f"impossible: {scores.impossible:.1%} of the sessions"
         numbers = (scores.log_likelihood, scores.perplexity, scores.conditional_perplexity)
@@ -205,6 +204,8 @@ def _show(log: Path, compared: FitComparison, best: FittedClicks) -> None:
     show_table(title, heads, rows, caption)
     _show_parameters(best)
     show_text(_verdict(compared))
+    if alike is not None:
+        show_text(_verdict_on_context(alike))
 
 
 def _shown(number: float) -> str:
@@ -220,6 +221,16 @@ def _verdict(compared: FitComparison) -> str:
     if not compared.as_good:
         return f"Best click model: {compared.best}; the difference to the others is more than noise."
     return f"Best click model: {compared.best}; not distinguishable from it: {', '.join(compared.as_good)}."
+
+
+def _verdict_on_context(alike: Difference) -> str:
+    found = "by more than noise" if alike.is_more_than_noise else "not distinguishable from 0"
+    return f"If all contexts had the same parameters, the log-likelihood would differ by {_difference(alike)}: {found}."
+
+
+def _difference(difference: Difference) -> str:
+    low, high = difference.interval
+    return f"{difference.mean:+.4f} [{low:+.4f}, {high:+.4f}]"
 
 
 def _show_parameters(best: FittedClicks) -> None:
@@ -243,43 +254,3 @@ def _show_parameters(best: FittedClicks) -> None:
     if rows:
         heads = ["parameter", "of", "value", "95 % interval"]
         show_table(f"parameters of {best.name}", heads, rows, caption, left=(0, 1))
-
-
-def _as_json(compared: FitComparison, best: FittedClicks) -> dict[str, Any]:
-    models = {}
-    for name in compared.in_order:
-        scores, difference = compared.scores[name], compared.differences[name]
-        models[name] = {
-            "log_likelihood": _number(scores.log_likelihood),
-            "perplexity": _number(scores.perplexity),
-            "conditional_perplexity": _number(scores.conditional_perplexity),
-            "perplexity_by_position": _numbers(scores.perplexity_by_position),
-            "conditional_perplexity_by_position": _numbers(scores.conditional_by_position),
-            "impossible_sessions": scores.impossible,
-            "difference": _number(difference.mean),
-            "interval": [_number(bound) for bound in difference.interval],
-        }
-    parameters: dict[str, Any] = {}
-    for name in best.global_names:
-        known = best.trials[name] > 0
-        parameters[name] = {"values": _numbers(np.where(known, best.values[name], np.nan))}
-        if name in best.errors:
-            parameters[name]["interval"] = [_numbers(bounds) for bounds in best.interval(name)]
-    return {
-        "train_sessions": compared.train_sessions,
-        "held_out_sessions": compared.held_out_sessions,
-        "best": compared.best,
-        "not_distinguishable": compared.as_good,
-        "models": models,
-        "parameters": parameters,
-        "unseen": dict(best.unseen),
-    }
-
-
-def _numbers(values: Doubles) -> list[float | None]:
-    return [_number(float(value)) for value in values]
-
-
-def _number(value: float) -> float | None:
-    """JSON has neither infinity nor NaN."""
-    return value if np.isfinite(value) else None

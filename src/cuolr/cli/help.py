@@ -1,6 +1,7 @@
 """The text of `cuolr --help` and `cuolr COMMAND --help`: plain text that fits the terminal."""
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import re
@@ -9,6 +10,7 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,28 @@ from typing import Any
 import tyro
 
 from cuolr.cli.docstrings import Docstring, meanings_of_fields
-from cuolr.cli.no_verify import with_no_verify
+from cuolr.files import unverified
+
+NAME = "no_verify"
+MEANING = "Do not compare logs, models and results with their hashes."
+
+
+def with_no_verify(run: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The command with one option more, in its signature and in its docstring, from which options and help are read."""
+
+    @functools.wraps(run)
+    def command(*arguments: Any, no_verify: bool = False, **options: Any) -> int | None:
+        with unverified() if no_verify else nullcontext():
+            return run(*arguments, **options)
+
+    signature = inspect.signature(run)
+    added = inspect.Parameter(NAME, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+    # `inspect` reads the signature, whose name mypy does not know.
+    command.__dict__["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), added])
+    command.__annotations__ = {**run.__annotations__, NAME: bool}
+    command.__doc__ = f"{(run.__doc__ or '').rstrip()}\n        {NAME}: {MEANING}\n    "
+    return command
+
 
 MAX_WIDTH = 100
 # Longer flags are on a line of their own.

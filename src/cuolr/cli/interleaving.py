@@ -11,7 +11,7 @@ from cuolr.errors import problems_in
 from cuolr.logs.served_log import files_of_log, read_part
 
 if TYPE_CHECKING:
-    from cuolr.off_policy.interleaving_outcome import InterleavingOutcome
+    from cuolr.off_policy.interleaving import InterleavingOutcome
 
 
 def interleaving(log: tyro.conf.Positional[Path], json: bool = False) -> None:
@@ -25,7 +25,7 @@ def interleaving(log: tyro.conf.Positional[Path], json: bool = False) -> None:
         log: Folder of the service's log.
         json: Print JSON instead of a table: a list of tests.
     """
-    from cuolr.off_policy.interleaving_outcome import interleaving_outcomes
+    from cuolr.off_policy.interleaving import interleaving_outcomes
 
     files = files_of_log(log)
     parts = []

@@ -1,18 +1,179 @@
 """`cuolr list`: registered names, and the settings of each."""
 
+import dataclasses
+import re
 import shutil
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
 import tyro
 
-from cuolr.cli.catalogue import Entry, SettingHelp, entries_of, names, settings
+from cuolr.cli.docstrings import Docstring, meanings_of_fields
 from cuolr.cli.help import MAX_WIDTH
 from cuolr.cli.terminal import show_json, show_table, show_text
+from cuolr.clicks.click_model import CLICK_MODELS, click_model
+from cuolr.config import ranges_of, read_toml
+from cuolr.data.letor.published import CATALOGUE, DatasetInfo
+from cuolr.data.synthetic import PRESETS as GENERATED
+from cuolr.data.synthetic import Preset
 from cuolr.errors import InputError
-from cuolr.registry import did_you_mean
+from cuolr.evaluation.measures import MEASURES, measure_names
+from cuolr.experiments.built_in import BUILT_IN
+from cuolr.export import EXPORTERS
+from cuolr.logs.importing.importer import IMPORTERS
+from cuolr.networks import ENCODERS
+from cuolr.policies.policy import POLICIES
+from cuolr.registry import Registry, did_you_mean
+from cuolr.training import LEARNERS
+from cuolr.training.presets import PRESETS
+
+# The kinds are spelled as `cuolr list` takes them.
+REGISTERED: Mapping[str, Registry[Any]] = {
+    "learners": LEARNERS,
+    "click-models": CLICK_MODELS,
+    "encoders": ENCODERS,
+    "policies": POLICIES,
+    "formats": IMPORTERS,
+    "targets": EXPORTERS,
+}
+OTHERS: Mapping[str, Mapping[str, Any]] = {
+    "presets": PRESETS,
+    "experiments": BUILT_IN,
+    "data-sets": CATALOGUE,
+    "generated-data": GENERATED,
+}
+
+
+@dataclass(frozen=True)
+class SettingHelp:
+    """What `cuolr list` shows of one setting of a learner, an encoder or a click model.
+
+    Attributes:
+        name: Prefixed by its nested configs, as in `rankers.folds`.
+        default: In TOML; for a learner, with the default preset.
+        range: Its type and range, in words.
+        meaning: From the docstring of its config.
+    """
+
+    name: str
+    default: str
+    range: str
+    meaning: str
+
+
+# The description of a name, and other facts about it.
+Entry: TypeAlias = dict[str, str]
+
+
+def names() -> dict[str, list[str]]:
+    """All names by kind; no learner is loaded for it, nor what it needs."""
+    return {
+        **{kind: registry.names() for kind, registry in REGISTERED.items()},
+        "measures": sorted(f"{measure}@k" for measure in measure_names()),
+        **{kind: sorted(entries) for kind, entries in OTHERS.items()},
+    }
+
+
+def entries_of(kind: str) -> dict[str, Entry]:
+    """The names of a kind with their descriptions; of learners, also their roles."""
+    match kind:
+        case "measures":
+            named = zip(measure_names(), MEASURES.names(), strict=True)
+            lines = {f"{written}@k": _of_measure(MEASURES.get(name)) for written, name in named}
+        case "presets":
+            lines = {name: _first_comment(path) for name, path in sorted(PRESETS.items())}
+        case "experiments":
+            lines = {name: read_toml(path)["title"] for name, path in sorted(BUILT_IN.items())}
+        case "data-sets":
+            lines = {name: _of_data_set(info) for name, info in sorted(CATALOGUE.items())}
+        case "generated-data":
+            lines = {name: _of_generated_data(preset) for name, preset in sorted(GENERATED.items())}
+        case _:
+            lines = _registered(REGISTERED[kind])
+    roles = {name: {"role": LEARNERS.get(name).role} for name in lines} if kind == "learners" else {}
+    return {name: {"description": line, **roles.get(name, {})} for name, line in lines.items()}
+
+
+def settings(name: str) -> dict[str, list[SettingHelp]]:
+    """The settings of the learner, encoder or click model of that name, by kind."""
+    # Learners and encoders need torch, which takes a second to load; nothing else should wait for it.
+    configs: dict[str, Any] = {}
+    if name in LEARNERS.names():
+        from cuolr.training.presets.configure import configure
+
+        configs["learner"] = configure(name).learner_config
+    if name in ENCODERS.names():
+        from cuolr.networks.encoder import encoder_config
+
+        configs["encoder"] = encoder_config(name, {})
+    if name in CLICK_MODELS.names():
+        configs["click model"] = click_model(name)
+    return {kind: list(_settings(config)) for kind, config in configs.items()}
+
+
+def _settings(config: Any, prefix: str = "") -> Iterator[SettingHelp]:
+    """The fields of a dataclass and of its nested dataclasses, with their values."""
+    meanings, ranges = meanings_of_fields(type(config)), ranges_of(type(config))
+    for field in dataclasses.fields(config):
+        value, meaning = getattr(config, field.name), meanings.get(field.name, "")
+        if dataclasses.is_dataclass(value):
+            yield from _settings(value, f"{prefix}{field.name}.")
+        else:
+            yield SettingHelp(f"{prefix}{field.name}", _as_toml(value), ranges[field.name], meaning)
+
+
+def _as_toml(value: Any) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case list() | tuple():
+            return f"[{', '.join(map(_as_toml, value))}]"
+        case Mapping():
+            return f"{{{', '.join(f'{key} = {_as_toml(item)}' for key, item in value.items())}}}"
+        case _:
+            return str(value)
+
+
+def _registered(registry: Registry[Any]) -> dict[str, str]:
+    return {name: _describe(registry.get(name)) for name in registry.names()}
+
+
+def _of_measure(measure: type[Any]) -> str:
+    return _first_sentence(Docstring.parse(measure.__doc__).summary)
+
+
+def _describe(entry: type[Any]) -> str:
+    """The first sentence of a class's module, or else of the class, whose docstring is about equations."""
+    text = sys.modules[entry.__module__].__doc__ or entry.__doc__
+    return _first_sentence(re.sub("^`.*`: ", "", Docstring.parse(text).summary))
+
+
+def _first_comment(path: Path) -> str:
+    """The first sentence of the comment at the top of a file."""
+    comments = [line.removeprefix("#").strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    return _first_sentence(" ".join(comments[: comments.index("")]))
+
+
+def _first_sentence(text: str) -> str:
+    sentence = re.split(r"(?<=\.)\s", text, maxsplit=1)[0].removesuffix(".")
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _of_data_set(info: DatasetInfo) -> str:
+    if info.queries is None:
+        return info.title
+    return f"{info.title}: {info.queries:,} queries, {info.documents:,} documents, {info.n_features} features"
+
+
+def _of_generated_data(preset: Preset) -> str:
+    return f"{preset.features} features, {len(preset.grades)} grades, {preset.documents:g} documents per query"
+
 
 # Longer defaults, such as tables of probabilities, are truncated.
 MAX_DEFAULT = 40

@@ -9,7 +9,7 @@ import tyro
 from cuolr.cli.options import TimeFlags
 from cuolr.cli.terminal import bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.data.candidate_store import load_candidates
-from cuolr.data.feature_summary import FeatureSummary, describe_features
+from cuolr.data.statistics import FeatureSummary, describe_features
 from cuolr.examination.plot import require_matplotlib
 from cuolr.files import atomic_file, check_files, check_suffix
 from cuolr.logs.log_folder import read_meta

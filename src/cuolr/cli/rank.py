@@ -13,7 +13,7 @@ from cuolr.errors import problems_in
 from cuolr.evaluation.trec import SUFFIXES, write_rankings
 from cuolr.files import check_files, check_suffix
 from cuolr.policies.model_folder import load_policy
-from cuolr.policies.ranking_in_parts import RankingInParts
+from cuolr.policies.policy import RankingInParts
 
 
 @dataclass(frozen=True)

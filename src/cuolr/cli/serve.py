@@ -139,10 +139,10 @@ def serve(
     check_arguments(**{"--k": (k, Range(1)), "--port": (address.port, Range(0, 65535))})
     lists.check()
     _require_packages()
-    from cuolr.serving.address import access_to, listen
+    from cuolr.serving.app import run_service
+    from cuolr.serving.guard import access_to, listen
     from cuolr.serving.journal import Journal
-    from cuolr.serving.limits import Limits
-    from cuolr.serving.run import run_service
+    from cuolr.serving.refusals import Limits
     from cuolr.serving.served_models import ServedModels
     from cuolr.serving.service import Service
 

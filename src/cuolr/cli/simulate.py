@@ -8,8 +8,7 @@ import tyro
 
 from cuolr.cli.options import ClickModelOptions, DataOptions, Name
 from cuolr.cli.terminal import progress_bar, say, show_json, stage_bars
-from cuolr.clicks.fitting.simulate_users import UserSimulation
-from cuolr.clicks.fitting.users_file import load_users
+from cuolr.clicks.fitting.simulated_users import UserSimulation, load_users
 from cuolr.clicks.randomisation import randomise
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.clicks.simulated_context import SimulatedContext

@@ -113,6 +113,14 @@ def _console() -> Iterator[Console]:
         _showing.pop()
 
 
+class _Bars(Progress):
+    """Progress bars that write nothing at all where there is no terminal: rich below 14.3 ends with an empty line."""
+
+    def stop(self) -> None:
+        if not self.disable:
+            super().stop()
+
+
 @contextmanager
 def progress_bar(what: str, total: int, unit: Literal["items", "bytes"] = "items") -> Iterator[Callable[[float], None]]:
     """A progress bar with the remaining time; yields a function that takes the amount done since the last call."""
@@ -120,7 +128,7 @@ def progress_bar(what: str, total: int, unit: Literal["items", "bytes"] = "items
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(compact=True))
     with (
         _console() as console,
-        Progress(
+        _Bars(
             *columns,
             console=console,
             transient=True,
@@ -147,7 +155,7 @@ def stage_bars() -> Iterator[Stages]:
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn("{task.percentage:>3.0f}%", ""))
     with (
         _console() as console,
-        Progress(
+        _Bars(
             *columns,
             _TimeColumn(),
             console=console,
@@ -187,7 +195,7 @@ def training_bar(steps: int) -> Iterator[Callable[[int, Mapping[str, float]], No
     latest: dict[str, float] = {}
     with (
         _console() as console,
-        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+        _Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
     ):
         task = progress.add_task("", total=steps, values="")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from cuolr.cli.cell_options import Address
 from cuolr.cli.options import DataOptions, TimeFlags, as_model_takes
 from cuolr.cli.terminal import show_json
 from cuolr.errors import InputError
@@ -38,8 +39,9 @@ class LearnerOptions:
     """Number of lists in a batch, for learners that learn in batches."""
     seed: int | None = None
     """The same seed gives the same model."""
-    precision: Literal["float32", "bfloat16"] | None = None
-    """Precision of matrix products in training; bfloat16 is faster on processors that support it."""
+    precision: Literal["float32", "bfloat16", "auto"] | None = None
+    """Precision of matrix products in training; bfloat16 is faster on processors that support it. auto takes it there,
+    if the losses of the first batch are the same but for rounding."""
     settings: Settings = ()
     """Any other setting, such as learner.conservative_weight=0.5."""
 
@@ -111,6 +113,9 @@ class RunOptions:
     """Make no student, the fast model of trees that is put beside a slower one (see `cuolr distil`)."""
     profile: bool = False
     """Print the wall-clock and CPU time of each stage at the end."""
+    ray: Address | None = None
+    """Address of a Ray cluster that trains the rankers of factored or of an ensemble, with the same result. Needs
+    `pip install 'cuolr[ray]'`."""
     window: TimeFlags = field(default_factory=TimeFlags)
 
     def start(self) -> "WarmStart | None":
@@ -151,14 +156,17 @@ def train(
     from cuolr.training import distributed
     from cuolr.training.fit import FitRequest, ModelFolder
     from cuolr.training.log_form import TrainingLog
+    from cuolr.training.presets.configure import check_used
 
     with distributed.joined():
         config, measure = learning.configure(propensities), validation.parse()
+        if running.ray is not None:
+            check_used(config.learner, "ray", f"--ray {running.ray}", "--learner")
         folder = ModelFolder(out, running.resume, running.overwrite)
         folder.check()
         sessions, start = TrainingLog.of_folder(log, propensities, running.window.window()), running.start()
         provenance = {"preset": learning.preset, "log": {"folder": str(log), **read_meta(log)}}
-        request = FitRequest(sessions, config, None, running.aggregate, folder, provenance, start)
+        request = FitRequest(sessions, config, None, running.aggregate, folder, provenance, start, running.ray)
         if learning.preset == "paper":
             tell_differences_from_paper(request, measure)
         validate = validation.load(sessions.example.candidates.n_features, speak)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.clicks.click_model import CLICK_MODELS, Reals
-from cuolr.clicks.top_down import TopDownModel
+from cuolr.clicks.click_model import CLICK_MODELS, Reals, TopDownModel
 
 
 @CLICK_MODELS.register("cascade")

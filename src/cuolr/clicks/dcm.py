@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from cuolr.clicks.click_model import CLICK_MODELS, Probability, Reals, Severity, by_position
+from cuolr.clicks.click_model import CLICK_MODELS, Probability, Reals, Severity, TopDownModel, by_position
 from cuolr.clicks.pbm import EYE_TRACKING
-from cuolr.clicks.top_down import TopDownModel
 
 
 @CLICK_MODELS.register("dcm")

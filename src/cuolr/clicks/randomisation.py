@@ -5,10 +5,9 @@ Left of the wall: labels decide the clicks.
 
 import numpy as np
 
-from cuolr.clicks.click_model import ClickModel
+from cuolr.clicks.click_model import ClickModel, TopDownModel
 from cuolr.clicks.simulate import Simulation
 from cuolr.clicks.simulated_context import SimulatedContext
-from cuolr.clicks.top_down import TopDownModel
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.examination.randomised import estimate_propensities
 from cuolr.policies.random_policy import UniformLogger

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from cuolr.clicks.click_model import CLICK_MODELS, Probability, Reals
-from cuolr.clicks.top_down import TopDownModel
+from cuolr.clicks.click_model import CLICK_MODELS, Probability, Reals, TopDownModel
 
 
 @CLICK_MODELS.register("sdbn")

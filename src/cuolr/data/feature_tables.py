@@ -1,6 +1,7 @@
 """Features from up to three tables: of documents, of queries, of documents for a query; and from the log itself."""
 
 import json
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import polars as pl
 
 from cuolr.data.column_values import known_text, not_understood, number_values
@@ -16,10 +18,33 @@ from cuolr.data.feature_options import FeatureOptions
 from cuolr.data.features import IDS, encoded, read_feature_table, read_raw_features, warn_of_unknown_drops
 from cuolr.data.frames import Table, is_path
 from cuolr.data.tables import is_table
-from cuolr.data.variants import HASH_BYTES
 from cuolr.errors import InputError, InputWarning
 from cuolr.progress import Stages, unseen_stages
-from cuolr.types import Candidates, FeatureRecipe
+from cuolr.types import Candidates, FeatureRecipe, Ints, Strings
+
+# Of the hash that names a variant: two of a thousand variants of a document have the same with a probability of 2e-9.
+HASH_BYTES = 6
+VARIANT_ID = re.compile(rf"#[0-9a-f]{{{2 * HASH_BYTES}}}$")
+
+
+def logged_ids(candidates: Candidates) -> Strings:
+    """[n_documents] the ids of documents in the log that was imported, the same for all variants of a document."""
+    names = candidates.document_names
+    if candidates.recipe is None or not candidates.recipe.impression:
+        return names
+    return np.array([VARIANT_ID.sub("", name) for name in names.tolist()], np.str_)
+
+
+def first_variants(candidates: Candidates) -> Ints:
+    """[n_documents] the row of the first variant of the same document and query."""
+    rows = np.arange(candidates.n_documents)
+    if candidates.recipe is None or not candidates.recipe.impression:
+        return rows
+    _, number = np.unique(logged_ids(candidates), return_inverse=True)
+    pair = candidates.query_of_document * (number.max(initial=0) + 1) + number
+    _, first, of_row = np.unique(pair, return_index=True, return_inverse=True)
+    return rows[first][of_row]
+
 
 # Columns that tell the variants of a document apart, and its id in the log; names that no user's table has.
 VARIANT, LOGGED_ID = "(variant)", "(doc_id)"

@@ -11,12 +11,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from cuolr.data.collect_rows import collect_rows
-from cuolr.data.column_kinds import decide_recipe
-from cuolr.data.column_names import closest_column, other_separator
+from cuolr.data.column_kinds import closest_column, decide_recipe, other_separator
 from cuolr.data.encode_features import RowName, apply_recipe, check_columns
 from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
-from cuolr.data.frames import Table, is_path, to_polars
+from cuolr.data.frames import Table, collect_rows, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
 from cuolr.errors import InputError, InputWarning, problems_in
 from cuolr.progress import Stages, unseen_stages

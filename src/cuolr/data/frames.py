@@ -1,4 +1,4 @@
-"""Data frames of polars, pandas and other libraries that export Arrow."""
+"""Data frames of polars, pandas and other libraries that export Arrow, and lazy tables, read with progress."""
 
 from collections import Counter
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from cuolr.errors import InputError
+from cuolr.progress import Progress, Stages
 
 # A file or a data frame; pandas is not a dependency, so its type cannot be named.
 Table: TypeAlias = Path | str | Any
@@ -65,3 +66,29 @@ def _from_pandas_column(column: Any, name: str) -> pl.Series:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
+
+
+def collect_rows(rows: pl.LazyFrame, name: str, stages: Stages) -> pl.DataFrame:
+    """All rows.
+
+    Args:
+        rows: The table.
+        name: What to call it.
+        stages: Receives the number of rows read so far.
+    """
+    return followed(rows, stages(f"reading {name}", count_rows(rows))).collect(engine="streaming")
+
+
+def count_rows(rows: pl.LazyFrame) -> int:
+    """The number of rows; to count them takes a small part of the time to read them."""
+    return int(rows.select(pl.len()).collect(engine="streaming").item())
+
+
+def followed(rows: pl.LazyFrame, progress: Progress) -> pl.LazyFrame:
+    """The same rows; progress is called with the number of those that passed since the last call, by any thread."""
+
+    def pass_on(part: pl.DataFrame) -> pl.DataFrame:
+        progress(len(part))
+        return part
+
+    return rows.map_batches(pass_on, schema=rows.collect_schema(), projection_pushdown=False, streamable=True)

@@ -1,11 +1,14 @@
-"""A text file, plain or gzip, in blocks of whole lines."""
+"""A text file, plain or gzip, in blocks of whole lines, and the columns of JSON lines, found block by block."""
 
 import gzip
 import zlib
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
-from cuolr.data.gzip_files import open_gzip
+import polars as pl
+
+from cuolr.data.compressed_files import open_gzip
 from cuolr.errors import InputError, unreadable
 from cuolr.progress import Progress
 
@@ -59,3 +62,19 @@ def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> 
         raise unreadable(path, error) from None
     if damage is not None:
         raise InputError(f"{path}:{line}: damaged gzip data: {damage}")
+
+
+# Bytes of text whose columns are found at a time.
+BLOCK_BYTES = 1 << 26
+
+
+def json_columns(path: Path, progress: Progress) -> pl.Schema:
+    """The types that hold the values of all lines, as polars finds them.
+
+    Args:
+        path: JSON lines, gzipped or not.
+        progress: Called with the number of bytes of the file that were read since the last call.
+    """
+    blocks = (text for _, text in blocks_of_lines(path, BLOCK_BYTES, progress))
+    schemas = [pl.scan_ndjson(BytesIO(text), infer_schema_length=None).collect_schema() for text in blocks]
+    return pl.concat([pl.DataFrame(schema=schema) for schema in schemas], how="diagonal_relaxed").schema

@@ -13,10 +13,8 @@ from typing import IO, Any
 
 import polars as pl
 
-from cuolr.data.gzip_files import open_gzip
-from cuolr.data.json_columns import json_columns
-from cuolr.data.parquet_files import count_parquet_rows
-from cuolr.data.zstandard_files import check_zstandard
+from cuolr.data.compressed_files import check_zstandard, count_parquet_rows, open_gzip
+from cuolr.data.line_blocks import json_columns
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.progress import Stages, unseen_stages

@@ -9,8 +9,7 @@ import numpy as np
 
 from cuolr.distillation.student import StudentConfig, StudentKind, fit_student
 from cuolr.errors import InputError
-from cuolr.policies.policy import RankingPolicy, ScaledScoringPolicy, ScoringPolicy
-from cuolr.policies.ranking_in_parts import RankingInParts
+from cuolr.policies.policy import RankingInParts, RankingPolicy, ScaledScoringPolicy, ScoringPolicy
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Candidates, Doubles, Ints
 

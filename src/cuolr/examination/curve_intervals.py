@@ -15,8 +15,8 @@ from cuolr.examination.effects import (
     without_click_above,
 )
 from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
+from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.counts import ClickCounts
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Doubles, Ints
 

@@ -9,8 +9,7 @@ from typing import Any
 from cuolr.errors import require_type
 from cuolr.examination.curve_intervals import ExaminationCurves, Interval, examination_curves
 from cuolr.examination.from_clicks import logging_scores_of
-from cuolr.examination.identifiability import Identifiability
-from cuolr.examination.list_variation import ListVariation
+from cuolr.examination.identifiability import Identifiability, ListVariation
 from cuolr.examination.swap_advice import PRECISION, SwapAdvisor, SwapPlan, depths
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts

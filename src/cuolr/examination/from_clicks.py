@@ -108,28 +108,28 @@ class ExaminationModel:
         several = Identifiability.of(top, lists).informative
 
         def effects(counts: ClickCounts) -> tuple[Doubles, Doubles, float]:
-            after_click, level, slope = effects_within_lists(counts, logging_scores[:, :k], sample, progress)
+            after_click, log_chi, slope = effects_within_lists(counts, logging_scores[:, :k], sample, progress)
             if several:
-                table = effects_within_documents(counts, lists, after_click * np.exp(level - level[0])[:, None])
-                after_click, level = table / table[:, :1], np.log(table[:, 0])
+                table = effects_within_documents(counts, lists, after_click * np.exp(log_chi - log_chi[0])[:, None])
+                after_click, log_chi = table / table[:, :1], np.log(table[:, 0])
             progress(1)
-            return after_click, level - level[0], slope
+            return after_click, log_chi - log_chi[0], slope
 
-        def finished(after_click: Doubles, level: Doubles) -> Doubles:
-            table = after_click * np.exp(np.minimum(level, 0.0) if cap_at_first_position else level)[:, None]
+        def finished(after_click: Doubles, log_chi: Doubles) -> Doubles:
+            table = after_click * np.exp(np.minimum(log_chi, 0.0) if cap_at_first_position else log_chi)[:, None]
             return _extended(np.where(occurs, table, np.nan), counts.lists.k)
 
-        after_click, level, slope = effects(top)
+        after_click, log_chi, slope = effects(top)
         occurs = np.bincount(top.cells % top.cells_per_list, minlength=after_click.size).reshape(after_click.shape) > 0
-        model = cls(finished(after_click, level), slope)
+        model = cls(finished(after_click, log_chi), slope)
         if counts.level is None:
             return model
 
         def common(weighted: ClickCounts) -> Doubles:
-            after_click, level, _ = effects(weighted)
-            return after_click * np.exp(level)[:, None]
+            after_click, log_chi, _ = effects(weighted)
+            return after_click * np.exp(log_chi)[:, None]
 
-        curves = fit_by_context(top, lists, after_click * np.exp(level)[:, None], common)
+        curves = fit_by_context(top, lists, after_click * np.exp(log_chi)[:, None], common)
         tables = np.stack([finished(table / table[:, :1], np.log(table[:, 0])) for table in curves.tables])
         return replace(model, by_context=replace(curves, tables=tables))
 

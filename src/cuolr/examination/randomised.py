@@ -13,8 +13,7 @@ import numpy as np
 import scipy
 
 from cuolr.examination.propensities import Estimate, Propensities
-from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_forms import require_single_sessions
+from cuolr.logs.clicklog import ClickLog, require_single_sessions
 from cuolr.logs.page_positions import at_page_positions, page_width
 from cuolr.types import Bools, Doubles, Ints
 

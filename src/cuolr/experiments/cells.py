@@ -24,8 +24,7 @@ from cuolr.policies.random_policy import RandomPolicy
 from cuolr.supervised.oracle import fit_lambdamart
 from cuolr.supervised.oracle_best import fit_best
 from cuolr.supervised.ranksvm import fit_ranksvm
-from cuolr.supervised.skyline import only_shown
-from cuolr.supervised.true_examination import only_examined
+from cuolr.supervised.skyline import only_examined, only_shown
 from cuolr.training.fit import FitRequest, Validation, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.types import Candidates, RankingDataset

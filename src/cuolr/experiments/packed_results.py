@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError, check_format, does_not_match
 from cuolr.experiments.results import DIGITS, FORMATS, CellResult, Results, cell_from, damage_in, description_from

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from cuolr.errors import InputError
 from cuolr.experiments.cells import Clicks, run_cell
 from cuolr.experiments.datasets import Splits
 from cuolr.experiments.local_workers import ONE_THREAD
@@ -11,7 +10,7 @@ from cuolr.experiments.results import CellResult
 from cuolr.experiments.spec import Cell, Experiment
 from cuolr.experiments.workers import Failure, Finished, describe
 from cuolr.files import versions
-from cuolr.logs.ray_cluster import connect, first_line
+from cuolr.logs.ray_cluster import connect, first_line, require_versions
 
 # How often a cell is restarted if its process or node is lost.
 RETRIES = 3
@@ -70,13 +69,7 @@ def _run(
 ) -> CellResult | Failure:
     """Run a cell on a node. An error is a result, and is not retried."""
     try:
-        there = versions()
-        for name in sorted({*expected, *there}):
-            wanted, installed = (of.get(name, "none") for of in (expected, there))
-            if installed != wanted:
-                raise InputError(
-                    f"expected {name} {wanted} on every node, found {installed} on one; install {wanted} there"
-                )
+        require_versions(expected)
         return run_cell(experiment, cell, splits, clicks)
     except Exception as error:
         return Failure(describe(error))

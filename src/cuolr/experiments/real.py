@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from cuolr.errors import InputError
-from cuolr.experiments.hashed_json import read_hashed, write_hashed
-from cuolr.experiments.real_cells import FORMAT, FORMATS, RealResult, measure_method
-from cuolr.experiments.real_click_rates import click_rates
+from cuolr.experiments.real_cells import FORMAT, FORMATS, RealResult, click_rates, measure_method
 from cuolr.experiments.real_data import RealData
 from cuolr.experiments.real_summary import NAIVE, RealSummary, summarise
+from cuolr.experiments.results import read_hashed, write_hashed
 from cuolr.experiments.selection import select
 from cuolr.experiments.spec import Cell, Experiment, Method
 from cuolr.experiments.workers import describe

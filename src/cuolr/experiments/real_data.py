@@ -13,12 +13,11 @@ from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.examination.randomised import estimate_propensities, random_lists
 from cuolr.experiments.human_labels import read_labels
 from cuolr.files import content_hash
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import ClickLog, require_single_sessions
 from cuolr.logs.counts import ClickCounts
-from cuolr.logs.identity import fingerprint
 from cuolr.logs.importing.seen_documents import has_features
 from cuolr.logs.log_folder import load_click_log
-from cuolr.logs.log_forms import require_single_sessions
+from cuolr.logs.log_meta import fingerprint
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.off_policy.random_lists import order_by_score
 from cuolr.policies.logging_policy_model import LoggingPolicyModel

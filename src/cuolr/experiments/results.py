@@ -1,5 +1,6 @@
 """The results of an experiment: the measures of each cell, and the description of the experiment."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from cuolr.config import to_dict
-from cuolr.errors import InputError
+from cuolr.errors import InputError, check_format, does_not_match
 from cuolr.experiments.spec import Cell, Experiment, self_contained
 from cuolr.experiments.spec_file import parse_saved_experiment
-from cuolr.files import content_hash
+from cuolr.files import atomic_file, content_hash, is_verifying, read_json
 from cuolr.types import Doubles
 
 FORMAT = "cuolr-results-3"
@@ -183,3 +184,32 @@ def damage_in(file: Path) -> Iterator[None]:
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         problem = f"{type(error).__name__}: {error}"
         raise InputError(f"{file}: damaged ({problem}); run the same experiment command again") from None
+
+
+OWN_HASH = "sha256"
+
+
+def write_hashed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write an object with its hash, all or nothing."""
+    with atomic_file(path) as unfinished:
+        hashed = {**content, OWN_HASH: content_hash(content)}
+        unfinished.write_text(json.dumps(hashed) + "\n", encoding="utf-8")
+
+
+def read_hashed(path: Path, formats: Mapping[str, bool]) -> dict[str, Any]:
+    """Read what `write_hashed` wrote, and compare it with its hash.
+
+    Args:
+        path: The file.
+        formats: The formats that are read, the present one first, and whether each must have a hash: files from before
+            there was one have none.
+    """
+    content = read_json(path)
+    found = content.get("format") if isinstance(content, dict) else None
+    if found not in list(formats):
+        check_format(found, next(iter(formats)), path, "a file of results")
+    assert isinstance(content, dict)
+    digest = content.pop(OWN_HASH, None)
+    if is_verifying() and (digest is not None or formats[content["format"]]) and digest != content_hash(content):
+        raise does_not_match(path)
+    return content

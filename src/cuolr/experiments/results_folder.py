@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 
 from cuolr.errors import InputError
-from cuolr.experiments.hashed_json import read_hashed, write_hashed
 from cuolr.experiments.packed_results import SUFFIX, read_packed
 from cuolr.experiments.results import (
     FORMAT,
@@ -26,8 +25,10 @@ from cuolr.experiments.results import (
     cell_from,
     damage_in,
     description_from,
+    read_hashed,
     result_from_json,
     result_to_json,
+    write_hashed,
 )
 from cuolr.experiments.spec import Cell
 from cuolr.files import part_of

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.export.exporter import ExportedModel, Exporter
-from cuolr.export.exporter_registry import EXPORTERS
+from cuolr.export import EXPORTERS
+from cuolr.export.exporter import ExportedModel, Exporter, PointwiseModel
 from cuolr.export.json_trees import ReadSplit, read_trees
 from cuolr.export.lucene_queries import feature_warnings, query_of
-from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.export.raw_trees import LARGEST, raw_trees
 from cuolr.policies.regression_trees import MISSING_LEFT, RegressionTrees
 from cuolr.types import Doubles, Floats

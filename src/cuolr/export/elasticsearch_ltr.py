@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
-from cuolr.export.exporter import ExportedModel, Exporter
-from cuolr.export.exporter_registry import EXPORTERS
-from cuolr.export.json_trees import ReadSplit, read_trees, sum_of_floats
+from cuolr.export import EXPORTERS
+from cuolr.export.exporter import CannotHold, ExportedModel, Exporter, PointwiseModel
+from cuolr.export.json_trees import Leaf, Node, ReadSplit, nested, read_trees, sum_of_floats
 from cuolr.export.lucene_queries import feature_warnings, missing_query, query_of
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel
-from cuolr.export.raw_trees import raw_trees
-from cuolr.export.sided_trees import Variant, filled_features, linear_weights, sided
-from cuolr.export.tree_nodes import Leaf, Node, nested
+from cuolr.export.raw_trees import Variant, filled_features, linear_weights, raw_trees, sided
 from cuolr.types import Doubles, Floats
 
 FEATURES = ".features.json"

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuolr.errors import InputError, problems_in
+from cuolr.export import EXPORTERS
 from cuolr.export.check_export import ExportCheck, check_export
-from cuolr.export.exporter import ExportedModel
-from cuolr.export.exporter_registry import EXPORTERS
-from cuolr.export.pointwise_model import CannotHold, PointwiseModel
+from cuolr.export.exporter import CannotHold, ExportedModel, PointwiseModel
 from cuolr.files import atomic_file, check_files, check_suffix
 from cuolr.policies.model_folder import SETTINGS_FILE, STUDENT_FOLDER, load_policy
 from cuolr.policies.policy import RankingPolicy

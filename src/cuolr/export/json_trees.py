@@ -1,13 +1,73 @@
-"""The scores of trees that were read from an engine's JSON, for many documents at once."""
+"""Trees as nested nodes, and the scores of trees that were read from an engine's JSON, for many documents at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.export.exporter import CannotHold
+from cuolr.policies.regression_trees import MISSING_LEFT, RegressionTrees
 from cuolr.types import Bools, Doubles, Floats, Ints
+
+# JSON libraries limit how deep objects nest; Jackson, which most engines use, to 1,000 levels.
+MAX_DEPTH = 200
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The end of a path.
+
+    Attributes:
+        value: What it adds to the score.
+    """
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """A comparison of one feature.
+
+    Attributes:
+        feature: The feature.
+        threshold: A value up to this goes left; infinite = all values but missing ones.
+        missing_left: Whether a missing value goes left.
+        left: The next node.
+        right: The next node for other values.
+    """
+
+    feature: int
+    threshold: float
+    missing_left: bool
+    left: "Node"
+    right: "Node"
+
+
+Node: TypeAlias = Split | Leaf
+
+
+def nested(trees: RegressionTrees) -> Iterator[Node]:
+    """The root of each tree."""
+    first_split = first_leaf = 0
+    for leaves in trees.leaves.tolist():
+        splits, values = slice(first_split, first_split + leaves - 1), slice(first_leaf, first_leaf + leaves)
+        made: list[Node] = [Leaf(value) for value in trees.value[values].tolist()]
+        built: dict[int, tuple[Node, int]] = {-1 - i: (leaf, 0) for i, leaf in enumerate(made)}
+        columns = (trees.feature, trees.threshold, trees.kind, trees.left, trees.right)
+        rows = list(zip(*(column[splits].tolist() for column in columns), strict=True))
+        # A split comes before those below it.
+        for number, (feature, threshold, kind, left, right) in reversed(list(enumerate(rows))):
+            (on_left, depth), (on_right, other) = built[left], built[right]
+            node = Split(feature, threshold, kind == MISSING_LEFT, on_left, on_right)
+            built[number] = (node, 1 + max(depth, other))
+        root, depth = built[0] if rows else (made[0], 0)
+        if depth > MAX_DEPTH:
+            raise CannotHold(f"its JSON nests at most {MAX_DEPTH} splits, and a tree of the model has {depth}")
+        yield root
+        first_split, first_leaf = splits.stop, values.stop
+
 
 # Documents that are scored at a time, to bound memory.
 DOCUMENTS_AT_A_TIME = 2_048

@@ -1,10 +1,9 @@
 """`lightgbm`: a model file of LightGBM, in its text format."""
 
-from cuolr.export.exporter import ExportedModel, Exporter
-from cuolr.export.exporter_registry import EXPORTERS
-from cuolr.export.pointwise_model import PointwiseModel
+from cuolr.export import EXPORTERS
+from cuolr.export.exporter import ExportedModel, Exporter, PointwiseModel
 from cuolr.export.raw_trees import raw_trees
-from cuolr.policies.ranking_trees import load_lightgbm
+from cuolr.policies.trees_policy import load_lightgbm
 from cuolr.types import Doubles, Floats
 
 

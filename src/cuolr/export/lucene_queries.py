@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from cuolr.export.latest_date import latest_date
-from cuolr.export.pointwise_model import PointwiseModel
-from cuolr.export.probe_documents import FeatureRange
+from cuolr.export.check_export import FeatureRange
+from cuolr.export.exporter import PointwiseModel, latest_date
 from cuolr.types import FeatureColumn
 
 MILLISECONDS_PER_DAY = 86_400_000

@@ -1,7 +1,7 @@
 """`opensearch-ltr`: a model and its feature set for the Learning to Rank plug-in of OpenSearch."""
 
+from cuolr.export import EXPORTERS
 from cuolr.export.elasticsearch_ltr import ElasticsearchLtr
-from cuolr.export.exporter_registry import EXPORTERS
 
 
 @EXPORTERS.register("opensearch-ltr")

@@ -5,14 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.export.exporter import ExportedModel, Exporter
-from cuolr.export.exporter_registry import EXPORTERS
-from cuolr.export.json_trees import ReadSplit, read_trees
-from cuolr.export.latest_date import latest_date
+from cuolr.export import EXPORTERS
+from cuolr.export.exporter import ExportedModel, Exporter, PointwiseModel, latest_date
+from cuolr.export.json_trees import Leaf, Node, ReadSplit, nested, read_trees
 from cuolr.export.onnx_graph import onnx_bytes, onnx_scores
-from cuolr.export.pointwise_model import PointwiseModel
 from cuolr.export.raw_trees import raw_trees
-from cuolr.export.tree_nodes import Leaf, Node, nested
 from cuolr.types import Doubles, FeatureColumn, Floats
 
 PROFILE = ".profile"

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.errors import load_extra
-from cuolr.export.exporter import ExportedModel, Exporter
-from cuolr.export.exporter_registry import EXPORTERS
-from cuolr.export.pointwise_model import PointwiseModel
+from cuolr.export import EXPORTERS
+from cuolr.export.exporter import ExportedModel, Exporter, PointwiseModel
 from cuolr.export.raw_trees import raw_trees
 from cuolr.policies.regression_trees import MISSING_LEFT, RegressionTrees
 from cuolr.types import Doubles, Floats

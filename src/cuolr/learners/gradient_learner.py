@@ -40,6 +40,7 @@ class GradientLearner(Learner, Steps):
         if task.start is not None:
             self.start_from(task.start)
         self.learn_from(*task.batches(lists, self.max_unshown))
+        task.loop.provenance = {**task.loop.provenance, **self.chosen()}
         return task.loop.run(self)
 
     def weighted_lists(self, task: FitTask) -> WeightedLists:
@@ -84,6 +85,10 @@ class GradientLearner(Learner, Steps):
             load_networks(self.networks, start.networks, start)
         for name, network in policy_networks.items():
             load_networks(network, start.weights(name), start)
+
+    def chosen(self) -> dict[str, Any]:
+        """Settings that were left to the learner, as JSON values; saved with the model."""
+        return {}
 
     def learn_from(self, batches: Batches, held_out: Batches | None = None) -> None:
         """Set the training batches, and the held-out batches that `held_out_score` uses."""

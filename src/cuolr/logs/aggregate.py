@@ -13,11 +13,9 @@ import numpy.typing as npt
 import polars as pl
 
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import CONTEXT, ClickLog
+from cuolr.logs.clicklog import CONTEXT, ClickLog, require_lists, require_sessions
 from cuolr.logs.log_folder import read_click_log
-from cuolr.logs.log_forms import require_lists, require_sessions
-from cuolr.logs.merging_frames import merged_frames
-from cuolr.logs.session_files import ROWS_AT_A_TIME
+from cuolr.logs.session_files import ROWS_AT_A_TIME, merged_frames
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles

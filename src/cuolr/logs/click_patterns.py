@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import CONTEXT, ClickLog
+from cuolr.logs.changed_candidates import MANY_QUERIES
+from cuolr.logs.clicklog import CONTEXT, ClickLog, require_lists, require_sessions
+from cuolr.logs.contexts import context_levels
 from cuolr.logs.count_patterns import count_patterns
 from cuolr.logs.counts import last_click_above
-from cuolr.logs.last_clicks import LastClicks, summed
+from cuolr.logs.last_clicks import LastClicks, PatternCells, summed
 from cuolr.logs.log_folder import read_click_log
-from cuolr.logs.log_forms import require_lists, require_sessions
-from cuolr.logs.pattern_cells import PatternCells
 from cuolr.logs.session_files import ROWS_AT_A_TIME
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.logs.time_window import ALL_TIME, TimeWindow, as_times
 from cuolr.progress import Stages, unseen_stages
 from cuolr.random import DEFAULT_SEED, U64, mixed
@@ -52,6 +51,8 @@ class ClickPatterns:
         context: [M] each: columns that describe the sessions, such as device or layout, if they were told apart.
         day: [M] the day of these sessions in days since 1970 (UTC), if days were told apart; None = they were not, or
             the log has no times.
+        level: [M] the level of context of these sessions, if each level has users of its own; None = all are alike.
+        levels: The names of the levels.
     """
 
     of_documents: ClassVar[bool] = False
@@ -64,6 +65,8 @@ class ClickPatterns:
     fold: Ints
     context: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     day: Ints | None = None
+    level: Ints | None = None
+    levels: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -149,7 +152,7 @@ class ClickPatterns:
         """[K] number of sessions that show a document at each position."""
         return self.count @ self.where
 
-    def as_lists(self, rows: slice) -> tuple[Ints, Bools]:
+    def as_lists(self, rows: slice | Ints) -> tuple[Ints, Bools]:
         """[R, K] the documents and the clicks of these rows."""
         return self.documents[rows], self.clicks[rows]
 
@@ -184,6 +187,7 @@ class ClickPatterns:
             fold=self.fold[rows],
             context={name: values[rows] for name, values in self.context.items()},
             day=None if self.day is None else self.day[rows],
+            level=None if self.level is None else self.level[rows],
         )
         kept.__dict__["unit"] = self.unit[rows]
         return kept
@@ -206,6 +210,25 @@ class ClickPatterns:
         kept = replace(self, count=self.count * weights[self.unit])
         kept.__dict__["unit"] = self.unit
         return kept
+
+    def in_contexts(self) -> Self:
+        """The same counts, each level of context with users of its own; as they are, if there is one level."""
+        levels, level = context_levels(self)
+        kept = replace(self, level=level, levels=levels) if len(levels) > 1 else self
+        kept.__dict__["unit"] = self.unit
+        return kept
+
+    def alike(self) -> Self:
+        """The same counts, all with the same users."""
+        kept = replace(self, level=None, levels=())
+        kept.__dict__["unit"] = self.unit
+        return kept
+
+    def by_level(self) -> list[Self]:
+        """The counts of each level."""
+        assert self.level is not None
+        rows: Iterator[Bools] = (self.level == number for number in range(len(self.levels)))
+        return [self.select(of_level) for of_level in rows]
 
     def held_out(self, folds: int) -> tuple[Self, Self]:
         """The sessions to train on, and those of the first `folds` folds, which are held out."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.errors import InputError
 from cuolr.types import Bools, Candidates, Floats, IntegerArray, Ints, Strings
 
 # What a log counts, and learners maximise.
@@ -40,7 +41,7 @@ class ClickLog:
         randomised: [M] whether the list was shown in uniformly random order; None = not known.
         session_id: [M] as in the source, as text; "" = unknown. For merging and deleting, never for learning.
         user_id: [M] the same for the user.
-        last_click: [M] for rows that count single documents, see `document_counting`: the position on the page of the
+        last_click: [M] for rows that count single documents, see `counting`: the position on the page of the
             last click above the document, from 1; 0 = no click above it, −1 = nothing is shown above it.
         context: [M] each: columns that describe the session, such as device or layout, as texts or numbers.
         aggregated: Whether rows stand for several sessions that were shown the same list, with their mean clicks.
@@ -194,3 +195,32 @@ class ClickLog:
         """The log of these rows, in this order; a slice copies nothing."""
         columns = {name: values[rows] for name, values in self.columns.items()}
         return ClickLog.from_columns(self.candidates, columns, self.aggregated, self.counted)
+
+
+# Why a log that counts documents cannot be used.
+LISTS_UNKNOWN = (
+    "this log counts documents (`cuolr count --by document`), and this needs lists; use the log of sessions, or count "
+    "it with --by list"
+)
+
+
+def require_sessions(log: ClickLog, what: str) -> None:
+    """Raise if a log is aggregated; for methods that need the clicks of each session."""
+    if log.aggregated:
+        raise InputError(
+            f"{what} needs the clicks of each session, but the rows of this log are means over several sessions; use "
+            "the log from before aggregation"
+        )
+
+
+def require_single_sessions(log: ClickLog, what: str) -> None:
+    """Raise if a row may stand for several sessions."""
+    require_sessions(log, what)
+    if log.counted:
+        raise InputError(f"{what} needs sessions one by one, but this log is counted; use the log that was counted")
+
+
+def require_lists(log: ClickLog, what: str) -> None:
+    """Raise if a log counts documents, so that its lists are not known."""
+    if log.of_documents:
+        raise InputError(f"{what}: {LISTS_UNKNOWN}")

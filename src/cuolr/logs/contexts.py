@@ -1,13 +1,14 @@
 """Levels of context: the combinations of the context columns that occur in a log, such as device and layout."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import ClickLog
 from cuolr.types import Doubles, Ints
 
 # Maximum number of levels: with more, each has little data, and a curve for each says little.
@@ -35,7 +36,18 @@ class ContextCurves:
         return np.stack([known.get(level, otherwise) for level in levels])
 
 
-def context_levels(log: ClickLog) -> tuple[tuple[str, ...], Ints]:
+class RowsWithContext(Protocol):
+    """The rows of a log, or of its counts."""
+
+    @property
+    def context(self) -> Mapping[str, npt.NDArray[Any]]:
+        """[M] each."""
+
+    def __len__(self) -> int:
+        """M."""
+
+
+def context_levels(log: RowsWithContext) -> tuple[tuple[str, ...], Ints]:
     """The levels of a log by name, sorted, and [M] the level of each row.
 
     A level of one column is called by its value, such as `mobile`; one of several columns as in

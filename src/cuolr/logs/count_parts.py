@@ -10,13 +10,20 @@ from cuolr.data.candidate_store import load_candidates
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS
-from cuolr.logs.counting import CountedBy, added, counted_of, frames_of
-from cuolr.logs.document_counting import OF_LISTS
-from cuolr.logs.identity import COUNTED
+from cuolr.logs.counting import OF_LISTS, CountedBy, added, counted_of, frames_of
 from cuolr.logs.log_folder import read_meta, write_click_log
-from cuolr.logs.merging_frames import merged_frames
-from cuolr.logs.ray_cluster import connect, first_line
-from cuolr.logs.session_files import SessionForm, part_files, read_parts, read_session_file, rows_of
+from cuolr.logs.log_meta import COUNTED
+from cuolr.logs.ray_cluster import connected, first_line
+from cuolr.logs.session_files import (
+    Part,
+    SessionForm,
+    fetched,
+    merged_frames,
+    part_files,
+    read_parts,
+    read_session_file,
+    rows_of,
+)
 from cuolr.progress import Progress, Stages, unseen_stages
 
 # How often a part is counted again if its process or node is lost.
@@ -27,7 +34,7 @@ UNUSED: dict[CountedBy, tuple[str, ...]] = {"list": IDS, "document": (*IDS, *OF_
 
 def count_parts(
     log: Path,
-    paths: Sequence[Path],
+    paths: Sequence[Part],
     out: Path,
     by: CountedBy = "list",
     ray: str | None = None,
@@ -38,19 +45,18 @@ def count_parts(
 
     Args:
         log: A log of sessions; its own are not counted.
-        paths: Files with the columns of its `sessions.parquet`, or folders of them.
+        paths: Files with the columns of its `sessions.parquet`, or folders of them; addresses such as
+            `s3://bucket/day` are read by fsspec.
         out: The folder of the counted log.
         by: What a row is.
-        ray: Address of a Ray cluster whose nodes see these paths; None = in this process.
+        ray: Address of a Ray cluster whose nodes see the log and these paths; None = in this process.
         overwrite: Whether an existing log is replaced.
         stages: Receives the parts that were counted so far.
     """
     form = _form(log)
-    files = [file for file in part_files(paths) if rows_of(file)]
-    if not files:
-        raise InputError(f"{paths[0]}: expected at least one session in these parts, found none")
+    files = part_files(paths)
+    example = _example(files, form, by)
     progress = stages("counting parts", len(files))
-    example = next(read_session_file(files[0], form, 1, without=UNUSED[by]))
     frames = _here(files, form, by, progress) if ray is None else _on_cluster(ray, log, files, by, progress)
     counted = counted_of(frames, by, example)
     source = {name: value for name, value in read_meta(log).get("source", {}).items() if name != COUNTED}
@@ -59,9 +65,19 @@ def count_parts(
     return counted
 
 
-def count_part(log: Path, file: Path, by: CountedBy) -> pl.DataFrame:
-    """The counts of one file, as `counted_of` takes them; on whatever node."""
-    return merged_frames(frames_of(read_parts([file], _form(log), UNUSED[by]), by), added)
+def count_part(log: Path, file: Part, by: CountedBy) -> pl.DataFrame | None:
+    """The counts of one file, as `counted_of` takes them; on whatever node. None if it has no sessions."""
+    frames = list(frames_of(read_parts([file], _form(log), UNUSED[by]), by))
+    return merged_frames(frames, added) if frames else None
+
+
+def _example(files: Sequence[Part], form: SessionForm, by: CountedBy) -> ClickLog:
+    """The first session."""
+    for each in files:
+        with fetched(each) as file:
+            if rows_of(file):
+                return next(read_session_file(file, form, 1, without=UNUSED[by]))
+    raise InputError(f"{files[0]}: expected at least one session in these parts, found none")
 
 
 def _form(log: Path) -> SessionForm:
@@ -71,8 +87,8 @@ def _form(log: Path) -> SessionForm:
     return SessionForm(load_candidates(log), meta["k"])
 
 
-def _here(files: Sequence[Path], form: SessionForm, by: CountedBy, progress: Progress) -> Iterator[pl.DataFrame]:
-    def told() -> Iterator[Path]:
+def _here(files: Sequence[Part], form: SessionForm, by: CountedBy, progress: Progress) -> Iterator[pl.DataFrame]:
+    def told() -> Iterator[Part]:
         for file in files:
             yield file
             progress(1)
@@ -81,13 +97,13 @@ def _here(files: Sequence[Path], form: SessionForm, by: CountedBy, progress: Pro
 
 
 def _on_cluster(
-    address: str, log: Path, files: Sequence[Path], by: CountedBy, progress: Progress
+    address: str, log: Path, files: Sequence[Part], by: CountedBy, progress: Progress
 ) -> Iterator[pl.DataFrame]:
     """The counts of each part as they come; a task whose process or node is lost is done again."""
-    ray = connect(address)
-    try:
+    with connected(address) as ray:
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(count_part)
-        waiting, under_way = [file.resolve() for file in files], set[Any]()
+        waiting = [file.resolve() if isinstance(file, Path) else file for file in files]
+        under_way = set[Any]()
         at_once = int(ray.cluster_resources().get("CPU", 1)) + 1
         while waiting or under_way:
             while waiting and len(under_way) < at_once:
@@ -95,15 +111,14 @@ def _on_cluster(
             done, _ = ray.wait(list(under_way))
             for each in done:
                 under_way.remove(each)
-                yield _result(ray, each)
+                if (counts := _result(ray, each)) is not None:
+                    yield counts
                 progress(1)
-    finally:
-        ray.shutdown()
 
 
-def _result(ray: Any, task: Any) -> pl.DataFrame:
+def _result(ray: Any, task: Any) -> pl.DataFrame | None:
     try:
-        frame: pl.DataFrame = ray.get(task)
+        frame: pl.DataFrame | None = ray.get(task)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, InputError):
             raise error.cause from None

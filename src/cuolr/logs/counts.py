@@ -9,10 +9,9 @@ import numpy.typing as npt
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
-from cuolr.logs.count_patterns import count_patterns
+from cuolr.logs.count_patterns import count_patterns, stack_documents
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.reward_scale import information
-from cuolr.logs.stacked_lists import stack_documents
 from cuolr.progress import Progress, Stages, unseen_stages
 from cuolr.random import U64, mixed
 from cuolr.types import Doubles, Floats, IntegerArray, Ints

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from cuolr.errors import InputError, problems_in
 from cuolr.files import part_of
 from cuolr.logs.aggregate import subtract
+from cuolr.logs.changed_candidates import QueriesLeft
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counting import subtract_sessions
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey, Kind
-from cuolr.logs.identity import DELETIONS, described
 from cuolr.logs.log_folder import (
     FILES,
     concatenate,
@@ -26,7 +26,7 @@ from cuolr.logs.log_folder import (
     read_meta,
     write_click_log,
 )
-from cuolr.logs.queries_left import QueriesLeft
+from cuolr.logs.log_meta import DELETIONS, described
 from cuolr.output_lock import writing
 from cuolr.progress import Stages, unseen_stages
 from cuolr.types import Bools, Ints

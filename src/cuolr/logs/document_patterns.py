@@ -10,15 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.errors import InputError
+from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.click_patterns import FOLDS, ClickPatterns, days_of
-from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.last_clicks import LastClicks, summed
+from cuolr.logs.clicklog import LISTS_UNKNOWN, ClickLog
+from cuolr.logs.last_clicks import LastClicks, PatternCells, summed
 from cuolr.logs.log_folder import load_click_log, read_meta
-from cuolr.logs.log_forms import LISTS_UNKNOWN
 from cuolr.logs.page_positions import page_width
-from cuolr.logs.pattern_cells import PatternCells
 from cuolr.logs.session_files import ROWS_AT_A_TIME
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
 from cuolr.progress import Stages, unseen_stages
 from cuolr.random import DEFAULT_SEED
@@ -102,7 +100,7 @@ class DocumentPatterns(ClickPatterns):
         kept.__dict__["unit"] = selected.unit
         return kept
 
-    def as_lists(self, rows: slice) -> tuple[Ints, Bools]:
+    def as_lists(self, rows: slice | Ints) -> tuple[Ints, Bools]:
         """[R, K] lists of one document each, with a click on it or not, and the last click above."""
         position, last = self.position[rows], self.last_click[rows]
         documents = np.full((len(position), self.k), -1)

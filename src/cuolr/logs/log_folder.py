@@ -29,13 +29,12 @@ from cuolr.data.candidate_store import (
     load_candidates,
     save_candidates,
 )
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_folder
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import LISTS_UNKNOWN, ClickLog
 from cuolr.logs.columns import IDS, to_numpy
-from cuolr.logs.log_forms import LISTS_UNKNOWN
 from cuolr.logs.log_meta import META_FILE as META_FILE
 from cuolr.logs.log_meta import check_folder, check_log_files, write_meta
 from cuolr.logs.log_meta import read_meta as read_meta

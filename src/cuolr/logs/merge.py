@@ -11,17 +11,16 @@ import polars as pl
 
 from cuolr.errors import InputError, problems_in
 from cuolr.logs.aggregate import aggregate_chunks
+from cuolr.logs.changed_candidates import QueriesLeft, UnitedCandidates, unite
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, common_columns, common_types, index_dtype
 from cuolr.logs.counting import count_chunks
 from cuolr.logs.hashed_ids import HASHED_WITH
-from cuolr.logs.identity import MERGED, described
 from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
+from cuolr.logs.log_meta import MERGED, described
 from cuolr.logs.merge_report import MergeReport
-from cuolr.logs.queries_left import QueriesLeft
 from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, no_timestamps, unit_of, within
-from cuolr.logs.united_candidates import UnitedCandidates, unite
 from cuolr.progress import Progress, Stages, unseen_stages
 from cuolr.types import Bools, Ints
 

@@ -2,9 +2,12 @@
 
 import logging
 import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from cuolr.errors import InputError, load_extra
+from cuolr.files import versions
 
 # Ray itself would retry for minutes.
 SECONDS_TO_ANSWER = 5
@@ -24,6 +27,30 @@ def connect(address: str) -> Any:
             "prints, or auto"
         ) from None
     return ray
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """The module `ray`, connected to a cluster for as long as it is needed; None without an address."""
+    if address is None:
+        yield None
+        return
+    ray = connect(address)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def require_versions(expected: Mapping[str, str]) -> None:
+    """Raise if a node has other versions of what computes than the process that sent the work."""
+    there = versions()
+    for name in sorted({*expected, *there}):
+        wanted, installed = (of.get(name, "none") for of in (expected, there))
+        if installed != wanted:
+            raise InputError(
+                f"expected {name} {wanted} on every node, found {installed} on one; install {wanted} there"
+            )
 
 
 def first_line(error: Exception) -> str:

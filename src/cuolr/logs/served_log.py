@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 
@@ -41,6 +42,8 @@ OF_LISTS = ("query_id", "user_id", "model", "version", "position", "score", "log
 OF_EVENTS = ("event", "value", "event_id")
 # A row of a part: a shown document if `position` is known, else an event.
 PART_COLUMNS = (*OF_BOTH, "doc_id", *OF_LISTS, *OF_EVENTS)
+NO_TEXTS = {"timestamp": pl.Datetime("us", "UTC"), "position": pl.Int32()}
+NO_TEXTS |= dict.fromkeys(("score", "logging_propensity", "value"), pl.Float64())
 
 
 def numbered_files(folder: Path) -> dict[int, Path]:
@@ -57,10 +60,12 @@ def read_part(path: Path) -> pl.DataFrame:
     """The rows of a part, or of a journal without its unfinished last line."""
     with read_errors(path):
         if path.suffix == ".parquet":
-            rows = pl.read_parquet(path)
-            if missing := [name for name in PART_COLUMNS if name not in rows.columns]:
+            count_parquet_rows(path)
+            rows = pl.read_parquet(path, glob=False)
+            if wrong := [name for name in PART_COLUMNS if rows.schema.get(name) != NO_TEXTS.get(name, pl.String())]:
                 raise InputError(
-                    f"{path}: expected a part of a log of cuolr serve; columns missing: {', '.join(missing)}"
+                    f"{path}: expected a part of a log of cuolr serve; columns missing or of another type: "
+                    + ", ".join(wrong)
                 )
             return rows.select(PART_COLUMNS)
         return read_journal(path)

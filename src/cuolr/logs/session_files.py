@@ -1,15 +1,18 @@
-"""Parquet files of sessions: that of a log folder, or parts that other jobs write for the documents of a log."""
+"""Parquet files of sessions: that of a log folder, or parts that other jobs write for it; and sums of their chunks."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
-from cuolr.errors import InputError
+from cuolr.errors import InputError, load_extra
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
 from cuolr.types import Candidates, Ints
@@ -18,6 +21,9 @@ from cuolr.types import Candidates, Ints
 ROWS_AT_A_TIME = 1 << 19
 # Share of the rows that are left after grouping, up to which it is worth it.
 WORTH_GROUPING = 0.5
+
+# A file; or its address in a store that fsspec reads, such as s3://bucket/day/part.parquet.
+Part: TypeAlias = Path | str
 
 
 @dataclass(frozen=True)
@@ -58,19 +64,76 @@ def one_each(rows: int) -> Ints:
     return np.broadcast_to(np.int64(1), (rows,))
 
 
-def part_files(paths: Sequence[Path]) -> list[Path]:
-    """The Parquet files among these files and in these folders, sorted within a folder."""
-    files: list[Path] = []
-    for path in paths:
-        found = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-        if not found:
+def part_files(paths: Sequence[Part]) -> list[Part]:
+    """The Parquet files among these files and in these folders, sorted within a folder; here or in a store."""
+    files: list[Part] = []
+    missing: list[str] = []
+    for path in map(_part, paths):
+        is_folder, is_file, inside = _listed(path) if isinstance(path, str) else _listed_here(path)
+        if is_folder and not inside:
             raise InputError(f"{path}: expected Parquet files in this folder, found none")
-        files += found
-    missing = [f"{file}: file not found" for file in files if not file.is_file()]
-    repeated = {file for file in files if files.count(file) > 1}
+        if not is_folder and not is_file:
+            missing.append(f"{path}: file not found")
+        files += inside if is_folder else [path]
+    repeated = {str(file) for file in files if files.count(file) > 1}
     if problems := [*missing, *(f"{file}: given twice" for file in sorted(repeated))]:
         raise InputError(problems)
     return files
+
+
+@contextmanager
+def fetched(part: Part) -> Iterator[Path]:
+    """A part as a file here: one that is in a store is copied for as long as it is read."""
+    if isinstance(part, Path):
+        yield part
+        return
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / "part.parquet"
+        with _store_errors(part):
+            store, path = _store(part)
+            store.get_file(path, str(copy))
+        try:
+            yield copy
+        except InputError as error:
+            raise InputError([problem.replace(str(copy), part) for problem in error.problems]) from None
+
+
+def _part(path: Part) -> Part:
+    return path if isinstance(path, str) and "://" in path else Path(path)
+
+
+def _listed_here(path: Path) -> tuple[bool, bool, list[Part]]:
+    """Whether it is a folder, whether it is a file, and the Parquet files in the folder."""
+    return path.is_dir(), path.is_file(), [*sorted(path.glob("*.parquet"))]
+
+
+def _listed(address: str) -> tuple[bool, bool, list[Part]]:
+    """Likewise in a store."""
+    with _store_errors(address):
+        store, path = _store(address)
+        if not store.isdir(path):
+            return False, store.isfile(path), []
+        inside = sorted(store.glob(f"{path.rstrip('/')}/*.parquet"))
+        return True, False, [store.unstrip_protocol(name) for name in inside]
+
+
+def _store(address: str) -> tuple[Any, str]:
+    """The file system of an address, and the path in it."""
+    fsspec = load_extra("fsspec", "bucket", "fsspec is not installed, which reads addresses such as s3://")
+    store, path = fsspec.core.url_to_fs(address)
+    return store, path
+
+
+@contextmanager
+def _store_errors(address: str) -> Iterator[None]:
+    """Whatever a store raises, about credentials, connections or a missing package, is one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{address}: cannot be read: {reason}") from None
 
 
 def rows_of(file: Path) -> int:
@@ -79,7 +142,7 @@ def rows_of(file: Path) -> int:
         return count_parquet_rows(file)
 
 
-def read_parts(files: Iterable[Path], form: SessionForm, without: Collection[str] = IDS) -> Iterator[ClickLog]:
+def read_parts(files: Iterable[Part], form: SessionForm, without: Collection[str] = IDS) -> Iterator[ClickLog]:
     """The sessions of several files, chunk by chunk, without some columns; all have the columns of the first.
 
     Equal sessions of a chunk are one counted row, as long as that makes them far fewer: polars groups them several
@@ -87,18 +150,19 @@ def read_parts(files: Iterable[Path], form: SessionForm, without: Collection[str
     """
     names: frozenset[str] | None = None
     grouped = True
-    for file in files:
-        rows = rows_of(file)
-        for start in range(0, rows, ROWS_AT_A_TIME):
-            part = slice(start, min(start + ROWS_AT_A_TIME, rows))
-            chunk = _equal_sessions(file, form, part, without) if grouped else _sessions(file, form, part, without)
-            grouped = grouped and len(chunk) <= WORTH_GROUPING * (part.stop - part.start)
-            found = frozenset(chunk.columns)
-            if names is not None and found != names:
-                odd = ", ".join(sorted(found ^ names))
-                raise InputError(f"{file}: expected the columns of the other parts; they differ in {odd}")
-            names = found
-            yield chunk
+    for each in files:
+        with fetched(each) as file:
+            rows = rows_of(file)
+            for start in range(0, rows, ROWS_AT_A_TIME):
+                part = slice(start, min(start + ROWS_AT_A_TIME, rows))
+                chunk = _equal_sessions(file, form, part, without) if grouped else _sessions(file, form, part, without)
+                grouped = grouped and len(chunk) <= WORTH_GROUPING * (part.stop - part.start)
+                found = frozenset(chunk.columns)
+                if names is not None and found != names:
+                    odd = ", ".join(sorted(found ^ names))
+                    raise InputError(f"{file}: expected the columns of the other parts; they differ in {odd}")
+                names = found
+                yield chunk
 
 
 def _equal_sessions(file: Path, form: SessionForm, rows: slice, without: Collection[str]) -> ClickLog:
@@ -140,3 +204,21 @@ def _chunk(file: Path, form: SessionForm, frame: pl.DataFrame, first_row: int) -
     chunk = ClickLog.from_columns(form.candidates, columns, form.aggregated, form.counted)
     check_rows(file, chunk, first_row)
     return chunk
+
+
+def merged_frames(frames: Iterable[pl.DataFrame], merge: Callable[[list[pl.DataFrame]], pl.DataFrame]) -> pl.DataFrame:
+    """Merge tables as they come; memory grows with the rows of the result.
+
+    Args:
+        frames: At least one; each has a key once.
+        merge: Adds up the rows of tables that have the same key.
+    """
+    waiting: list[pl.DataFrame] = []
+    rows_after_merge = 0
+    for frame in frames:
+        waiting.append(frame)
+        # Merging only after the number of rows has doubled keeps the total cost linear.
+        if sum(map(len, waiting)) > 2 * rows_after_merge + ROWS_AT_A_TIME:
+            waiting = [merge(waiting)]
+            rows_after_merge = len(waiting[0])
+    return waiting[0] if len(waiting) == 1 else merge(waiting)

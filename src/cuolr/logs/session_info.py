@@ -11,9 +11,8 @@ import polars as pl
 import scipy.special
 
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.drift import Drift, DriftCounts, middle
+from cuolr.logs.drift import Drift, DriftCounts, Period, Periods, middle
 from cuolr.logs.log_folder import read_click_log, read_timestamps
-from cuolr.logs.periods import Period, Periods
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, as_times, time_text, unit_note, within
 from cuolr.progress import Stages, unseen_stages
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from cuolr.config import from_dict
-from cuolr.networks.encoder_registry import ENCODERS as ENCODERS
+from cuolr.networks import ENCODERS as ENCODERS
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The networks of the learners, and the update of target networks."""
+"""The networks of the learners, the update of target networks, and softmax over masked documents."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -137,3 +137,30 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
+
+
+def log_softmax(scores: Tensor, where: Tensor) -> Tensor:
+    """The logarithm of the softmax over the real items of the second axis; 0 for the others.
+
+    If no item is real, all are 0.
+
+    Args:
+        scores: [A, N, …] the scores.
+        where: [A, N, …] true = real.
+    """
+    return _least_for_others(scores, where).log_softmax(dim=1).masked_fill(~where, 0)
+
+
+def logsumexp(scores: Tensor, where: Tensor) -> Tensor:
+    """[A, …] log Σ exp(score) over the real items of the second axis; very low if there are none.
+
+    Args:
+        scores: [A, N, …] the scores.
+        where: [A, N, …] true = real.
+    """
+    return _least_for_others(scores, where).logsumexp(dim=1)
+
+
+def _least_for_others(scores: Tensor, where: Tensor) -> Tensor:
+    # Not −∞, which would give NaN, and NaN gradients, for a row without real items.
+    return scores.masked_fill(~where, torch.finfo(scores.dtype).min)

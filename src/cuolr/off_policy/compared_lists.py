@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import PatternCells
 from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.support import ShownLists
 from cuolr.off_policy.users.examination_users import ExaminationResponse

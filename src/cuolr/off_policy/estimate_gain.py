@@ -12,16 +12,15 @@ from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.aggregate import aggregate
+from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.clicklog import ClickLog, Outcome
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.off_policy.estimators.off_policy_estimator import OffPolicyEstimator, off_policy_estimator
-from cuolr.off_policy.evaluated_policy import FittedRanker, Policy
 from cuolr.off_policy.gain_estimate import GainEstimate
-from cuolr.off_policy.list_distributions import ListDistribution, distribution_of
+from cuolr.off_policy.intervals import session_groups
+from cuolr.off_policy.list_distributions import FittedRanker, ListDistribution, Policy, distribution_of
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists, check_probabilities
 from cuolr.off_policy.paired_gain import paired_gain
 from cuolr.off_policy.support import ShownLists, Support, support_of
-from cuolr.off_policy.units import session_groups
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Name of the column that keeps the groups apart when sessions are aggregated.
@@ -154,10 +153,14 @@ class DocumentsOfLists:
         candidates = self.rows.candidates
         return Normaliser.fit("log-min-max", candidates).apply(candidates).features
 
+    @cached_property
+    def documents(self) -> Ints:
+        """[M, K] the document at each position."""
+        return self.rows.documents
+
     def shown(self, position: int, rows: Ints) -> tuple[Floats, Floats]:
         """See `ListFeatures`."""
-        documents = self.rows.documents[rows]
-        return self.features[documents[:, position]], self._mean_above(self.features, position, rows)
+        return self.features[self.documents[rows, position]], self._mean_above(self.features, position, rows)
 
     def projected(self, position: int, of_document: Doubles, of_above: Doubles) -> tuple[Doubles, Doubles]:
         """See `ListFeatures`; documents are projected before they are put into lists: most are in many."""
@@ -165,11 +168,11 @@ class DocumentsOfLists:
         values = self.features @ of_document
         above = self._mean_above(self.features @ of_above, position, every)
         expected = self.lists.expected_values(rows.query, rows.ranking, position, values)
-        return values[rows.documents[:, position]] + above, expected + above
+        return values[self.documents[:, position]] + above, expected + above
 
     def _mean_above(self, values: npt.NDArray[Any], position: int, rows: Ints) -> npt.NDArray[Any]:
         """[R, V] the mean of the documents' values [n_documents, V] above a position."""
-        documents, where = self.rows.documents[rows], self.rows.where[rows]
+        documents, where = self.documents[rows], self.rows.where[rows]
         above = np.zeros((len(rows), values.shape[1]), values.dtype)
         for higher in range(position):
             above += values[documents[:, higher]] * where[:, higher, None]

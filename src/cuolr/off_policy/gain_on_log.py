@@ -13,14 +13,12 @@ from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, Cou
 from cuolr.off_policy.estimate_gain import Estimand
 from cuolr.off_policy.importance_gains import importance_gains
 from cuolr.off_policy.interleaving import interleaving_preference
-from cuolr.off_policy.intervals import UNKNOWN
-from cuolr.off_policy.plausible_users import PlausibleUsers
+from cuolr.off_policy.intervals import UNKNOWN, sessions_needed
+from cuolr.off_policy.list_distributions import target_lists
 from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
-from cuolr.off_policy.sample_size import sessions_needed
-from cuolr.off_policy.target_lists import target_lists
 from cuolr.off_policy.user_gain import UserGain, user_gain
-from cuolr.off_policy.users_of_log import UsersOfLog
+from cuolr.off_policy.users_of_log import PlausibleUsers, UsersOfLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages
 from cuolr.types import Doubles, Ints
@@ -67,7 +65,7 @@ def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
         gains.append(user_gain(fitted, influence, compared, users.counts.units))
         progress(1)
     estimates = [*_by_users(gains, users.plausible), *_by_importance(asked)]
-    known = [estimate.bounds for estimate in estimates if estimate.counts and estimate.is_known]
+    known = [estimate.bounds for estimate in estimates if estimate.is_decisive and estimate.is_known]
     best = next((found for found, estimate in zip(gains, estimates, strict=False) if estimate.is_known), gains[0])
     curves = users.examination
     return {
@@ -153,8 +151,8 @@ def _by_users(gains: list[UserGain], plausible: PlausibleUsers) -> Iterator[Gain
             found.bounds,
             found.calibration,
             difference,
-            correction=found.missed[0],
-            correction_interval=found.missed[1],
+            correction=found.correction[0],
+            correction_interval=found.correction[1],
         )
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from scipy import stats
 
 from cuolr.config import Range, check_arguments
-from cuolr.data.variants import first_variants, logged_ids
+from cuolr.data.feature_tables import first_variants, logged_ids
 from cuolr.errors import InputError
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.examination.identifiability import Identifiability

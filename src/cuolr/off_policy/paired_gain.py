@@ -7,8 +7,7 @@ import numpy as np
 
 from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, OffPolicyEstimator
 from cuolr.off_policy.gain_estimate import MIN_EFFECTIVE_SESSIONS, GainEstimate
-from cuolr.off_policy.heavy_tails import heavy_tailed_interval
-from cuolr.off_policy.intervals import UNKNOWN
+from cuolr.off_policy.intervals import UNKNOWN, heavy_tailed_interval
 from cuolr.off_policy.logged_lists import LoggedLists
 from cuolr.types import Doubles
 

@@ -12,6 +12,9 @@ from cuolr.types import Bools, Doubles, IntegerArray, Ints
 # Logged propensities that add up to this leave nothing for other documents; they may be stored in single precision.
 ALL_PROBABILITY = 1 - 1e-4
 
+# Bits of a key by which most keys are told apart.
+LAST_BITS = 18
+
 Keys = npt.NDArray[np.uint64]
 
 
@@ -124,10 +127,18 @@ def _found(keys: Keys, distinct: Keys) -> tuple[Ints, Bools]:
 def _is_in(asked: Keys, shown: Keys) -> Bools:
     """Whether each asked key is among the shown ones, of which there are many more: only the asked ones are sorted."""
     distinct, inverse = np.unique(asked, return_inverse=True)
-    place, found = _found(shown, distinct)
+    place, found = _found(shown[_may_be_in(shown, distinct)], distinct)
     is_shown = np.zeros(len(distinct), np.bool_)
     is_shown[place[found]] = True
     return is_shown[inverse].reshape(asked.shape)
+
+
+def _may_be_in(keys: Keys, distinct: Keys) -> Ints:
+    """Indices of the keys that may be among others: these have the same last bits. Much faster than a search."""
+    known = np.zeros(1 << LAST_BITS, np.bool_)
+    last = U64(len(known) - 1)
+    known[distinct & last] = True
+    return np.flatnonzero(known[keys & last])
 
 
 def _closed(asked: Keys, place: Keys, document: Keys, propensity: Doubles) -> Bools:
@@ -139,8 +150,10 @@ def _closed(asked: Keys, place: Keys, document: Keys, propensity: Doubles) -> Bo
         document: [n] the key of the place and the document.
         propensity: [n] its probability there.
     """
-    of_interest = _found(place, np.unique(asked))[1]
-    if not of_interest.any():
+    distinct = np.unique(asked)
+    of_interest = _may_be_in(place, distinct)
+    of_interest = of_interest[_found(place[of_interest], distinct)[1]]
+    if not len(of_interest):
         return np.zeros(asked.shape, np.bool_)
     _, first, of = np.unique(document[of_interest], return_index=True, return_inverse=True)
     mean = np.bincount(of, weights=propensity[of_interest]) / np.bincount(of)

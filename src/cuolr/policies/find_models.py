@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cuolr.errors import InputError
-from cuolr.logs.identity import IDENTITY, identities
+from cuolr.logs.log_meta import IDENTITY, identities
 from cuolr.policies.model_folder import (
     SETTINGS_FILE,
     STUDENT_FOLDER,

@@ -9,11 +9,9 @@ import numpy as np
 from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.page_positions import page_width
-from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs
+from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_ranking_svm
 from cuolr.policies.policy import rank_by_score
-from cuolr.policies.ranking_svm import fit_ranking_svm
-from cuolr.policies.ranking_trees import grow_ranking_trees
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import TreesPolicy, grow_ranking_trees
 from cuolr.progress import Progress, Stages, unseen, unseen_stages
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 

@@ -30,20 +30,29 @@ class NamedDocuments:
     ids: Sequence[Any] | None = None
 
     @classmethod
-    def of_dictionaries(cls, policy: RankingPolicy, documents: Sequence[Mapping[str, Any]]) -> Self:
-        """The numbers of dictionaries; a name that only some of them have is missing in the others."""
+    def of_dictionaries(
+        cls, policy: RankingPolicy, documents: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None
+    ) -> Self:
+        """The numbers of dictionaries; a feature that only some of them have is missing in the others.
+
+        Args:
+            policy: The model.
+            documents: The features of each, by name.
+            names: Of the documents, for messages; None = `doc_id`, or their number.
+        """
         recipe = expected_columns(policy)
-        names = [column.name for column in recipe.columns]
+        columns = [column.name for column in recipe.columns]
         if not documents:
             return cls(np.empty((0, len(recipe.feature_names)), np.float32))
         ids = _ids_of(documents)
         # 0 where LETOR, which numbers features, leaves a number out.
         default = None if policy.feature_names is not None or policy.recipe is not None else 0.0
-        rows = _rows(documents, names, recipe.dropped, default, has_ids=ids is not None)
+        rows = _rows(documents, columns, recipe.dropped, default, has_ids=ids is not None)
         plain = all(column.kind in ("number", "boolean") for column in recipe.columns)
         if plain and {type(value) for row in rows for value in row} <= PLAIN:
             return cls(_numbers(rows), ids)
-        return cls(_encoded(recipe, {name: [row[i] for row in rows] for i, name in enumerate(names)}), ids)
+        values = {name: [row[i] for row in rows] for i, name in enumerate(columns)}
+        return cls(_encoded(recipe, values, ids if names is None else names), ids)
 
     @classmethod
     def of_frame(cls, policy: RankingPolicy, frame: Any) -> Self:
@@ -125,7 +134,7 @@ def _numbers(rows: Sequence[Sequence[Any]]) -> Floats:
         return wide.astype(np.float32)
 
 
-def _encoded(recipe: FeatureRecipe, columns: Mapping[str, Sequence[Any]]) -> Floats:
+def _encoded(recipe: FeatureRecipe, columns: Mapping[str, Sequence[Any]], names: Sequence[Any] | None) -> Floats:
     """[n, F] by the recipe of the model, as a table is read."""
     import polars as pl
 
@@ -135,7 +144,7 @@ def _encoded(recipe: FeatureRecipe, columns: Mapping[str, Sequence[Any]]) -> Flo
         table = pl.DataFrame({name: pl.Series(name, values, strict=False) for name, values in columns.items()})
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
         raise InputError(f"documents: expected numbers, text, true, false or None: {error}") from None
-    return apply_recipe(recipe, table, _name_of_row(None))
+    return apply_recipe(recipe, table, _name_of_row(names))
 
 
 def _name_of_row(ids: Sequence[Any] | None) -> Any:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, Self
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from cuolr.config import Range, check_arguments
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.progress import Progress
 from cuolr.registry import Registry
 from cuolr.types import Candidates, FeatureRecipe, Floats, Ints, Strings
 
@@ -159,3 +161,29 @@ def rank_by_score(scores: npt.NDArray[np.floating], offsets: Ints, k: int) -> In
     shown = position < k
     ranking[query[shown], position[shown]] = index[shown]
     return ranking
+
+
+# Number of queries that are ranked at a time.
+QUERIES_AT_A_TIME = 500
+
+
+@dataclass(frozen=True)
+class RankingInParts:
+    """Ranks a part of the queries at a time, with the same result.
+
+    Attributes:
+        policy: Must rank each query by itself, which policies that sample do not.
+        progress: Called with the number of queries of each part.
+    """
+
+    policy: RankingPolicy
+    progress: Progress
+
+    def rank(self, candidates: Candidates, k: int) -> Ints:
+        """[n_queries, k] as `RankingPolicy.rank`."""
+        parts = []
+        for start in range(0, max(candidates.n_queries, 1), QUERIES_AT_A_TIME):
+            queries = np.arange(start, min(start + QUERIES_AT_A_TIME, candidates.n_queries))
+            parts.append(self.policy.rank(candidates.select(queries), k))
+            self.progress(len(queries))
+        return np.concatenate(parts)

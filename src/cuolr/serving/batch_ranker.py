@@ -11,8 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from cuolr.policies.policy import ScoringPolicy, rank_by_score
-from cuolr.serving.limits import Limits
-from cuolr.serving.refusals import RefusedCallError
+from cuolr.serving.refusals import Limits, RefusedCallError
 from cuolr.serving.served_models import ServedModel
 from cuolr.types import Candidates, Floats, Ints
 

@@ -19,7 +19,7 @@ from cuolr.logs.served_log import PART_COLUMNS
 
 # NumPy drops the character NUL at the end of a string, which could merge two documents.
 Id = Annotated[
-    str, StringConstraints(min_length=1, max_length=512, pattern="^[^\0]+$"), Field(coerce_numbers_to_str=True)
+    str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00]+$"), Field(coerce_numbers_to_str=True)
 ]
 # An object of more fields is refused before they are looked at.
 MAX_FIELDS = 20

@@ -18,9 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import polars as pl
+
 from cuolr.errors import InputError
-from cuolr.logs.served_log import JOURNAL, numbered_files
-from cuolr.serving.compaction import compact, compact_all
+from cuolr.files import atomic_file
+from cuolr.logs.served_log import JOURNAL, NUMBERED, PART, numbered_files, read_journal
+from cuolr.output_lock import clean
 from cuolr.serving.metrics import ServiceMetrics
 from cuolr.serving.request_ids import RequestIds
 
@@ -185,3 +188,32 @@ def _locked(folder: Path) -> IO[bytes]:
             f"{folder}: another service writes to this log; give each service a folder of its own"
         ) from None
     return file
+
+
+def compact(journal: Path) -> None:
+    """Make a part of a journal. If it fails, the journal stays, and is read in its place."""
+    match = NUMBERED.fullmatch(journal.name)
+    assert match is not None, journal
+    part = journal.with_name(PART.format(int(match[2])))
+    try:
+        if not part.exists():
+            rows = read_journal(journal)
+            if len(rows):
+                _write(rows, part)
+        journal.unlink()
+    except (OSError, InputError, pl.exceptions.PolarsError) as error:
+        log.warning("%s: no part was made of it (%s); it is read as it is", journal.name, error)
+
+
+def compact_all(folder: Path) -> None:
+    """Make parts of the journals that a crash left behind, and remove unfinished files."""
+    clean(folder)
+    for path in sorted(folder.iterdir()):
+        match = NUMBERED.fullmatch(path.name)
+        if match is not None and match[1] == "journal":
+            compact(path)
+
+
+def _write(rows: pl.DataFrame, part: Path) -> None:
+    with atomic_file(part) as unfinished:
+        rows.write_parquet(unfinished, compression="zstd")

@@ -13,13 +13,11 @@ import numpy as np
 from cuolr.errors import InputError
 from cuolr.serving.batch_ranker import BatchRanker, RankedRequest
 from cuolr.serving.calls import Event, RankCall
-from cuolr.serving.interleaved_lists import interleave
 from cuolr.serving.journal import Journal
-from cuolr.serving.limits import Limits
 from cuolr.serving.metrics import ServiceMetrics
-from cuolr.serving.refusals import RefusedCallError, bad_features
+from cuolr.serving.refusals import Limits, RefusedCallError, bad_features
 from cuolr.serving.served_models import ServedModel, ServedModels
-from cuolr.serving.shown_lists import ListRandomisation, ShownList, as_ranked
+from cuolr.serving.shown_lists import ListRandomisation, ShownList, as_ranked, interleave
 from cuolr.types import Floats
 
 log = logging.getLogger("cuolr.serving")

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 from cuolr.config import Range, check_ranges
 from cuolr.errors import InputError
-from cuolr.policies.ranking_trees import MAX_DOCUMENTS, load_lightgbm
 from cuolr.policies.regression_trees import RegressionTrees
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import MAX_DOCUMENTS, TreesPolicy, load_lightgbm
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import RankingDataset
 

@@ -8,8 +8,8 @@ import numpy as np
 from cuolr.clicks.click_model import relevance_of
 from cuolr.data.normalise import Normaliser
 from cuolr.evaluation.evaluate import score_on
+from cuolr.learners.rankers.base_ranker import RankerSteps
 from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
-from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.learners.rankers.targets import batches_of_targets
 from cuolr.logs.columns import index_dtype
 from cuolr.networks.layers import seeded

@@ -1,7 +1,10 @@
-"""SKYLINE: a ranker trained on the labels of the shown documents. Left of the wall: it reads relevance labels."""
+"""SKYLINE, a ranker trained on labels of shown documents, and clicks with the true examination. Left of the wall."""
+
+from dataclasses import replace
 
 import numpy as np
 
+from cuolr.logs.clicklog import ClickLog
 from cuolr.types import Candidates, Ints, RankingDataset
 
 
@@ -27,3 +30,16 @@ def only_shown(dataset: RankingDataset, ranking: Ints) -> RankingDataset:
         candidates.recipe,
     )
     return RankingDataset(shown, dataset.relevance[rows], dataset.max_grade)
+
+
+def only_examined(log: ClickLog) -> ClickLog:
+    """The sessions with only the documents that their users examined.
+
+    A naive learner then learns from clicks / examinations of each document, without any bias of position.
+
+    Args:
+        log: Raw sessions with `examination`, see `simulate(keep_examination=True)`.
+    """
+    assert log.examination is not None, "expected a log that records examination"
+    ranking = np.where(log.examination > 0, log.ranking, -1).astype(log.ranking.dtype)
+    return replace(log, ranking=ranking, examination=None)

@@ -10,9 +10,9 @@ from cuolr.examination.propensities import Propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, unseen_stages
+from cuolr.training import LEARNERS as LEARNERS
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import sample_rows, split_by_query
-from cuolr.training.learner_registry import LEARNERS as LEARNERS
 from cuolr.training.loop import Loop
 from cuolr.training.training_config import TrainingConfig
 from cuolr.training.warm_start import WarmStart
@@ -41,6 +41,7 @@ class FitTask:
         propensities: Examination by position, for learners that take propensities.
         start: The model to start from; None = start anew. The normaliser is that of the model.
         stages: Receives the progress of what comes before the first step.
+        ray: The module `ray`, connected to a cluster that trains the rankers of an ensemble; None = in this process.
     """
 
     log: ClickLog
@@ -51,6 +52,7 @@ class FitTask:
     propensities: Propensities | None = None
     start: WarmStart | None = None
     stages: Stages = unseen_stages
+    ray: Any = None
 
     def batches(self, lists: WeightedLists, max_unshown: int = 0) -> tuple[Batches, Batches | None]:
         """The training batches, and those of the held-out queries; None if no queries are held out.

@@ -12,11 +12,12 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Propensities
 from cuolr.files import versions
+from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.identity import digest_of_clicks, fingerprint
 from cuolr.logs.importing.seen_documents import require_features
+from cuolr.logs.log_meta import digest_of_clicks, fingerprint
+from cuolr.logs.ray_cluster import connected
 from cuolr.logs.reward_scale import on_click_scale
-from cuolr.logs.session_groups import MANY_QUERIES
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Profile, Stages, unseen_stages
 from cuolr.training import distributed
@@ -81,6 +82,7 @@ class FitRequest:
         folder: Where to write the run; None = write nothing.
         provenance: Where the log comes from, saved with the model.
         warm_start: The model to start from; None = start anew.
+        ray: Address of a Ray cluster that trains the rankers of an ensemble; None = in this process.
     """
 
     log: TrainingLog
@@ -90,6 +92,7 @@ class FitRequest:
     folder: ModelFolder | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     warm_start: WarmStart | None = None
+    ray: str | None = None
 
 
 def fit(
@@ -140,8 +143,9 @@ def fit(
         profile=profile,
     )
     normaliser = Normaliser.fit(training.normalising, log.candidates) if start is None else start.normaliser
-    task = FitTask(rewarded, normaliser, held_out, training, loop, propensities, start, stages)
-    policy = learner_class(config.learner_config).fit(task)
+    with connected(request.ray) as ray:
+        task = FitTask(rewarded, normaliser, held_out, training, loop, propensities, start, stages, ray)
+        policy = learner_class(config.learner_config).fit(task)
     result = loop.result or _without_steps(policy, loop)
     profile.begin(None)
     if result.best is not None:

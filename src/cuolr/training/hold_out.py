@@ -7,9 +7,8 @@ import numpy as np
 
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
-from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.log_forms import require_single_sessions
-from cuolr.logs.session_groups import MANY_QUERIES, in_groups
+from cuolr.logs.changed_candidates import MANY_QUERIES, in_groups
+from cuolr.logs.clicklog import ClickLog, require_single_sessions
 from cuolr.training.batches import WeightedLists
 from cuolr.types import Ints
 

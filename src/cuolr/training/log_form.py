@@ -8,9 +8,8 @@ from typing import Literal, Self
 from cuolr.errors import InputError, problems_in
 from cuolr.examination.propensities import Propensities, propensities_of_log, read_propensities
 from cuolr.logs.aggregate import aggregate, aggregate_folder
-from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.clicklog import ClickLog, require_lists, require_sessions
 from cuolr.logs.log_folder import load_click_log, read_click_log, read_timestamps
-from cuolr.logs.log_forms import require_lists, require_sessions
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, time_text, within
 from cuolr.progress import Stages, unseen_stages
 from cuolr.training.base_learner import Learner

@@ -18,6 +18,10 @@ class NonFiniteLossError(InputError):
         self.term = term
         super().__init__(f"'{term}' is not finite; lower the learning rates or set max_gradient_norm")
 
+    def __reduce__(self) -> tuple[type["NonFiniteLossError"], tuple[str]]:
+        """From another process, too, it comes with its term."""
+        return type(self), (self.term,)
+
 
 class Steps(ABC):
     """Trains step by step, on data that it holds, and returns a ranking policy at any time.

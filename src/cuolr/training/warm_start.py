@@ -12,8 +12,7 @@ from cuolr.errors import InputError
 from cuolr.files import part_of
 from cuolr.policies.model_folder import digest_of_arrays, load_policy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.training.checkpoints import load_checkpoint
-from cuolr.training.run_folder import CHECKPOINT_FILE
+from cuolr.training.run_folder import CHECKPOINT_FILE, load_checkpoint
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,19 @@
-"""The fitted click models once more: every value of every hidden variable, one after the other; slow and plain."""
+"""Small counts of click patterns, and the fitted click models once more: every value of every hidden variable."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+
+from cuolr.clicks.click_model import click_model
+from cuolr.clicks.simulate import simulate
+from cuolr.data.synthetic import generate
+from cuolr.logs.click_patterns import ClickPatterns
+from cuolr.logs.clicklog import ClickLog
+from cuolr.policies.random_policy import UniformLogger
+from cuolr.types import Candidates, RankingDataset
 
 # The draw of a parameter: its name, its entry, and whether it was a success.
 Draw = tuple[str, int, bool]
@@ -158,3 +168,31 @@ STEPS: dict[str, Any] = {
 START: dict[str, Any] = {"ubm": 0, "pbm": 0, "cascade": True, "dcm": True, "ccm": True, "sdbn": True, "dbn": True}
 # Models whose draws after the first, of attraction, are about continuing.
 CONTINUING = ("dcm", "ccm", "sdbn", "dbn")
+
+
+def patterns_of(
+    documents: Sequence[Sequence[int]], clicks: Sequence[Sequence[int]], count: Sequence[float] | None = None
+) -> ClickPatterns:
+    """Lists of the documents of one query; −1 = nothing shown."""
+    shown = np.array(documents)
+    number = int(shown.max()) + 1
+    candidates = Candidates(np.zeros((number, 1), np.float32), np.array([0, number]), np.array(["q"]))
+    return ClickPatterns(
+        candidates=candidates,
+        pairs=np.arange(number),
+        query=np.zeros(len(shown), np.int64),
+        documents=shown,
+        clicks=np.array(clicks, np.bool_),
+        count=np.ones(len(shown)) if count is None else np.array(count, np.float64),
+        fold=np.arange(len(shown)) % 10,
+    )
+
+
+def dataset_of(queries: int = 40, seed: int = 1) -> RankingDataset:
+    return generate("tiny", queries, seed=seed)
+
+
+def random_log(name: str, sessions: int, k: int = 5, queries: int = 40, seed: int = 1, **parameters: Any) -> ClickLog:
+    """Sessions of a click model on lists in random order, each session its own."""
+    model = click_model(name, **parameters)
+    return simulate(dataset_of(queries), UniformLogger(), model, sessions=sessions, k=k, seed=seed)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from cuolr.clicks.click_model import ClickModel
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit
 from cuolr.types import Doubles
-from tests.clicks.fitting.every_outcome import Tally, every_outcome
-from tests.clicks.fitting.small_patterns import patterns_of
+from tests.clicks.fitting.every_outcome import Tally, every_outcome, patterns_of
 
 every_fit = pytest.mark.parametrize("name", CLICK_FITS.names())
 LISTS = ([0, 1, 2], [2, 0, 1], [1, 2, -1], [0, -1, 1], [-1, 2, 0], [2, -1, -1])

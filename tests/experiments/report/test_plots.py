@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from matplotlib.axes import Axes
 
-from cuolr.experiments.report.colours import INK, Style, method_styles
 from cuolr.experiments.report.curves import curves_of
-from cuolr.experiments.report.drawing import Panel, Plot, inline_svg, save
+from cuolr.experiments.report.drawing import INK, Panel, Plot, Style, inline_svg, method_styles, save
 from cuolr.experiments.report.plots import all_plots
 from cuolr.experiments.report.summary import summarise
 from tests.experiments.made_up import sessions_like, sweep_like, table1_like, write_made_up

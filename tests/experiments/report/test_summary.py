@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cuolr.evaluation.significance import compare, holm
-from cuolr.experiments.report.gap import gap_closed
+from cuolr.experiments.report.scores import gap_closed
 from cuolr.experiments.report.settings import Setting
 from cuolr.experiments.report.summary import Summary, summarise
 from cuolr.experiments.report.wording import what_was_run

@@ -1,7 +1,12 @@
+import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
+from cuolr.experiments.report.paper import NOTES, NUMBERS, Place, notes_on, paper_gap_closed, paper_number
+from cuolr.experiments.report.settings import Setting, columns_of, settings_of
 from cuolr.experiments.report.summary import equal_methods, summarise
 from cuolr.experiments.report.table_files import markdown
 from cuolr.experiments.report.wording import (
@@ -14,7 +19,8 @@ from cuolr.experiments.report.wording import (
     rival,
     what_was_run,
 )
-from cuolr.experiments.spec import Cell
+from cuolr.experiments.spec import Cell, Experiment
+from cuolr.experiments.spec_file import parse_experiment
 from cuolr.types import Doubles
 from tests.experiments.made_up import DATA, PerQuery, sessions_like, table1_like, write_made_up
 
@@ -115,3 +121,112 @@ def test_letters_of_notes_are_there_only_where_a_number_has_one(tmp_path: Path) 
     assert f"(a) {note}" not in markdown(ours)
     assert note in markdown(ours)
     assert f"(a) {note}" in markdown(theirs)
+
+
+TABLES = ["table1_click_models", "appendix_click_models"]
+
+
+def test_all_numbers_of_the_paper_are_there() -> None:
+    with NUMBERS.open(encoding="utf-8", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 778
+
+
+def test_the_first_table_that_has_a_number_counts() -> None:
+    place = Place("yahoo-set1", "pbm", "CUOLR(CQL)", "ndcg@3")
+    assert paper_number(place, ["table1_click_models"]) is None
+    found = paper_number(place, TABLES)
+    assert found is not None
+    assert found.value == 0.678
+
+
+def test_the_gap_closed_is_worked_out_from_the_papers_means() -> None:
+    found = paper_gap_closed(Place("mslr-web10k", "pbm", "CUOLR(CQL)", "ndcg@10"), TABLES)
+    assert found == pytest.approx((0.406 - 0.338) / (0.453 - 0.338))
+
+
+def test_the_oracle_on_yahoo_is_the_one_of_most_tables() -> None:
+    found = paper_gap_closed(Place("yahoo-set1", "pbm", "CUOLR(SAC)", "err@10"), TABLES)
+    assert found == pytest.approx((0.478 - 0.403) / (0.486 - 0.403))
+
+
+def test_a_number_that_cannot_be_is_replaced_by_the_one_that_fits() -> None:
+    place = Place("yahoo-set1", "pbm", "POS+PREDOC", "err@5")
+    for tables in (["table2_state_embedding"], ["appendix_state_embedding"]):
+        found = paper_number(place, tables)
+        assert found is not None
+        assert (found.value, found.marks) == (0.440, "c")
+
+
+def test_logging_policies_are_told_apart_and_only_the_usual_one_has_a_gap() -> None:
+    usual, weak = (Place("mslr-web10k", "dcm", "CUOLR(CQL)", "ndcg@10", f"por={x}%") for x in ("1", "0.01"))
+    values = [paper_number(place, ["logging_policy_quality"]) for place in (usual, weak)]
+    assert [number.value for number in values if number] == [0.405, 0.367]
+    assert paper_gap_closed(weak, ["logging_policy_quality"]) is None
+    assert paper_gap_closed(usual, ["logging_policy_quality"]) == pytest.approx((0.405 - 0.338) / (0.453 - 0.338))
+
+
+def test_what_the_paper_lacks_is_none() -> None:
+    assert paper_number(Place("mq2008", "pbm", "CUOLR(CQL)", "ndcg@10"), TABLES) is None
+    assert paper_gap_closed(Place("yahoo-set1", "pbm", "naive", "ndcg@10"), TABLES) is None
+
+
+def test_notes_are_given_where_their_rows_are_shown() -> None:
+    assert [note.mark for note in notes_on(["ORACLE", "CM-IPW"])] == ["a", "b"]
+    assert notes_on(["naive"]) == []
+    assert len({note.mark for note in NOTES}) == len(NOTES)
+
+
+def experiment(*grids: dict[str, Any], columns: str = "click_model") -> Experiment:
+    methods = {"LOGGING": {"learner": "logging"}, "ORACLE": {"learner": "oracle"}}
+    named = [{"method": ["LOGGING", "ORACLE", "naive"], **grid} for grid in grids]
+    return parse_experiment({"title": "t", "grid": named, "method": methods, "report": {"columns": columns}})
+
+
+def columns(given: Experiment) -> list[tuple[str, tuple[str, ...]]]:
+    found = columns_of(given, settings_of(given.cells([])))
+    return [(table.title, table.labels) for table in found]
+
+
+def test_reference_rankers_belong_to_every_setting_that_they_do_not_depend_on() -> None:
+    setting = Setting("random", "pbm", 10)
+    assert setting.includes(Cell("ORACLE"))
+    assert setting.includes(Cell("LOGGING", logging="random"))
+    assert not setting.includes(Cell("LOGGING", logging="ranksvm"))
+    assert setting.includes(Cell("cql", logging="random", click_model="pbm", sessions_per_query=10))
+    assert not setting.includes(Cell("cql", logging="random", click_model="pbm", sessions_per_query=20))
+
+
+def test_click_models_are_the_columns_of_one_table() -> None:
+    assert columns(experiment({"click_model": ["pbm", "dcm"]})) == [("", ("PBM", "DCM"))]
+
+
+def test_what_is_not_in_the_columns_gets_a_table_each() -> None:
+    found = columns(experiment({"click_model": ["pbm", "dcm"], "logging": ["ranksvm", "random"]}))
+    assert found == [("ranksvm", ("PBM", "DCM")), ("random", ("PBM", "DCM"))]
+
+
+def test_the_layout_says_what_the_columns_are() -> None:
+    grid = {"click_model": ["pbm", "dcm"], "logging": ["ranksvm", "random"]}
+    found = columns(experiment(grid, columns="logging"))
+    assert found == [("PBM", ("ranksvm", "random")), ("DCM", ("ranksvm", "random"))]
+
+
+def test_settings_that_would_be_alone_share_a_table() -> None:
+    found = columns(experiment({"sessions_per_query": [1, 10]}))
+    assert found == [("", ("1 session per query", "10 sessions per query"))]
+
+
+def test_a_grid_with_a_title_has_its_own_table_and_rows() -> None:
+    given = experiment(
+        {"title": "Bias", "click_model": ["pbm", "dcm"]},
+        {"title": "Sessions", "sessions_per_query": [1, 10], "method": ["dla"]},
+    )
+    tables = columns_of(given, settings_of(given.cells([])))
+    assert [(table.title, table.methods) for table in tables] == [
+        ("Bias", ("LOGGING", "ORACLE", "naive")),
+        ("Sessions", ("dla",)),
+    ]
+
+
+def test_reference_rankers_alone_have_a_column_too() -> None:
+    assert columns(experiment({"method": ["LOGGING", "ORACLE"]})) == [("", ("all",))]

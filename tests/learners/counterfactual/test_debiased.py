@@ -1,4 +1,4 @@
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -8,24 +8,31 @@ import cuolr
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.simulate import Simulation
 from cuolr.errors import InputError
+from cuolr.examination.conditional_likelihood import log_likelihood
 from cuolr.examination.propensities import Estimate, Propensities
 from cuolr.learners.counterfactual.ipw import IPW
+from cuolr.learners.counterfactual.naive import Naive
+from cuolr.learners.counterfactual.pooled_clicks import PooledClicks, largest_reward
+from cuolr.learners.counterfactual.stacked_ensemble import EnsembleSteps, StackedEnsemble
+from cuolr.learners.rankers.ensemble import EnsembleConfig
 from cuolr.learners.rankers.lambdamart import QueryGroups
 from cuolr.learners.rankers.targets import Targets
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.log_folder import concatenate
 from cuolr.policies.ensemble_policy import EnsemblePolicy
+from cuolr.policies.logging_policy_model import LoggingPolicyModel
 from cuolr.policies.network_policy import NetworkPolicy
 from cuolr.policies.random_policy import UniformLogger
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.training import distributed
 from cuolr.training.base_learner import LEARNERS
+from cuolr.training.batches import WeightedLists
 from cuolr.training.fit import FitRequest, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.presets.configure import configure
 from cuolr.training.warm_start import WarmStart
 from cuolr.types import Doubles
-from tests.data.small_data import dataset_of
+from tests.data.small_data import assert_same_log, candidates_of, dataset_of, log_of, random_log
 from tests.learners.lists import no_scaling
 from tests.small_log import small_log
 from tests.training.tasks import fit_log, task_of
@@ -143,3 +150,157 @@ def test_several_processes_share_a_network_only(monkeypatch: pytest.MonkeyPatch)
     request = FitRequest(TrainingLog.of(LOG), configure("naive", settings=settings_of("lambdamart")))
     with pytest.raises(InputError, match=r"learner\.ranker: lambdamart cannot be trained by several processes"):
         fit(request)
+
+
+def test_its_targets_are_the_clicks_as_they_are() -> None:
+    log = aggregate(random_log(candidates_of(4, 2, 7), sessions=20, k=4))
+    lists = Naive(Naive.Config()).weighted_lists(task_of(log))
+    assert lists.targets is log.clicks
+    assert (lists.query is log.query, lists.ranking is log.ranking, lists.count is log.count) == (True, True, True)
+
+
+def test_it_learns_from_aggregated_lists() -> None:
+    log = random_log(candidates_of(4, 2, 7), sessions=20, k=4)
+    assert_same_log(TrainingLog.of(log).read_for(Naive, "naive"), aggregate(log))
+    with pytest.raises(InputError, match="aggregate: naive always learns from aggregated lists"):
+        TrainingLog.of(log).read_for(Naive, "naive", "no")
+
+
+def test_the_learned_scores_are_the_logarithm_of_clicks() -> None:
+    """At its least, softmax(s) is each document's share in the clicks of its list: here 6, 3 and 1 of 10."""
+    clicks = [[1, 0, 0]] * 6 + [[0, 1, 0]] * 3 + [[0, 0, 1]]
+    log = log_of(candidates_of(3), [0] * 10, [[0, 1, 2]] * 10, clicks)
+    settings = {"learner.learning_rate": 0.01, "training.steps": 300, "training.patience": 0}
+    config = configure("naive", settings={**settings, "training.keep": "last", "learner.hidden": [16]})
+    best = fit_log(log, config, lambda _: 0.0).best
+    assert best is not None
+    assert isinstance(best.policy, NetworkPolicy)
+    scores = np.exp(best.policy.score(log.candidates))
+    assert (scores / scores.sum()).tolist() == pytest.approx([0.6, 0.3, 0.1], abs=0.01)
+
+
+CANDIDATES = candidates_of(3, 2)
+# Query 0 in three sessions with two lists, query 1 in one.
+POOLED_LOG = log_of(CANDIDATES, [0, 0, 0, 1], [[0, 1], [0, 1], [2, 0], [1, -1]], [[1, 0], [1, 1], [1, 0], [0, 0]])
+LISTS = WeightedLists.of(aggregate(POOLED_LOG))
+EVERY_LIST = np.arange(3)
+
+
+def test_clicks_of_a_document_are_pooled_over_the_lists_of_its_query() -> None:
+    rates = PooledClicks.of(LISTS).rates(EVERY_LIST, no_scaling())
+    assert rates.query.tolist() == [0, 1]
+    assert rates.sessions.tolist() == [3, 1]
+    # The most shown first: document 0 of query 0 in three sessions, 1 in two, 2 in one.
+    assert rates.expected_examinations.tolist() == [[3, 2, 1], [1, 0, 0]]
+    np.testing.assert_allclose(rates.rate, [[2 / 3, 1 / 2, 1.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(rates.rewards, [[2.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(rates.features[rates.documents[0]], CANDIDATES.features[:3])
+    np.testing.assert_array_equal(rates.features[rates.documents[1, 0]], CANDIDATES.features[4])
+
+
+def test_the_rate_is_the_ratio_of_the_sums_and_not_the_mean_of_ratios() -> None:
+    clicks, exposure = np.array([[2, 1], [0.5, 1], [0, 0]]), np.array([[4, 2], [1, 1], [1, 1]])
+    pooled = PooledClicks(LISTS, clicks, exposure)
+    # By document 0, 1 and 2 of query 0: lists [0, 1] and [2, 0].
+    expected = {0: (2 + 1) / (4 + 1), 1: 1 / 2, 2: 0.5 / 1}
+    rates = pooled.rates(EVERY_LIST, no_scaling())
+    np.testing.assert_allclose(rates.rate[0], [expected[document] for document in rates.documents[0].tolist()])
+
+
+@pytest.mark.parametrize(("max_rate", "expected"), [(1.0, [1.0, 0.25, 0.0]), (5.0, [4.0, 0.25, 0.0])])
+def test_rates_are_from_0_to_the_largest(max_rate: float, expected: list[float]) -> None:
+    lists = WeightedLists.of(aggregate(log_of(candidates_of(3), [0], [[0, 1, 2]], [[0, 0, 0]])))
+    pooled = PooledClicks(lists, np.array([[4, 0.25, -2]]), np.ones((1, 3)), max_rate)
+    rates = pooled.rates(np.array([0]), no_scaling())
+    assert rates.rate.tolist() == rates.rewards.tolist() == [expected]
+
+
+def test_only_the_given_lists_count() -> None:
+    rates = PooledClicks.of(LISTS).rates(np.array([0]), no_scaling())
+    assert (rates.query.tolist(), rates.sessions.tolist(), rates.rate.tolist()) == ([0], [2], [[1, 0.5]])
+
+
+def test_documents_without_exposure_have_the_rate_0() -> None:
+    pooled = PooledClicks(LISTS, np.ones((3, 2)), np.zeros((3, 2)))
+    assert not pooled.rates(EVERY_LIST, no_scaling()).rate.any()
+
+
+def test_pooled_sessions_and_pooled_lists_are_the_same() -> None:
+    log = random_log(candidates_of(5, 4, 6), sessions=80, k=4)
+    by_session, by_list = (
+        PooledClicks.of(WeightedLists.of(rows)).rates(np.arange(len(rows)), no_scaling())
+        for rows in (log, aggregate(log))
+    )
+    np.testing.assert_array_equal(by_session.documents, by_list.documents)
+    np.testing.assert_allclose(by_session.rate, by_list.rate)
+
+
+def test_the_largest_reward_is_that_of_a_click_on_a_query_that_is_not_held_out() -> None:
+    assert largest_reward(POOLED_LOG, np.empty(0, np.int64)) == 1
+    log = replace(POOLED_LOG, reward=(POOLED_LOG.clicks * [[2], [3], [5], [7]]).astype(np.float32))
+    assert largest_reward(log, np.empty(0, np.int64)) == 5
+    assert largest_reward(log, np.array([0])) == 1
+
+
+ENSEMBLE_LOG = small_log(rows=400, queries=12)
+RATES = PooledClicks.of(WeightedLists.of(ENSEMBLE_LOG)).rates(np.arange(len(ENSEMBLE_LOG)), no_scaling())
+
+
+def new_ensemble(logging_policy: LoggingPolicyModel | None = None, **settings: Any) -> StackedEnsemble:
+    small = {"hidden": (8,), "lists_per_step": 8, "min_documents_per_leaf": 3, "learning_rate": 0.01}
+    config = EnsembleConfig(**{**small, **settings})
+    return StackedEnsemble(RATES, config, logging_policy or LoggingPolicyModel(), 1, 1, no_scaling())
+
+
+def stepped(ensemble: StackedEnsemble, steps: int) -> StackedEnsemble:
+    for _ in range(steps):
+        ensemble.step()
+    return ensemble
+
+
+def test_it_scores_as_its_policy_does() -> None:
+    ensemble = stepped(new_ensemble(), 4)
+    scores = ensemble.score(RATES.features)
+    assert np.ptp(scores) > 0
+    np.testing.assert_allclose(ensemble.policy().score_scaled(RATES.features), scores, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_are_computed_anew_after_a_step() -> None:
+    ensemble = stepped(new_ensemble(), 2)
+    before = ensemble.members()
+    assert ensemble.members() == before
+    ensemble.step()
+    assert ensemble.members() != before
+
+
+def test_it_is_validated_by_the_clicks_of_all_queries() -> None:
+    """Out of fold where it was trained; clicks on held-out queries count as much."""
+    held_out, ensemble = RATES.select(np.arange(5)), stepped(new_ensemble(), 4)
+    none, some = (EnsembleSteps(ensemble, rates) for rates in (RATES.select(np.arange(0)), held_out))
+    scores = np.zeros(held_out.where.shape)
+    scores[held_out.where] = ensemble.score(held_out.features[held_out.documents[held_out.where]])
+    extra = log_likelihood(scores, held_out.rewards, held_out.expected_examinations)
+    clicks = [rates.rewards.sum() for rates in (RATES, held_out)]
+    expected = (none.held_out_score() * clicks[0] + extra) / sum(clicks)
+    assert some.held_out_score() == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_resumed_ensemble_ends_as_one_that_was_not_stopped() -> None:
+    whole, resumed = stepped(new_ensemble(), 4), new_ensemble()
+    resumed.load_state(stepped(new_ensemble(), 2).state())
+    np.testing.assert_array_equal(stepped(resumed, 2).score(RATES.features), whole.score(RATES.features))
+
+
+@pytest.mark.parametrize("include", [False, True])
+def test_the_logging_policy_is_one_more_kind_of_member(include: bool) -> None:
+    logging_policy = LoggingPolicyModel.fit(ENSEMBLE_LOG, no_scaling(), 1, 3) if include else LoggingPolicyModel()
+    members = stepped(new_ensemble(logging_policy), 2).members()
+    assert len(members) == 9 + len(set(logging_policy.rankers))
+
+
+def test_documents_with_a_higher_rate_are_scored_higher() -> None:
+    """The first feature of `small_log` is what is clicked."""
+    ensemble = stepped(new_ensemble(), 40)
+    good, bad = np.zeros((2, 1, RATES.features.shape[1]), np.float32)
+    good[0, 0], bad[0, 0] = 1.5, -1.5
+    assert ensemble.score(good)[0] > ensemble.score(bad)[0]

@@ -11,9 +11,13 @@ from cuolr.config import SettingError
 from cuolr.data.normalise import Normaliser
 from cuolr.data.synthetic import generate_splits
 from cuolr.errors import InputError
-from cuolr.learners.counterfactual import click_pairs
-from cuolr.learners.counterfactual.click_pairs import ClickPairs
-from cuolr.learners.counterfactual.unbiased_lambdamart import PairwiseLists, UnbiasedLambdaMartConfig, UnbiasedTrees
+from cuolr.learners.counterfactual import unbiased_lambdamart
+from cuolr.learners.counterfactual.unbiased_lambdamart import (
+    ClickPairs,
+    PairwiseLists,
+    UnbiasedLambdaMartConfig,
+    UnbiasedTrees,
+)
 from cuolr.learners.rankers.ensemble import EnsembleConfig, lightgbm_parameters
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
@@ -149,7 +153,7 @@ def test_a_pair_has_the_reward_of_its_click() -> None:
 
 
 def test_sessions_in_chunks_give_the_same_as_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(click_pairs, "SESSIONS_AT_A_TIME", 7)
+    monkeypatch.setattr(unbiased_lambdamart, "SESSIONS_AT_A_TIME", 7)
     log = small_log(rows=60, queries=2)
     expected: dict[tuple[tuple[int, ...], int, int], float] = defaultdict(float)
     keys = [(int(q), *map(int, row)) for q, row in zip(log.query, log.ranking, strict=True)]

@@ -1,12 +1,21 @@
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
 from cuolr.data.normalise import Normaliser
+from cuolr.examination.from_clicks import ExaminationModel
+from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior, fit_reward_prior
 from cuolr.learners.factored.click_rates import ClickRates
+from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
+from cuolr.logs.reward_scale import on_click_scale
 from cuolr.logs.scaled_documents import ScaledDocuments
-from cuolr.types import Doubles
+from cuolr.types import Doubles, Ints
+from tests.learners.test_rewards import SHOP
 from tests.small_log import small_log
 
 MODULE = "cuolr.learners.factored.click_rates"
@@ -99,3 +108,87 @@ def test_a_sample_has_whole_queries_and_no_more_documents_than_allowed() -> None
     assert set(sample.query) < set(rates.query)
     for row, query in enumerate(sample.query):
         np.testing.assert_array_equal(sample.documents[row], rates.documents[rates.query == query][0])
+
+
+def fitted(
+    log: ClickLog, steps: int, seed: int = 1, lists: Ints | None = None, examination: ExaminationModel | None = None
+) -> Doubles:
+    counts = ClickCounts.of(log)
+    shown = ScaledDocuments.of(counts.lists, Normaliser.fit("log-min-max", log.candidates))
+    return fit_click_rate_prior(
+        counts,
+        shown,
+        examination or ExaminationModel.full(log.k),
+        np.zeros(len(shown.features)),
+        np.arange(len(counts.lists)) if lists is None else lists,
+        PriorFit(steps, learning_rate=1e-2, batch_size=64, seed=seed),
+    )
+
+
+def test_the_click_rate_is_predicted_from_features() -> None:
+    log = small_log(rows=3_000, queries=60)  # clicked by the first feature
+    shown = np.unique(log.candidates.offsets[log.query, None] + log.ranking)
+    assert np.corrcoef(fitted(log, steps=150), log.candidates.features[shown, 0])[0, 1] > 0.8
+
+
+def test_without_a_step_it_is_about_the_click_rate_of_position_1() -> None:
+    log = small_log(rows=3_000, queries=60)
+    rate = log.clicks[:, 0].mean()
+    assert fitted(log, steps=0).mean() == pytest.approx(rate, abs=0.1)
+
+
+def test_clicks_are_explained_with_the_examination_of_their_position() -> None:
+    """Only position 1 is examined always, the others half of the time: the same clicks mean a higher rate."""
+    log = small_log(rows=3_000, queries=60)
+    seldom = ExaminationModel(np.where(np.arange(log.k) == 0, 1.0, 0.5)[:, None] * np.ones(log.k + 1))
+    assert fitted(log, 150, examination=seldom).mean() > fitted(log, 150).mean() + 0.05
+
+
+def test_the_same_seed_gives_the_same_prior_and_another_seed_another() -> None:
+    log = small_log(rows=300)
+    first = fitted(log, steps=5)
+    np.testing.assert_array_equal(fitted(log, steps=5), first)
+    assert (fitted(log, steps=5, seed=2) != first).any()
+
+
+def test_clicks_on_lists_that_are_left_out_are_not_used() -> None:
+    log = small_log(rows=300, queries=20)
+    clicked = (log.query[:, None] < 5) & log.where
+    other = replace(log, clicks=np.where(clicked, 1, log.clicks).astype(np.uint8))
+    lists = np.flatnonzero(ClickCounts.of(log).lists.query >= 5)
+    first, second = (fitted(one, steps=5, lists=lists) for one in (log, other))
+    np.testing.assert_array_equal(first, second)
+    assert (fitted(log, steps=5) != fitted(other, steps=5)).any()
+
+
+NONE = np.empty(0, np.int64)
+FIT = PriorFit(steps=300, learning_rate=1e-2, batch_size=16, seed=1)
+
+
+def prior(reward: npt.NDArray[Any] | None) -> tuple[Doubles, Doubles]:
+    """The fitted mean reward of a click by kind of document, and that of the log."""
+    log, _ = on_click_scale(replace(SHOP, reward=None if reward is None else reward.astype(np.float32)), NONE)
+    counts = ClickCounts.of(log)
+    shown = ScaledDocuments.of(counts.lists, Normaliser.fit("min-max", log.candidates))
+    fitted = fit_reward_prior(counts, shown, np.arange(len(counts.lists)), FIT)
+    mean = [log.rewards[log.ranking == kind].sum() / log.clicks[log.ranking == kind].sum() for kind in range(3)]
+    return fitted.reshape(-1, 3).mean(axis=0), np.array(mean)
+
+
+def test_the_mean_reward_of_a_click_is_learned_from_features() -> None:
+    fitted, mean = prior(SHOP.clicks * (1.0 + 2 * SHOP.ranking))
+    np.testing.assert_allclose(fitted, mean, rtol=0.02)
+
+
+def test_a_constant_reward_needs_no_network() -> None:
+    for reward in (None, 3.0 * SHOP.clicks):
+        np.testing.assert_array_equal(prior(reward)[0], [1, 1, 1])
+
+
+def test_without_lists_to_learn_from_no_step_is_taken() -> None:
+    log, _ = on_click_scale(SHOP, NONE)
+    counts = ClickCounts.of(log)
+    shown = ScaledDocuments.of(counts.lists, Normaliser.fit("min-max", log.candidates))
+    untrained = fit_reward_prior(counts, shown, NONE, FIT)
+    np.testing.assert_allclose(untrained, 1, atol=0.7)
+    assert (untrained == fit_reward_prior(counts, shown, np.arange(len(counts.lists)), replace(FIT, steps=0))).all()

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,36 @@ def test_a_run_that_is_resumed_ends_as_one_that_was_not_stopped(tmp_path: Path) 
     trained(log, last, steps=4, folder=ModelFolder(tmp_path / "run"))
     resumed = trained(log, last, steps=8, folder=ModelFolder(tmp_path / "run", resume=True))
     np.testing.assert_array_equal(resumed.score(log.candidates), whole.score(log.candidates))
+
+
+@pytest.mark.slow
+def test_rankers_on_a_cluster_are_the_same_to_the_bit_and_the_loss_of_a_node_loses_nothing(
+    cluster: Any, tmp_path: Path
+) -> None:
+    log, place = small_log(300, queries=40), ModelFolder(tmp_path / "run")
+    few = {"learner.rankers.kinds": ["network", "lambdamart"], "learner.rankers.folds": 2}
+    config = configure("factored", settings={**SMALL, **few, "training.steps": 8, "training.keep": "last"})
+    whole = fit(FitRequest(TrainingLog.of(log), config, folder=ModelFolder(tmp_path / "whole")))
+
+    def lose_a_node(step: int, values: Mapping[str, float]) -> None:
+        if step == 3:
+            lost = next(node for node in cluster.list_all_nodes() if node is not cluster.head_node)
+            cluster.remove_node(lost, allow_graceful=False)
+
+    some = replace(config, training=replace(config.training, steps=5))
+    fit(FitRequest(TrainingLog.of(log), some, folder=place, ray=cluster.address), lose_a_node)
+    cluster.add_node(num_cpus=1)
+    there = fit(FitRequest(TrainingLog.of(log), config, folder=replace(place, resume=True), ray=cluster.address))
+    assert there.validations == {step: whole.validations[step] for step in there.validations}
+    assert len(there.validations) >= 4
+    lines = ((tmp_path / name / "metrics.jsonl").read_text().splitlines() for name in ("whole", "run"))
+    here, cluster_s = ([[json.loads(line)[name] for name in ("step", "loss", "trees")] for line in of] for of in lines)
+    assert here == cluster_s
+    assert len(here) == 8
+    expected, found = (result.best.policy.arrays() for result in (whole, there) if result.best is not None)
+    assert expected.keys() == found.keys()
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def test_the_policy_ranks_the_same_after_save_and_load(tmp_path: Path) -> None:

@@ -7,18 +7,125 @@ import torch
 
 from cuolr.config import SettingError
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
-from cuolr.learners.rankers.lambdamart import LambdaMartRanker
+from cuolr.learners.rankers.lambdamart import DOCUMENTS_PER_THREAD, LEVELS, LambdaMartRanker, QueryGroups
 from cuolr.learners.rankers.linear import LinearRanker
 from cuolr.learners.rankers.network import NetworkRanker
 from cuolr.learners.rankers.targets import Targets
 from tests.learners.rankers.small_targets import NORMALISER, small_targets
 
-TARGETS = small_targets(lists=60)
+TARGETS = small_targets(lists=80)
 FEATURES = TARGETS.features.numpy()
+PARAMETERS: dict[str, Any] = {"num_leaves": 7, "learning_rate": 0.1, "min_data_in_leaf": 5, "num_threads": 1, "seed": 1}
+
+
+def new_ranker(lists: QueryGroups | None = None, **parameters: Any) -> LambdaMartRanker:
+    lists = QueryGroups.of(TARGETS, float(TARGETS.target.max())) if lists is None else lists
+    return LambdaMartRanker(lists, {**PARAMETERS, **parameters}, NORMALISER)
+
+
+def test_targets_become_grades_with_linear_gain() -> None:
+    lists = QueryGroups.of(TARGETS, highest=1.0)
+    expected = [
+        round(LEVELS * float(TARGETS.target[row, place]))
+        for row, place in zip(*np.nonzero(TARGETS.where.numpy()), strict=True)
+    ]
+    assert lists.grades.tolist() == expected
+    assert lists.gain == tuple(range(LEVELS + 1))
+    assert lists.sizes.tolist() == TARGETS.where.sum(dim=1).tolist()
+    np.testing.assert_array_equal(lists.weight, np.repeat(TARGETS.weight.numpy(), lists.sizes))
+    np.testing.assert_array_equal(lists.features, TARGETS.features[TARGETS.documents[TARGETS.where]].numpy())
+
+
+def test_scores_follow_the_targets() -> None:
+    ranker = new_ranker()
+    for _ in range(40):
+        ranker.step()
+    assert np.corrcoef(ranker.score(FEATURES), FEATURES[:, 0])[0, 1] > 0.9
+
+
+def test_a_step_is_one_more_tree() -> None:
+    ranker = new_ranker()
+    assert [ranker.step()["trees"] for _ in range(3)] == [1, 2, 3]
+    assert len(ranker.policy().trees.leaves) == 3
+
+
+def test_a_step_without_a_split_adds_no_tree_to_the_count() -> None:
+    lists = QueryGroups(np.ones((40, 1), np.float32), np.tile([1, 0], 20).astype(np.int8), np.full(20, 2))
+    ranker = new_ranker(lists)
+    reported = [ranker.step()["trees"] for _ in range(3)]
+    assert reported[-1] == len(ranker.policy().trees.leaves) < 3
+
+
+def test_a_resumed_ranker_takes_the_steps_that_grew_no_tree_as_well() -> None:
+    lists = QueryGroups(np.ones((40, 1), np.float32), np.tile([1, 0], 20).astype(np.int8), np.full(20, 2))
+    stopped, resumed = new_ranker(lists), new_ranker(lists)
+    for _ in range(3):
+        stopped.step()
+    resumed.load_state(stopped.state())
+    assert resumed.state() == stopped.state()
+
+
+def test_an_earlier_state_is_refused_because_trees_cannot_be_removed() -> None:
+    ranker = new_ranker()
+    ranker.step()
+    earlier = ranker.state()
+    ranker.step()
+    with pytest.raises(AssertionError, match="trees cannot be removed"):
+        ranker.load_state(earlier)
+
+
+def test_later_steps_do_not_change_a_policy() -> None:
+    ranker = new_ranker()
+    ranker.step()
+    policy = ranker.policy()
+    before = policy.score_scaled(FEATURES)
+    np.testing.assert_allclose(before, ranker.score(FEATURES), rtol=1e-6)
+    ranker.step()
+    np.testing.assert_array_equal(policy.score_scaled(FEATURES), before)
+    assert (ranker.score(FEATURES) != before).any()
+
+
+def test_a_ranker_that_is_resumed_ends_as_one_that_was_not_stopped() -> None:
+    whole, stopped, resumed = new_ranker(), new_ranker(), new_ranker()
+    for _ in range(5):
+        whole.step()
+    for _ in range(3):
+        stopped.step()
+    resumed.load_state(stopped.state())
+    for _ in range(2):
+        resumed.step()
+    np.testing.assert_array_equal(resumed.score(FEATURES), whole.score(FEATURES))
+
+
+def test_grades_may_be_given_with_the_position_of_each_document() -> None:
+    """Every document is clicked at position 1 and none at 2; only the offset of the position explains that."""
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-1, 1, (400, 4)).astype(np.float32)
+    clicks, position = np.tile([1, 0], 200).astype(np.int8), np.tile([0, 1], 200).astype(np.int32)
+    features[:, 0] = np.where(position == 0, 0.5, -0.5)
+    sizes = np.full(200, 2)
+    spread = {}
+    for name, where in (("with", position), ("without", None)):
+        ranker = new_ranker(QueryGroups(features, clicks, sizes, position=where))
+        for _ in range(20):
+            ranker.step()
+        spread[name] = np.ptp(ranker.score(features))
+    assert spread["with"] < spread["without"]
+
+
+@pytest.mark.parametrize(("documents", "threads"), [(100, 1), (DOCUMENTS_PER_THREAD, 2), (9 * DOCUMENTS_PER_THREAD, 4)])
+def test_a_thread_is_used_for_so_many_documents(documents: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cuolr.learners.rankers.lambdamart.DOCUMENTS_PER_THREAD", DOCUMENTS_PER_THREAD // 100)
+    n = documents // 100
+    lists = QueryGroups(np.ones((n, 1), np.float32), np.zeros(n, np.int8), np.ones(n, np.int64))
+    assert new_ranker(lists, num_threads=4).policy().threads == threads
+
+
+ENSEMBLE_TARGETS = small_targets(lists=60)
 FOLD = np.arange(60) % 3
 
 
-def new_ensemble(targets: Targets = TARGETS, seed: int = 1, **settings: Any) -> CrossFittedEnsemble:
+def new_ensemble(targets: Targets = ENSEMBLE_TARGETS, seed: int = 1, **settings: Any) -> CrossFittedEnsemble:
     config = EnsembleConfig(**{"hidden": (8,), "lists_per_step": 16, "min_documents_per_leaf": 3, **settings})
     return CrossFittedEnsemble(targets, FOLD[: len(targets)], config, seed, 1, NORMALISER)
 
@@ -36,10 +143,10 @@ def test_there_is_a_ranker_of_each_kind_and_fold() -> None:
 
 def test_a_ranker_is_not_fitted_to_its_own_fold() -> None:
     """Other targets in fold 1 change the rankers of the other folds, and not its own."""
-    target = TARGETS.target.clone()
+    target = ENSEMBLE_TARGETS.target.clone()
     target[0, 0] = 1.0  # the highest, so that grades are of the same scale
-    changed = torch.where(torch.from_numpy(FOLD == 1)[:, None] & TARGETS.where, 1 - target, target)
-    first, second = (new_ensemble(replace(TARGETS, target=each)) for each in (target, changed))
+    changed = torch.where(torch.from_numpy(FOLD == 1)[:, None] & ENSEMBLE_TARGETS.where, 1 - target, target)
+    first, second = (new_ensemble(replace(ENSEMBLE_TARGETS, target=each)) for each in (target, changed))
     for _ in range(3):
         first.step()
         second.step()
@@ -83,7 +190,7 @@ def test_another_seed_gives_other_rankers() -> None:
 
 
 def test_with_one_list_alone_all_rankers_are_fitted_to_it() -> None:
-    ensemble = new_ensemble(TARGETS.select(np.array([0])))
+    ensemble = new_ensemble(ENSEMBLE_TARGETS.select(np.array([0])))
     ensemble.step()
     assert np.isfinite(scores(ensemble)).all()
 

@@ -7,8 +7,7 @@ import pytest
 
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.importing.extra_columns import MISSING, reward_weights
-from cuolr.logs.importing.import_options import ImportOptions
+from cuolr.logs.importing.import_options import MISSING, ImportOptions, reward_weights
 from cuolr.logs.importing.import_report import ImportReport
 from cuolr.logs.importing.table import read_log_table
 from tests.data.small_data import candidates_of

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cuolr.errors import InputError
 from cuolr.logs.importing import session_blocks
+from cuolr.logs.importing.import_log import import_log
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import ImportReport
 from cuolr.logs.importing.log_rows import LogRows, scan_log
@@ -126,3 +127,16 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
         with pytest.raises(InputError):
             read_log_table(good.to_frame().with_columns(click=pl.lit(-7)), good.candidates)
     assert list(tmp_path.iterdir()) == []
+
+
+ROWS = "query_id,session_id,position,doc_id,click,timestamp\nq,s,1,a,0,{first}\nq,s,2,b,1,5\nq,t,1,a,1,7\n"
+
+
+def test_a_time_of_too_many_digits_is_a_problem_of_its_session(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(ROWS.format(first=10**25))
+    with pytest.raises(InputError, match="timestamp"):
+        import_log(tmp_path / "log.csv")
+    with pytest.warns(UserWarning, match="timestamp"):
+        log = import_log(tmp_path / "log.csv", max_dropped=1.0)
+    assert log.session_id is not None
+    assert log.session_id.tolist() == ["t"]

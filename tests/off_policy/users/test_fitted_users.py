@@ -11,17 +11,16 @@ from cuolr.clicks.simulated_context import SimulatedContext
 from cuolr.data.synthetic import generate
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import PatternCells
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
-from cuolr.off_policy.plausible_users import plausible_users
-from cuolr.off_policy.target_lists import target_lists
-from cuolr.off_policy.units import Units
+from cuolr.off_policy.intervals import Units
+from cuolr.off_policy.list_distributions import target_lists
 from cuolr.off_policy.user_gain import UserGain, user_gain
 from cuolr.off_policy.users.examination_users import ExaminationCells, ExaminationUsers
-from cuolr.off_policy.users.fitted_users import FittedUsers, UnbiasedRates, least_examinations
-from cuolr.off_policy.users.latent_users import LatentUsers
+from cuolr.off_policy.users.fitted_users import MIN_EXAMINATIONS, FittedUsers, UnbiasedRates, least_examinations
+from cuolr.off_policy.users.latent_users import LatentUsers, UsersByLevel
 from cuolr.off_policy.users.user_counts import UserCounts
-from cuolr.off_policy.users.users_by_level import UsersByLevel
+from cuolr.off_policy.users_of_log import plausible_users
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.supervised.ranksvm import fit_ranksvm
 from cuolr.types import Doubles, Ints
@@ -175,6 +174,20 @@ def test_what_the_log_does_not_identify_stays_as_given() -> None:
     cells = ExaminationCells.of_levels([patterns.cells], len(patterns.pairs), K)
     users = ExaminationUsers.fit(cells, by_last_click=False, start=given)
     np.testing.assert_allclose(np.exp(users.log_examination), given[:, 0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("by_last_click", [False, True])
+def test_documents_with_few_examinations_say_as_much_about_examination_as_others(by_last_click: bool) -> None:
+    """From how many examinations on a document counts as known is about its own rate, not about that of positions."""
+    patterns = patterns_of(log_of("pbm", sessions=3_000))
+    some, all_of_them = (
+        ExaminationUsers.fit(
+            ExaminationCells.of_levels([patterns.cells], len(patterns.pairs), K, least), by_last_click=by_last_click
+        )
+        for least in (5.0, MIN_EXAMINATIONS)
+    )
+    assert 0 < some.response().rates.known.sum() < all_of_them.response().rates.known.sum()
+    np.testing.assert_array_equal(some.log_examination, all_of_them.log_examination)
 
 
 def test_the_jacobian_is_the_derivative_of_the_scores() -> None:

@@ -3,14 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from cuolr.clicks.click_model import ClickModel
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.logs.last_clicks import LastClicks
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import LastClicks, PatternCells
 from cuolr.registry import Registry
 from cuolr.types import Bools, Doubles, Ints
 
@@ -20,8 +19,21 @@ CLICK_FITS: Registry[type["ClickModelFit"]] = Registry(
 
 # The probabilities that a model consists of, by name; each array is flat.
 Values: TypeAlias = Mapping[str, Doubles]
+
+
+@dataclass(frozen=True)
+class DataByLevel:
+    """What the users of each level of context are fitted on."""
+
+    levels: "tuple[ClickData, ...]"
+
+    def weighted(self, weights: Doubles) -> Self:
+        """The counts with each unit multiplied by its weight."""
+        return type(self)(tuple(level.weighted(weights) for level in self.levels))
+
+
 # What a model is fitted on.
-ClickData: TypeAlias = ClickPatterns | PatternCells | LastClicks
+ClickData: TypeAlias = ClickPatterns | PatternCells | LastClicks | DataByLevel
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,15 @@
 """How well a fitted click model predicts the clicks of held-out sessions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit, xlog1py, xlogy
 
-from cuolr.clicks.fitting.fit_model import FittedClicks
+from cuolr.clicks.fitting.click_model_fit import ClickModelFit, Values
+from cuolr.clicks.fitting.fit_by_context import FitByContext
+from cuolr.clicks.fitting.fit_model import FittedClicks, as_json
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.types import Doubles, Ints
 
@@ -46,6 +48,16 @@ class FitScores:
     sessions_by_unit: Doubles
     independent: bool = False
 
+    def as_dict(self) -> dict[str, Any]:
+        """The scores as JSON."""
+        names = ("log_likelihood", "perplexity", "conditional_perplexity")
+        return {
+            **{name: as_json(getattr(self, name)) for name in names},
+            "perplexity_by_position": as_json(self.perplexity_by_position),
+            "conditional_perplexity_by_position": as_json(self.conditional_by_position),
+            "impossible_sessions": self.impossible,
+        }
+
 
 def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
     """Score a click model on sessions that it was not fitted to."""
@@ -53,12 +65,11 @@ def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
     unit, units = (np.arange(len(held_out)), len(held_out)) if few else (held_out.query, held_out.candidates.n_queries)
     bits = {"marginal": np.zeros(k), "conditional": np.zeros(k)}
     by_unit, impossible = np.zeros(units), 0.0
-    for start in range(0, len(held_out), ROWS_AT_A_TIME):
-        rows = slice(start, start + ROWS_AT_A_TIME)
+    for model, values, rows in _parts(fitted, held_out):
         (documents, clicks), count = held_out.as_lists(rows), held_out.count[rows]
         where = documents >= 0
-        chances = {} if held_out.of_documents else {"marginal": fitted.model.marginal(fitted.values, documents)}
-        chances["conditional"] = fitted.model.conditional(fitted.values, documents, clicks)
+        chances = {} if held_out.of_documents else {"marginal": model.marginal(values, documents)}
+        chances["conditional"] = model.conditional(values, documents, clicks)
         for name, chance in chances.items():
             nats = np.where(where, xlogy(clicks, chance) + xlog1py(~clicks, -chance), 0.0)
             bits[name] += count @ nats / np.log(2)
@@ -79,6 +90,17 @@ def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
         sessions_by_unit=_sessions_by_unit(held_out, unit, units),
         independent=few,
     )
+
+
+def _parts(fitted: FittedClicks, held_out: ClickPatterns) -> Iterator[tuple[ClickModelFit, Values, Ints]]:
+    """Rows of one level of context, with its users."""
+    levels: list[tuple[ClickModelFit, Values, Ints]] = [(fitted.model, fitted.values, np.arange(len(held_out)))]
+    if isinstance(fitted.model, FitByContext):
+        parts = enumerate(fitted.model.split(fitted.values))
+        levels = [(fitted.model.of_level, v, np.flatnonzero(held_out.level == number)) for number, v in parts]
+    for model, values, rows in levels:
+        for start in range(0, len(rows), ROWS_AT_A_TIME):
+            yield model, values, rows[start : start + ROWS_AT_A_TIME]
 
 
 def _sessions_by_unit(held_out: ClickPatterns, unit: Ints, units: int) -> Doubles:
@@ -130,6 +152,10 @@ class Difference:
     def is_more_than_noise(self) -> bool:
         """Whether the interval is below 0."""
         return self.interval[1] < 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"difference": as_json(self.mean), "interval": as_json(self.interval)}
 
 
 def difference_to(best: FitScores, score: FitScores) -> Difference:

@@ -9,7 +9,7 @@ import numpy as np
 from cuolr.clicks.fitting.cell_fit import CellFit
 from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickData, Expectation, Values, sums
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import PatternCells
 from cuolr.types import Bools, Doubles, Ints
 
 

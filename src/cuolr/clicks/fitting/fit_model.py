@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from cuolr.clicks.fitting.beta_prior import BetaPrior
-from cuolr.clicks.fitting.click_model_fit import CLICK_FITS, ClickModelFit
+from cuolr.clicks.fitting.beta_prior import BetaPrior, FeatureMean
+from cuolr.clicks.fitting.click_model_fit import ClickModelFit
 from cuolr.clicks.fitting.em import Converged, Stopping, maximise
-from cuolr.clicks.fitting.feature_mean import FeatureMean
+from cuolr.clicks.fitting.fit_by_context import FitByContext, fit_for
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles
@@ -60,6 +60,17 @@ class FittedClicks:
         value, margin = self.values[name], NORMAL_95 * self.errors[name]
         return np.clip(value - margin, 0, 1), np.clip(value + margin, 0, 1)
 
+    def as_dict(self) -> dict[str, Any]:
+        """The global parameters as JSON, by context a list for each level, and those of unseen pairs."""
+        parameters = {}
+        for name in self.global_names:
+            shape = (len(self.model.levels), -1) if isinstance(self.model, FitByContext) else (-1,)
+            value = np.where(self.trials[name] > 0, self.values[name], np.nan)
+            parameters[name] = {"values": as_json(value.reshape(shape))}
+            if name in self.errors:
+                parameters[name]["interval"] = [as_json(bounds.reshape(shape)) for bounds in self.interval(name)]
+        return {"parameters": parameters, "unseen": dict(self.unseen)}
+
 
 def fit_click_model(
     name: str,
@@ -74,13 +85,13 @@ def fit_click_model(
 
     Args:
         name: A name in `CLICK_FITS`.
-        patterns: The counts of the log.
+        patterns: The counts of the log; if they are by context, so are the global parameters.
         documents: The parameters of documents: `pair`, one for each pair, with the same prior mean for all; `features`,
             a logistic regression on features; `both`, one for each pair, with that regression as prior mean.
         stopping: When fitting stops.
     """
     stopping = stopping or Stopping()
-    model = CLICK_FITS.get(name)(patterns.k, len(patterns.pairs))
+    model = fit_for(name, patterns)
     data = model.data(patterns)
     values = model.start()
     priors = {parameter: BetaPrior.weak() for parameter in values}
@@ -178,6 +189,13 @@ def _fitted(name: str, model: ClickModelFit, found: Converged, priors: Mapping[s
         objective=found.objective,
         finished=found.finished,
     )
+
+
+def as_json(values: Any) -> Any:
+    """Numbers as JSON has them: None is not finite."""
+    if isinstance(values, float | int):
+        return values if np.isfinite(values) else None
+    return [as_json(value) for value in np.asarray(values).tolist()]
 
 
 def _close(old: BetaPrior, new: BetaPrior) -> bool:

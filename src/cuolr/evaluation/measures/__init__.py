@@ -4,8 +4,8 @@ A measure is written as `ndcg@10` in Python, in the shell and in every table. Ga
 grade itself for names with `-linear`; a document is relevant if its grade is above 0.
 """
 
-from cuolr.evaluation.measures.graded_lists import GradedLists as GradedLists
 from cuolr.evaluation.measures.measure import MEASURES as MEASURES
+from cuolr.evaluation.measures.measure import GradedLists as GradedLists
 from cuolr.evaluation.measures.measure import Measure as Measure
 from cuolr.evaluation.measures.measure import RankingMeasure as RankingMeasure
 from cuolr.evaluation.measures.measure import WithoutRelevant as WithoutRelevant

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cuolr.evaluation.measures.graded_lists import GradedLists, exponential_gain, positive
-from cuolr.evaluation.measures.measure import MEASURES, RankingMeasure
+from cuolr.evaluation.measures.measure import MEASURES, GradedLists, RankingMeasure, exponential_gain, positive
 from cuolr.types import Doubles
 
 

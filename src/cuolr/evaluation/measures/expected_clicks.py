@@ -3,8 +3,7 @@
 import numpy as np
 
 from cuolr.clicks.click_model import click_model, relevance_of
-from cuolr.evaluation.measures.graded_lists import GradedLists
-from cuolr.evaluation.measures.measure import MEASURES, RankingMeasure
+from cuolr.evaluation.measures.measure import MEASURES, GradedLists, RankingMeasure
 from cuolr.types import Doubles
 
 

@@ -3,8 +3,7 @@
 from cuolr.clicks.click_model import CLICK_MODELS, click_model, relevance_of
 from cuolr.clicks.sdbn import SimplifiedDynamicBayesianModel
 from cuolr.errors import InputError
-from cuolr.evaluation.measures.graded_lists import GradedLists
-from cuolr.evaluation.measures.measure import MEASURES, RankingMeasure
+from cuolr.evaluation.measures.measure import MEASURES, GradedLists, RankingMeasure
 from cuolr.types import Doubles
 
 

@@ -1,7 +1,6 @@
 """Reciprocal rank."""
 
-from cuolr.evaluation.measures.graded_lists import GradedLists
-from cuolr.evaluation.measures.measure import MEASURES, RankingMeasure
+from cuolr.evaluation.measures.measure import MEASURES, GradedLists, RankingMeasure
 from cuolr.types import Doubles
 
 

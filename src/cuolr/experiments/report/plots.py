@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from cuolr.experiments.report.colours import INK, Style, method_styles, setting_styles
 from cuolr.experiments.report.curves import Curve, CurvePanel, curves_of
-from cuolr.experiments.report.drawing import HEIGHT, WIDE, Panel, Plot
+from cuolr.experiments.report.drawing import HEIGHT, INK, WIDE, Panel, Plot, Style, method_styles, setting_styles
 from cuolr.experiments.report.scores import Entry, Score, Table
 from cuolr.experiments.report.settings import label_of
 from cuolr.experiments.report.summary import Summary

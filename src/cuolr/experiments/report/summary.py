@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cuolr.evaluation.significance import Comparison, compare, holm
-from cuolr.experiments.report.gap import GapClosed, gap_closed
 from cuolr.experiments.report.paper import (
     DATASETS,
     USUAL_LOGGING,
@@ -20,7 +19,7 @@ from cuolr.experiments.report.paper import (
     paper_logging,
     paper_number,
 )
-from cuolr.experiments.report.scores import Entry, Score, Table
+from cuolr.experiments.report.scores import Entry, GapClosed, Score, Table, gap_closed
 from cuolr.experiments.report.settings import Columns, Setting, columns_of, settings_of
 from cuolr.experiments.results import Results
 from cuolr.experiments.spec import WITHOUT_LOG, Cell, Experiment

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import torch
 
 from cuolr.config import Range, check_ranges
-from cuolr.learners.rankers.base_ranker import BaseRanker
-from cuolr.learners.rankers.ranker_steps import RankerSteps
+from cuolr.learners.rankers.base_ranker import BaseRanker, RankerSteps
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.policies.policy import RankingPolicy

@@ -7,7 +7,7 @@ import numpy as np
 
 from cuolr.config import Range
 from cuolr.examination.trust_bias_em import fit_trust_bias
-from cuolr.learners.counterfactual.em_learner import EmConfig, EmLearner
+from cuolr.learners.counterfactual.debiased import EmConfig, EmLearner
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks, largest_reward
 from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.training.batches import WeightedLists

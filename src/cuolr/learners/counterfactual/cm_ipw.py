@@ -9,8 +9,7 @@ import numpy.typing as npt
 from cuolr.config import Range
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Propensities, known_values
-from cuolr.learners.counterfactual.debiased import DebiasedLearner
-from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
+from cuolr.learners.counterfactual.debiased import DebiasedConfig, DebiasedLearner
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace

@@ -7,14 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from cuolr.config import Range
-from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
-from cuolr.learners.counterfactual.fit_ranker import check_ranker, fit_ranker
+from cuolr.learners.counterfactual.debiased import DebiasedConfig, check_ranker, fit_ranker
 from cuolr.learners.counterfactual.joint import JointLearner
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks
-from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.learners.rankers.base_ranker import softmax_loss
 from cuolr.logs.page_positions import at_page_positions
-from cuolr.networks.layers import DocumentNetwork
-from cuolr.networks.masked import log_softmax
+from cuolr.networks.layers import DocumentNetwork, log_softmax
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.base_learner import LEARNERS, FitTask, SearchSpace
 from cuolr.training.batches import SessionBatch

@@ -7,8 +7,7 @@ import numpy as np
 
 from cuolr.config import Range
 from cuolr.examination.regression_based_em import EmSettings, RelevanceRegression
-from cuolr.learners.counterfactual.debiased import ExposureLearner
-from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
+from cuolr.learners.counterfactual.debiased import DebiasedConfig, ExposureLearner
 from cuolr.learners.counterfactual.ipw import relative_examination
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks, largest_reward
 from cuolr.logs.columns import index_dtype

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from cuolr.config import Range
 from cuolr.errors import InputError
 from cuolr.examination.propensities import Propensities, known_values
-from cuolr.learners.counterfactual.debiased import DebiasedLearner
-from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
+from cuolr.learners.counterfactual.debiased import DebiasedConfig, DebiasedLearner
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels

@@ -1,7 +1,6 @@
 """`naive`: treats clicks or rewards as relevance labels, without bias correction."""
 
-from cuolr.learners.counterfactual.debiased import DebiasedLearner
-from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
+from cuolr.learners.counterfactual.debiased import DebiasedConfig, DebiasedLearner
 from cuolr.training.base_learner import LEARNERS
 
 

@@ -1,7 +1,7 @@
 """`regression-em`: position bias by regression-based EM from clicks, then inverse propensity weighting."""
 
 from cuolr.examination.regression_based_em import fit_examination
-from cuolr.learners.counterfactual.em_learner import EmLearner
+from cuolr.learners.counterfactual.debiased import EmLearner
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks
 from cuolr.training.base_learner import LEARNERS, FitTask
 

@@ -8,9 +8,8 @@ import numpy as np
 from cuolr.data.normalise import Normaliser
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
-from cuolr.learners.rankers.base_ranker import BaseRanker, ScoringRanker
+from cuolr.learners.rankers.base_ranker import BaseRanker, RankerSteps, ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
-from cuolr.learners.rankers.ranker_steps import RankerSteps
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.logging_policy_model import ClonedRanker, LoggingPolicyModel
 from cuolr.types import Doubles, Floats
@@ -32,6 +31,7 @@ class StackedEnsemble(BaseRanker):
         seed: int,
         threads: int,
         normaliser: Normaliser,
+        ray: Any = None,
     ) -> None:
         """Create rankers that have not taken a step.
 
@@ -42,13 +42,14 @@ class StackedEnsemble(BaseRanker):
             seed: Seed of the folds and the rankers.
             threads: Maximum number of threads of LightGBM.
             normaliser: The normaliser that scaled the features.
+            ray: See `CrossFittedEnsemble`.
         """
         self._rates, self._seed = rates, seed
         self._clones = logging_policy.rankers
         self._fold = np.random.default_rng(seed).permutation(len(rates)) % config.folds
         if logging_policy.fold is not None:
             self._fold = logging_policy.fold[rates.query]
-        self._rankers = CrossFittedEnsemble(rates.targets(), self._fold, config, seed, threads, normaliser)
+        self._rankers = CrossFittedEnsemble(rates.targets(), self._fold, config, seed, threads, normaliser, ray)
         self._stacked: Stack | None = None
 
     def step(self) -> dict[str, float]:

@@ -7,8 +7,7 @@ import numpy as np
 
 from cuolr.config import Range
 from cuolr.examination.from_clicks import ExaminationModel
-from cuolr.learners.counterfactual.debiased import ExposureLearner
-from cuolr.learners.counterfactual.debiased_config import DebiasedConfig
+from cuolr.learners.counterfactual.debiased import DebiasedConfig, ExposureLearner
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks, largest_reward
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments

@@ -8,11 +8,10 @@ import numpy as np
 
 from cuolr.config import Range, check_ranges
 from cuolr.examination.from_clicks import ExaminationModel
-from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior
+from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior, fit_reward_prior
 from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
 from cuolr.learners.factored.first_clicks import FirstClicks
-from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, with_pessimism
-from cuolr.learners.factored.reward_prior import fit_reward_prior
+from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, weigh_against_logging_policy
 from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
@@ -204,7 +203,7 @@ class FactoredSteps(Steps):
         self.rates = rates.select(np.flatnonzero(~held_out)).sample(config.max_documents, self._seed)
         self.fold = self._folds()
         self.ensemble = CrossFittedEnsemble(
-            self.rates.targets(), self.fold, config.rankers, self._seed, config.threads, task.normaliser
+            self.rates.targets(), self.fold, config.rankers, self._seed, config.threads, task.normaliser, task.ray
         )
         self._step = 0
         self._stacked: tuple[int, Stack] | None = None
@@ -227,7 +226,7 @@ class FactoredSteps(Steps):
             stacked = stack(kinds, self.rates, self.fold, self._seed)
             if clones:
                 pessimism = self._config.logging_policy.pessimism
-                stacked = with_pessimism(stacked, self.rates, self._first_clicks, pessimism, self._seed)
+                stacked = weigh_against_logging_policy(stacked, self.rates, self._first_clicks, pessimism, self._seed)
             self._stacked = self._step, stacked
         return self._stacked[1]
 

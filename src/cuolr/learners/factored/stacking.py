@@ -7,7 +7,7 @@ import numpy as np
 
 from cuolr.examination.conditional_likelihood import fit_weights, log_likelihood
 from cuolr.learners.factored.click_rates import ClickRates
-from cuolr.learners.rankers.base_ranker import ScoringRanker
+from cuolr.learners.rankers.base_ranker import ScoringRanker, scores_of
 from cuolr.types import Doubles, Floats, Ints
 
 # Number of sampled documents used to standardise each ranker's scores.
@@ -52,8 +52,9 @@ class Stack:
         """
         scores, where = np.zeros(held_out.where.shape), held_out.where
         documents = held_out.features[held_out.documents[where]]
-        for ranker, weight in self.members() if len(documents) else ():
-            scores[where] += weight * ranker.score(documents)
+        members = dict(self.members() if len(documents) else ())
+        for weight, scored in zip(members.values(), scores_of(list(members), documents), strict=True):
+            scores[where] += weight * scored
         total = log_likelihood(self.scores(), rates.rewards, rates.expected_examinations)
         total += log_likelihood(scores, held_out.rewards, held_out.expected_examinations)
         return total / max(float(rates.rewards.sum() + held_out.rewards.sum()), 1.0)
@@ -90,7 +91,8 @@ def stack(kinds: Sequence[Sequence[ScoringRanker]], rates: ClickRates, fold: Int
 
 def _scale(kinds: Sequence[Sequence[ScoringRanker]], features: Floats) -> Doubles:
     """[kinds, folds] the inverse standard deviation of the scores of documents."""
-    scores = np.array([[ranker.score(features) for ranker in kind] for kind in kinds])
+    scores = np.array(scores_of([ranker for kind in kinds for ranker in kind], features))
+    scores = scores.reshape(len(kinds), -1, len(features))
     spread, size = scores.std(axis=2), np.abs(scores).max(axis=2)
     # A ranker that does not discriminate outputs only rounding noise; do not amplify it.
     scale: Doubles = np.divide(1, spread, out=np.zeros_like(spread), where=spread > ROUNDING * size)
@@ -106,8 +108,9 @@ def _out_of_fold_scores(
         rows = np.flatnonzero(fold == i)
         where = rates.where[rows]
         documents = rates.features[rates.documents[rows][where]]
-        for k, kind in enumerate(kinds):
+        by_kind = scores_of([kind[i] for kind in kinds], documents) if len(documents) else [0.0] * len(kinds)
+        for k, unscaled in enumerate(by_kind):
             scored = np.zeros(where.shape)
-            scored[where] = kind[i].score(documents) * scale[k, i] if len(documents) else 0.0
+            scored[where] = unscaled * scale[k, i]
             scores[k, rows] = scored
     return scores

@@ -12,6 +12,7 @@ from cuolr.learners.rankers.base_ranker import BaseRanker
 from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups
 from cuolr.learners.rankers.linear import LinearRanker
 from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
+from cuolr.learners.rankers.ray_rankers import on_cluster
 from cuolr.learners.rankers.targets import Targets, TargetSampler
 from cuolr.networks.layers import seeded
 from cuolr.types import Ints
@@ -63,7 +64,14 @@ class CrossFittedEnsemble:
     """
 
     def __init__(
-        self, targets: Targets, fold: Ints, config: EnsembleConfig, seed: int, threads: int, normaliser: Normaliser
+        self,
+        targets: Targets,
+        fold: Ints,
+        config: EnsembleConfig,
+        seed: int,
+        threads: int,
+        normaliser: Normaliser,
+        ray: Any = None,
     ) -> None:
         """Create rankers that have not taken a step.
 
@@ -74,6 +82,7 @@ class CrossFittedEnsemble:
             seed: Seed of the initial weights, the batches and LightGBM.
             threads: Maximum number of threads of LightGBM.
             normaliser: The normaliser that scaled the features.
+            ray: The module `ray`, connected to a cluster on which rankers take their steps; None = in this process.
         """
         # If no other fold has a list, fit to all lists.
         others = [np.flatnonzero(fold != i) for i in range(config.folds)]
@@ -96,10 +105,13 @@ class CrossFittedEnsemble:
             self.kinds: Sequence[Sequence[BaseRanker]] = [
                 [ranker(kind, i) for i in range(config.folds)] for kind in config.kinds
             ]
+        if ray is not None:
+            self.kinds = on_cluster(ray, self.kinds)
 
     def step(self) -> dict[str, float]:
         """One step of each ranker; returns the mean loss of the gradient rankers and the number of trees."""
-        logged = [ranker.step() for kind in self.kinds for ranker in kind]
+        begun = [ranker.begin_step() for kind in self.kinds for ranker in kind]
+        logged = [values() for values in begun]
         losses = [values["loss"] for values in logged if "loss" in values]
         trees = [values["trees"] for values in logged if "trees" in values]
         mean_loss = {"loss": float(np.mean(losses))} if losses else {}

@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.learners.rankers.boosted_trees import BoostedTrees
+from cuolr.learners.rankers.base_ranker import BoostedTrees
 from cuolr.learners.rankers.targets import Targets
 from cuolr.policies.policy import RankingPolicy
-from cuolr.policies.ranking_trees import RANKING_TREES, load_lightgbm
-from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.policies.trees_policy import RANKING_TREES, TreesPolicy, load_lightgbm
 from cuolr.types import Floats, Ints
 
 # Targets become integer grades from 0 to this, with linear gain.

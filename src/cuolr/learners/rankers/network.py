@@ -10,8 +10,7 @@ from torch import nn
 
 from cuolr.config import Range, check_ranges
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.rankers.base_ranker import BaseRanker
-from cuolr.learners.rankers.losses import softmax_loss
+from cuolr.learners.rankers.base_ranker import BaseRanker, softmax_loss
 from cuolr.learners.rankers.targets import BatchOf, Targets
 from cuolr.networks.layers import DocumentNetwork
 from cuolr.policies.network_policy import NetworkPolicy

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from cuolr.config import Range
 from cuolr.learners.rl.dqn import DQN, DqnConfig
 from cuolr.learners.rl.mdp import Episodes
-from cuolr.networks.masked import log_softmax
+from cuolr.networks.layers import log_softmax
 from cuolr.policies.sequential_policy import SequentialPolicy, likely
 from cuolr.training.base_learner import LEARNERS
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from cuolr.config import Range
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sac import LEARNING_RATES, SAC, SacConfig
-from cuolr.networks.masked import logsumexp
+from cuolr.networks.layers import logsumexp
 from cuolr.training.base_learner import LEARNERS, SearchSpace
 
 

@@ -11,7 +11,7 @@ from cuolr.config import Range
 from cuolr.learners.rl.critics import CriticConfig, CriticLearner
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sequential import Losses
-from cuolr.networks.masked import log_softmax
+from cuolr.networks.layers import log_softmax
 from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.training.base_learner import LEARNERS, SearchSpace
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,12 @@ from cuolr.networks.encoder import build_encoder, encoder_config
 from cuolr.networks.layers import PairNetwork, seeded
 from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.training import distributed
-from cuolr.training.batches import SessionBatch
+from cuolr.training.batches import Batches, SessionBatch
 from cuolr.training.warm_start import WarmStart
+
+Precision: TypeAlias = Literal["float32", "bfloat16"]
+# Largest difference of a loss in bfloat16 products, relative to the largest of the losses, that counts as rounding.
+ROUNDING = 0.02
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,8 @@ class SequentialConfig:
             query's unshown documents as well (`all`).
         max_unshown: Maximum number of unshown documents per list, with candidates = `all`.
         max_gradient_norm: Norm to which the gradient of each network is clipped; none = no clipping.
-        precision: Precision of matrix products in training; ranking always uses float32.
+        precision: Precision of matrix products in training; ranking always uses float32. `auto` is bfloat16 if the
+            processor computes with it, and the losses of the first batch are the same but for rounding.
     """
 
     encoder: str = "attention"
@@ -42,7 +47,7 @@ class SequentialConfig:
     candidates: Literal["shown", "all"] = "shown"
     max_unshown: Annotated[int, Range(1, 10_000)] = 10
     max_gradient_norm: Annotated[float, Range(above=0)] | None = None
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision | Literal["auto"] = "float32"
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -67,21 +72,42 @@ class Losses:
 
 
 class SequentialLearner(GradientLearner):
-    """Learns a policy that places one document after the other, from the subclass's losses."""
+    """Learns a policy that places one document after the other, from the subclass's losses.
+
+    Attributes:
+        precision: The precision of matrix products in training.
+    """
 
     config: SequentialConfig
     cold_start = ""
+    precision: Precision
 
     def build(self, n_features: int, k: int, seed: int, normaliser: Normaliser) -> None:
         """Create the state encoder and the networks of the subclass."""
         config = self.config
         self.max_unshown = config.max_unshown if config.candidates == "all" else 0
+        self.precision = "bfloat16" if config.precision == "bfloat16" else "float32"
         self._n_features = n_features
         self._normaliser = normaliser
         with seeded(seed):
             self.encoder = build_encoder(config.encoder, config.encoder_settings, n_features, k)
             networks = {"encoder": (self.encoder, config.encoder_learning_rate), **self.build_networks()}
         self.learn_with(networks, config.max_gradient_norm)
+
+    def learn_from(self, batches: Batches, held_out: Batches | None = None) -> None:
+        """Set the batches; with precision = `auto`, choose by the first one."""
+        super().learn_from(batches, held_out)
+        if self.config.precision == "auto":
+            batch = batches.at(0, distributed.part_of(batches.batch_size))
+            without = distributed.in_any(not has_bfloat16())
+            differ = not without and distributed.in_any(self._rounding(batch) > ROUNDING)
+            self.precision = "float32" if without or differ else "bfloat16"
+            self._reason = "losses differ" if differ else f"the processor has {'no ' if without else ''}bfloat16"
+
+    def chosen(self) -> dict[str, Any]:
+        """The precision, and the reason for it."""
+        auto = self.config.precision == "auto"
+        return {"precision": {"chosen": self.precision, "reason": self._reason}} if auto else {}
 
     @abstractmethod
     def build_networks(self) -> dict[str, tuple[nn.Module, float]]:
@@ -133,11 +159,28 @@ class SequentialLearner(GradientLearner):
         return SequentialPolicy(self.encoder, scorer, self._normaliser, **options)
 
     def _losses(self, batch: SessionBatch) -> Losses:
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.config.precision == "bfloat16"):
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bfloat16"):
             return self.losses(self._episodes(batch))
+
+    @torch.no_grad()
+    def _rounding(self, batch: SessionBatch) -> float:
+        """The largest difference of a loss in bfloat16 products, relative to the largest of the losses."""
+
+        def minimised(precision: Precision) -> Tensor:
+            self.precision = precision
+            return torch.stack([loss.float() for loss in self._losses(batch).minimised.values()])
+
+        exact, rounded = minimised("float32"), minimised("bfloat16")
+        return float((rounded - exact).abs().max() / exact.abs().max().clamp(min=1e-9))
 
     def _episodes(self, batch: SessionBatch) -> Episodes:
         return Episodes.of(batch, with_unshown=self.config.candidates == "all")
+
+
+def has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 numbers itself; where torch emulates it, it is slower than float32."""
+    # Not in every version of torch; `bool()` is False.
+    return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())
 
 
 def _over_all_processes(losses: Losses, steps: Tensor) -> dict[str, Tensor]:

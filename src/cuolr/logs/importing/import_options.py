@@ -1,14 +1,118 @@
-"""How to import a log."""
+"""How to import a log, with the columns that the caller names: terms of the reward, and the context of a session."""
 
-from collections.abc import Mapping, Sequence
+import difflib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+import polars as pl
+
 from cuolr.config import Range, check_arguments
+from cuolr.data.column_kinds import looks_like_label
 from cuolr.errors import InputError
+from cuolr.logs.clicklog import CONTEXT
 from cuolr.logs.hashed_ids import IdKey
-from cuolr.logs.importing.extra_columns import check_context, reward_weights
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
+
+# The context of sessions whose table has no value for it.
+MISSING = "(missing)"
+
+
+def reward_weights(reward: str | Mapping[str, float] | None) -> dict[str, float]:
+    """The weight of each column in the reward; empty if none is given.
+
+    >>> reward_weights("click=1,purchase=10")
+    {'click': 1.0, 'purchase': 10.0}
+    >>> reward_weights("revenue")
+    {'revenue': 1.0}
+    """
+    if reward is None:
+        return {}
+    listed = list(_terms(reward)) if isinstance(reward, str) else list(reward.items())
+    terms = dict(listed)
+    if len(terms) < len(listed):
+        raise InputError(f"reward: expected each column once, found {reward!r}")
+    bad = [name for name, weight in terms.items() if not isinstance(weight, int | float) or not math.isfinite(weight)]
+    if bad or not terms or "" in terms:
+        found = repr(reward) if not bad else f"the weight {terms[bad[0]]!r} of '{bad[0]}'"
+        raise InputError(
+            f"reward: expected columns with weights, such as click=1,purchase=10, or a column, found {found}"
+        )
+    return {name: float(weight) for name, weight in terms.items()}
+
+
+def _terms(reward: str) -> Iterator[tuple[str, float]]:
+    for term in reward.split(","):
+        name, sign, weight = term.strip().rpartition("=")
+        try:
+            yield (name.strip(), float(weight)) if sign else (weight, 1.0)
+        except ValueError:
+            raise InputError(
+                f"reward: expected a number after '=', such as purchase=10, found '{term.strip()}'"
+            ) from None
+
+
+def check_context(names: Sequence[str]) -> None:
+    """Raise if a column cannot be a context."""
+    problems = [
+        f"context: '{name}' looks like a relevance label, which a log cannot hold"
+        for name in names
+        if looks_like_label(name)
+    ]
+    problems += [f"context: '{name}' is given twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    problems += ["context: expected the name of a column, found ''" for name in names if not name]
+    if problems:
+        raise InputError(problems)
+
+
+def reward_column(weights: Mapping[str, float], schema: pl.Schema, ours: Mapping[str, str], place: object) -> pl.Expr:
+    """Σ weight · column; null where a value is not a number. An empty value counts as 0: nothing happened.
+
+    Args:
+        weights: By column of the table, or by our name of a column.
+        schema: The columns of the table.
+        ours: The table's name of each of our columns.
+        place: What to call the table.
+    """
+    sources = {name: name if name in schema else ours.get(name, name) for name in weights}
+    _require(sources.values(), schema, place, "reward")
+    wrong = [source for source in sources.values() if not _can_be_number(schema[source])]
+    if wrong:
+        raise InputError([f"{place}: column '{name}': expected numbers, found {schema[name]}" for name in wrong])
+    terms = [weight * _number(sources[name], schema[sources[name]]) for name, weight in weights.items()]
+    return pl.sum_horizontal(terms, ignore_nulls=False)
+
+
+def context_columns(names: Sequence[str], schema: pl.Schema, place: object) -> list[pl.Expr]:
+    """The context columns as text."""
+    _require(names, schema, place, "context")
+    return [pl.col(name).cast(pl.String).alias(f"{CONTEXT}{name}") for name in names]
+
+
+def _can_be_number(dtype: pl.DataType) -> bool:
+    return dtype.is_numeric() or dtype in (pl.Boolean, pl.String)
+
+
+def _number(name: str, dtype: pl.DataType) -> pl.Expr:
+    column = pl.col(name)
+    if dtype == pl.String:
+        words = column.str.strip_chars().str.to_lowercase().replace({"": "0", "true": "1", "false": "0"})
+        column = words.fill_null("0")
+    return column.cast(pl.Float64, strict=False) if dtype == pl.String else column.cast(pl.Float64).fill_null(0.0)
+
+
+def _require(names: Iterable[str], schema: pl.Schema, place: object, what: str) -> None:
+    found = schema.names()
+    problems = []
+    for name in names:
+        if name not in schema:
+            close = difflib.get_close_matches(name, found, n=1)
+            hint = f" (did you mean '{close[0]}'?)" if close else ""
+            problems.append(f"{place}: column '{name}' of the {what} is missing{hint}; found: {', '.join(found)}")
+    if problems:
+        raise InputError(problems)
+
 
 IDS = ("query_id", "session_id", "doc_id")
 NUMBERS = ("position", "click", "logging_propensity", "examination", "reward", "randomised")

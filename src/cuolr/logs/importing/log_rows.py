@@ -9,14 +9,20 @@ from typing import Any
 
 import polars as pl
 
-from cuolr.data.collect_rows import count_rows, followed
-from cuolr.data.column_names import closest_column, other_separator
+from cuolr.data.column_kinds import closest_column, other_separator
 from cuolr.data.feature_options import ONE_QUERY
-from cuolr.data.frames import Table, is_path, to_polars
+from cuolr.data.frames import Table, count_rows, followed, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
 from cuolr.errors import InputError
-from cuolr.logs.importing.extra_columns import context_columns, reward_column
-from cuolr.logs.importing.import_options import IDS, NUMBERS, OPTIONAL, REQUIRED, ImportOptions
+from cuolr.logs.importing.import_options import (
+    IDS,
+    NUMBERS,
+    OPTIONAL,
+    REQUIRED,
+    ImportOptions,
+    context_columns,
+    reward_column,
+)
 from cuolr.progress import Share
 
 # The number of a row holds the number of its file above these bits.

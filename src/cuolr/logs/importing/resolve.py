@@ -7,8 +7,7 @@ from cuolr.data.feature_tables import LOGGED_ID, VARIANT
 from cuolr.data.tables import ROW, read_errors
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT
-from cuolr.logs.importing.extra_columns import MISSING
-from cuolr.logs.importing.import_options import IDS
+from cuolr.logs.importing.import_options import IDS, MISSING
 from cuolr.logs.importing.log_rows import LogRows
 from cuolr.progress import Share, share_of, unseen
 from cuolr.types import Candidates

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from cuolr.data.collect_rows import count_rows, followed
 from cuolr.data.features import read_feature_table
+from cuolr.data.frames import count_rows, followed
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file, size_of

@@ -32,12 +32,11 @@ from cuolr.logs.importing.import_report import (
     ImportReport,
     check_dropped,
 )
-from cuolr.logs.importing.left_out import in_window, without_ids
+from cuolr.logs.importing.left_out import in_window, without_ids, without_repeats
 from cuolr.logs.importing.log_candidates import LogCandidates
 from cuolr.logs.importing.log_rows import LogRows
 from cuolr.logs.importing.problems import ProblemKind, table_problems
 from cuolr.logs.importing.repair import Repair, moved_up
-from cuolr.logs.importing.repeated_rows import without_repeats
 from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions, resolve
 from cuolr.logs.importing.session_blocks import blocks, survey
 from cuolr.logs.log_folder import concatenate

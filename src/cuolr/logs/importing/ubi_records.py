@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from cuolr.data.gzip_files import open_gzip
-from cuolr.data.parquet_files import count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows, open_gzip
 from cuolr.data.tables import PARQUET, read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file, size_of

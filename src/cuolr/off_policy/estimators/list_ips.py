@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.off_policy.estimators.importance_weighting import ImportanceWeighting
-from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS
+from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, ImportanceWeighting
 from cuolr.off_policy.logged_lists import LoggedLists
 from cuolr.types import Doubles
 

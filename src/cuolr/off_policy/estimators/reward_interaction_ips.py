@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cuolr.off_policy.estimators.importance_weighting import ImportanceWeighting
-from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS
+from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, ImportanceWeighting
 from cuolr.off_policy.logged_lists import Level, LoggedLists
 from cuolr.types import Doubles
 

@@ -10,7 +10,7 @@ import scipy
 from cuolr.clicks.fitting.click_model_fit import sums
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.logs.contexts import ContextCurves
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import PatternCells
 from cuolr.off_policy.users.fitted_users import MIN_EXAMINATIONS, FittedUsers, Influence, UnbiasedRates
 from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.types import Doubles, Ints
@@ -218,7 +218,10 @@ class ExaminationUsers(FittedUsers):
 
     @property
     def _alpha(self) -> Doubles:
-        return self._rates(self.log_examination).attractiveness
+        """[P] α of the equations: clicks per examination of every pair, also of those with too few to be known."""
+        rates = self._rates(self.log_examination)
+        alpha: Doubles = rates.clicks / np.maximum(rates.examinations, 1e-300)
+        return alpha
 
     def _rates(self, log_examination: Doubles, weights: Doubles | None = None) -> UnbiasedRates:
         cells = self.data.cells if weights is None else self.data.cells.weighted(weights)

@@ -12,9 +12,9 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.document_patterns import patterns_of
-from cuolr.logs.pattern_cells import PatternCells
+from cuolr.logs.last_clicks import PatternCells
 from cuolr.off_policy.compared_lists import CountedDocuments, CountedLists
-from cuolr.off_policy.units import Units
+from cuolr.off_policy.intervals import Units
 from cuolr.off_policy.users.examination_users import ExaminationCells
 from cuolr.off_policy.users.fitted_users import least_examinations
 from cuolr.progress import Stages, unseen_stages

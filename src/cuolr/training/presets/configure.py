@@ -108,6 +108,7 @@ USES: Mapping[str, Callable[[type[Learner]], bool]] = {
     "precision": lambda learner: has_setting(learner, "precision"),
     "batch_size": lambda learner: learner.data_parallel,
     "propensities": lambda learner: learner.takes_propensities,
+    "ray": lambda learner: has_setting(learner, "rankers"),
 }
 
 

@@ -54,6 +54,8 @@ def _with_events(shown: pl.DataFrame, events: pl.DataFrame, clicks: pl.DataFrame
     """The long table of a log: a column for clicks, and one for each other kind of event."""
     table = shown.join(clicks.with_columns(pl.lit(1, pl.UInt8()).alias(CLICK)), on=SHOWN, how="left")
     for kind in sorted(set(events["event"].to_list()) - {CLICK}):
+        if kind in (*table.columns, "session_id"):
+            raise InputError(f"event {kind!r}: expected a name of its own, found that of a column of the log")
         values = events.filter(pl.col("event") == kind).group_by(SHOWN).agg(pl.col("value").sum().alias(kind))
         table = table.join(values, on=SHOWN, how="left").with_columns(pl.col(kind).fill_null(0.0))
     if REWARD in table.columns:

@@ -1,0 +1,122 @@
+"""The results of `studies.gain_coverage`: their file, and the tables of docs/results/gain-coverage.md."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import binomtest
+
+from cuolr.files import atomic_file
+
+Line = dict[str, Any]
+
+NAMES = {name: name.upper() for name in ("pbm", "dcm", "ccm", "ubm", "dbn", "sdbn")} | {"trust": "trust bias"}
+GROUPS = {"users": "users", "logger": "logging policy", "policy": "policy"}
+# A gain that a log of random lists should find.
+LARGE_GAIN = 0.05
+# The rule for documents that the log hardly shows was made while looking at the first logs; later ones are new to it.
+FIRST_NEW_LOG = 2
+# Runs that are shown one by one, if there are no more.
+FEW_RUNS = 40
+
+
+def saved_lines(path: Path) -> list[Line]:
+    """The results so far; a last line that was not written whole is removed from the file."""
+    if not path.exists():
+        return []
+    whole, _, rest = path.read_text(encoding="utf-8").rpartition("\n")
+    if rest:
+        with atomic_file(path) as part:
+            part.write_text(f"{whole}\n" if whole else "", encoding="utf-8")
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def has_truth(line: Line) -> bool:
+    """Whether the interval has the true gain."""
+    low, high = line["interval"]
+    return bool(low <= line["truth"] <= high)
+
+
+def ships(line: Line) -> bool:
+    """Whether shipping is recommended."""
+    return bool(line["recommendation"] == "ship")
+
+
+def gains_nothing(line: Line) -> bool:
+    """Whether the true gain is 0 or less."""
+    return bool(line["truth"] <= 0)
+
+
+def should_ship(line: Line) -> bool:
+    """Whether the gain is large, and lists are random."""
+    return bool(line["truth"] >= LARGE_GAIN and line["logger"].startswith("plackett-luce"))
+
+
+def markdown(lines: Sequence[Line]) -> Iterator[str]:
+    """The tables, line by line: pooled by users, logging policy and policy, and what was missed."""
+    logs = Counter((line["users"], line["logger"]) for line in {_log(line): line for line in lines}.values())
+    number = (
+        f"{min(logs.values())}" if len(set(logs.values())) == 1 else f"{min(logs.values())} to {max(logs.values())}"
+    )
+    yield f"{len(lines):,} runs: {number} logs of each of {len(logs)} settings."
+    for by, title in GROUPS.items():
+        yield from ("", *_pooled(lines, by, title))
+    new = [line for line in lines if should_ship(line) and line["log"] >= FIRST_NEW_LOG]
+    yield from ("", f"*Ship* if it is ≥ 5 %, random lists, without the first {FIRST_NEW_LOG} logs: {share(new, ships)}")
+    if len(lines) <= FEW_RUNS:
+        yield from ("", "All runs:", "", *_runs(lines))
+        return
+    for title, missed in (
+        ("Intervals without the truth", lambda line: not has_truth(line)),
+        ("*Ship* although the truth is ≤ 0", lambda line: ships(line) and gains_nothing(line)),
+        ("Random lists, truth ≥ 5 %, not *ship*", lambda line: should_ship(line) and not ships(line)),
+    ):
+        of_title = [line for line in lines if missed(line)]
+        yield from ("", f"{title}: {len(of_title) or 'none'}.")
+        if of_title:
+            yield from ("", *_runs(of_title))
+
+
+def share(lines: Sequence[Line], holds: Callable[[Line], bool]) -> str:
+    """How many of the lines, with the bounds of Clopper and Pearson (95 %)."""
+    if not lines:
+        return "–"
+    found = sum(map(holds, lines))
+    low, high = binomtest(found, len(lines)).proportion_ci(method="exact")
+    return f"{found} of {len(lines)} ({low:.1%}–{high:.1%})"
+
+
+def _log(line: Line) -> tuple[str, str, int]:
+    return line["users"], line["logger"], line["log"]
+
+
+def _pooled(lines: Sequence[Line], by: str, title: str) -> Iterator[str]:
+    yield (
+        f"| {title} | truth in the interval, position bias identifiable | … all logs | *ship* if the truth is ≤ 0 "
+        "| *ship* if it is ≥ 5 %, random lists |"
+    )
+    yield "|---|---|---|---|---|"
+    groups = {name: [line for line in lines if line[by] == name] for name in dict.fromkeys(line[by] for line in lines)}
+    for name, group in {**groups, "**all**": list(lines)}.items():
+        cells = (
+            share([line for line in group if line["identifiable"]], has_truth),
+            share(group, has_truth),
+            share([line for line in group if gains_nothing(line)], ships),
+            share([line for line in group if should_ship(line)], ships),
+        )
+        yield f"| {NAMES.get(name, name)} | {' | '.join(cells)} |"
+
+
+def _runs(lines: Sequence[Line]) -> Iterator[str]:
+    yield "| users | logging policy | log | policy | true gain | `assess` says |"
+    yield "|---|---|---|---|---|---|"
+    for line in lines:
+        low, high = line["interval"]
+        # Shares of a thousandth of a percent are shown as such.
+        digits = 1 if max(abs(line["truth"]), abs(low), abs(high)) >= 0.0005 else 4
+        says = f"{line['recommendation']}, {line['gain']:+.{digits}%} ({low:+.{digits}%} to {high:+.{digits}%})"
+        users = NAMES.get(line["users"], line["users"])
+        where = f"{users} | {line['logger']} | {line['log'] + 1} | {line['policy']}"
+        yield f"| {where} | {line['truth']:+.{digits}%} | {says} |"
