@@ -18,7 +18,7 @@ MIN_EXPOSURE = 1e-3
 
 
 def fit_effects(clicks: Doubles, exposure: Doubles, covariate: Doubles, prior: float) -> tuple[Doubles, float]:
-    """The maximum a posteriori e and w, with one covariate.
+    """The maximum a posteriori e and w ≥ 0, with one covariate.
 
     Args:
         clicks: [G, M] the number of clicks on each item.
@@ -31,7 +31,7 @@ def fit_effects(clicks: Doubles, exposure: Doubles, covariate: Doubles, prior: f
         slope: w.
     """
     items = clicks.shape[1]
-    values = _maximise(clicks, exposure, covariate[None], True, prior, None)
+    values = _maximise(clicks, exposure, covariate[None], True, prior)
     return values[:items], float(values[items])
 
 
@@ -93,7 +93,7 @@ def fit_weights(scores: Doubles, clicks: Doubles, exposure: Doubles, prior: floa
     Returns:
         [number of rankers] w; equal weights if no ranker explains the clicks.
     """
-    weights = _maximise(clicks, exposure, scores, False, prior, 0.0)
+    weights = _maximise(clicks, exposure, scores, False, prior)
     return weights if weights.any() else np.full(len(scores), 1 / len(scores))
 
 
@@ -127,10 +127,8 @@ def _with_clicks(clicks: Doubles, exposure: Doubles) -> tuple[Doubles, Doubles, 
     return clicks[some], offset[some], some
 
 
-def _maximise(
-    clicks: Doubles, exposure: Doubles, covariates: Doubles, effects: bool, prior: float, at_least: float | None
-) -> Doubles:
-    """[M + number of covariates] e and w, or w alone, by L-BFGS-B."""
+def _maximise(clicks: Doubles, exposure: Doubles, covariates: Doubles, effects: bool, prior: float) -> Doubles:
+    """[M + number of covariates] e and w ≥ 0, or w alone, by L-BFGS-B."""
     from scipy.optimize import minimize  # takes half a second to load
 
     clicks, offset, some = _with_clicks(clicks, exposure)
@@ -153,5 +151,6 @@ def _maximise(
     start = np.zeros(items + len(covariates))
     if not len(clicks):
         return start
-    solution: Doubles = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(at_least, None)] * len(start)).x
+    bounds = [(None, None)] * items + [(0.0, None)] * len(covariates)
+    solution: Doubles = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return solution
