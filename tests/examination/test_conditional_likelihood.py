@@ -113,7 +113,7 @@ def test_a_slope_below_0_is_0_and_the_effects_are_those_without_the_covariate() 
     rng = np.random.default_rng(1)
     exposure, covariate = rng.uniform(1, 50, (500, 3)), rng.normal(size=(500, 3))
     clicks = rng.poisson(exposure * np.exp([-1.0, -1.5, -2.0] - 0.4 * covariate)).astype(np.float64)
-    estimate, slope = fit_effects(clicks, exposure, covariate, PRIOR)
+    estimate, slope = fit_effects(clicks, exposure, covariate, PRIOR, min_slope=0.0)
     assert slope == 0
     without, _ = fit_effects(clicks, exposure, np.zeros_like(covariate), PRIOR)
     np.testing.assert_allclose(estimate - estimate[0], without - without[0], atol=1e-4)
