@@ -40,8 +40,8 @@ def _rows(what: str, folder: Path, read: Callable[[], object]) -> list[Row]:
     said = f"hashes of {what} of {size / 1e6:.1f} MB"
     return [
         Row(f"{said}: reading, without", 1000 * without, "CPU ms", "", True),
-        Row(f"{said}: comparing", 1000 * (compared - without), "CPU ms", "", True),
-        Row(f"{said}: comparing over reading", (compared - without) / without, "×", "≤ 1", compared <= 2 * without),
+        Row(f"{said}: reading, with", 1000 * compared, "CPU ms", "", True),
+        Row(f"{said}: with over without", compared / without, "×", "≤ 2", compared <= 2 * without),
     ]
 
 

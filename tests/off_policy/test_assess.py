@@ -170,7 +170,7 @@ def test_with_propensities_every_estimator_is_in_the_table_and_one_decides() -> 
     logger = StochasticLogger(LOGGER, float(np.std(LOGGER.score(TRAIN.candidates))))
     log = simulate(TRAIN, logger, click_model("pbm"), 12_000, k=3, seed=1)
     sampled = [e for e in assess(BETTER, log).estimates if e.effective_sample_size is not None]
-    assert [(e.estimator, e.say) for e in sampled] == [
+    assert [(e.estimator, e.requirement) for e in sampled] == [
         ("reward-interaction-ips", "must gain"),
         ("cascade-dr", "must not lose"),
         ("item-position-ips", "none"),
@@ -181,7 +181,7 @@ def test_with_propensities_every_estimator_is_in_the_table_and_one_decides() -> 
         by_name = estimate_gain(BETTER, log, estimate.estimator)
         assert estimate.interval == pytest.approx(by_name.relative_interval)
         assert estimate.effective_sample_size == pytest.approx(by_name.effective_sample_size)
-        position_based = ["right for position-based users only"] if estimate.say == "none" else []
+        position_based = ["right for position-based users only"] if estimate.requirement == "none" else []
         assert estimate.doubts == (*position_based, *by_name.doubts)
     without = assess(BETTER, replace(log, logging_propensity=None))
     assert all(e.effective_sample_size is None for e in without.estimates)

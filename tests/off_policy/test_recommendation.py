@@ -10,7 +10,7 @@ from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
 PBM = GainByEstimator("pbm", 0.05, (0.02, 0.08), (0.02, 0.08), calibration=1.0, difference=0.0)
 UBM = GainByEstimator("ubm", 0.04, (0.01, 0.07), (0.01, 0.07), calibration=1.0, difference=-0.01)
 IPS = GainByEstimator("reward-interaction-ips", 0.04, (0.0, 0.08), (0.0, 0.08), effective_sample_size=400.0)
-DR = replace(IPS, estimator="cascade-dr", say="must not lose")
+DR = replace(IPS, estimator="cascade-dr", requirement="must not lose")
 BETTER = OffPolicyEvaluation(
     queries=100,
     k=10,
@@ -70,7 +70,7 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
             "under all users that explain the log (pbm)",
         ),
         ({"estimates": (PBM, replace(DR, interval=(-0.1, -0.01)))}, "test", "but there is no gain by cascade-dr: test"),
-        ({"estimates": (PBM, replace(DR, interval=(-0.1, -0.01), say="none"))}, "ship", "under all users"),
+        ({"estimates": (PBM, replace(DR, interval=(-0.1, -0.01), requirement="none"))}, "ship", "under all users"),
         # Fewer effective sessions than 100 have no say.
         ({"estimates": (PBM, replace(IPS, effective_sample_size=99.0))}, "ship", "under all users"),
         ({"estimates": (replace(PBM, calibration=1.08), UBM)}, "test", "users of pbm expect 108% of the logged clicks"),

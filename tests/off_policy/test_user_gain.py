@@ -7,7 +7,7 @@ import pytest
 
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.intervals import heavy_tailed_interval
-from cuolr.off_policy.user_gain import least_attractiveness, missed_towards_policy, worst_and_best_change
+from cuolr.off_policy.user_gain import correction_towards_policy, least_attractiveness, worst_and_best_change
 from cuolr.off_policy.users.fitted_users import UnbiasedRates
 from cuolr.types import Doubles, Ints
 
@@ -46,7 +46,7 @@ def compared(clicks_like: Doubles, clicks_other: Doubles, like: float = 30.0, ot
 
 def test_nothing_is_missed_if_lists_have_the_clicks_that_users_expect() -> None:
     noise = np.where(np.arange(QUERIES) % 2, 0.1, -0.1)
-    found, (low, high) = missed_towards_policy(compared(0.4 + noise, np.full(QUERIES, 0.4)), PerDocument())
+    found, (low, high) = correction_towards_policy(compared(0.4 + noise, np.full(QUERIES, 0.4)), PerDocument())
     assert found == pytest.approx(0, abs=1e-12)
     assert low < 0 < high
 
@@ -54,7 +54,7 @@ def test_nothing_is_missed_if_lists_have_the_clicks_that_users_expect() -> None:
 def test_what_lists_like_the_policys_miss_is_extrapolated_to_its_lists() -> None:
     """Users expect .4 clicks on every list; [0, 1], which the policy always shows, has .1 less, the other .1 more."""
     noise = np.where(np.arange(QUERIES) % 2, 0.01, -0.01)
-    found, (low, high) = missed_towards_policy(compared(0.3 + noise, np.full(QUERIES, 0.5)), PerDocument())
+    found, (low, high) = correction_towards_policy(compared(0.3 + noise, np.full(QUERIES, 0.5)), PerDocument())
     logged = 0.3 * 0.3 + 0.7 * 0.5
     assert found == pytest.approx((0.3 - logged) / logged)
     assert low < found < high < 0
@@ -62,7 +62,7 @@ def test_what_lists_like_the_policys_miss_is_extrapolated_to_its_lists() -> None
 
 def test_a_log_of_one_list_per_query_refutes_nobody() -> None:
     ones = np.ones(QUERIES)
-    _, (low, high) = missed_towards_policy(compared(ones, ones, like=100.0, other=0.0), PerDocument())
+    _, (low, high) = correction_towards_policy(compared(ones, ones, like=100.0, other=0.0), PerDocument())
     assert (low, high) == (-np.inf, np.inf)
 
 

@@ -38,7 +38,7 @@ class ExaminationModel:
     Attributes:
         table: [K, K + 1] χ relative to position 1; the second axis is the position of the last click above, from 1,
             and 0 = no click above. NaN where not observed in the log.
-        slope: β, the slope of log α on the standardised score of the logging policy.
+        slope: β ≥ 0, the slope of log α on the standardised score of the logging policy.
         by_context: The tables of the levels of context, if the log has several; `table` is that of all together.
     """
 
@@ -77,7 +77,8 @@ class ExaminationModel:
         1. The effect of the last click above, from clicks on one document in one list: groups (list, position).
         2. The effect of the position, from clicks on the documents of one list: groups (list), with the exposure of
            step 1. Documents differ, and the logging policy ranked better ones above. Its score l is a covariate with
-           one slope β, which is identified because the scores at one position differ from list to list.
+           one slope β ≥ 0, which is identified because the scores at one position differ from list to list. A negative
+           slope would say that the logging policy ranks worse documents above, and make χ steeper than clicks fall.
         3. For documents shown at several positions, both effects from clicks on one document in all lists: groups
            (document), without l. The table of steps 1 and 2 is the prior mean. This step is skipped if such documents
            are not `informative`, see `Identifiability`: they would add noise.
@@ -107,28 +108,28 @@ class ExaminationModel:
         several = Identifiability.of(top, lists).informative
 
         def effects(counts: ClickCounts) -> tuple[Doubles, Doubles, float]:
-            after_click, level, slope = effects_within_lists(counts, logging_scores[:, :k], sample, progress)
+            after_click, log_chi, slope = effects_within_lists(counts, logging_scores[:, :k], sample, progress)
             if several:
-                table = effects_within_documents(counts, lists, after_click * np.exp(level - level[0])[:, None])
-                after_click, level = table / table[:, :1], np.log(table[:, 0])
+                table = effects_within_documents(counts, lists, after_click * np.exp(log_chi - log_chi[0])[:, None])
+                after_click, log_chi = table / table[:, :1], np.log(table[:, 0])
             progress(1)
-            return after_click, level - level[0], slope
+            return after_click, log_chi - log_chi[0], slope
 
-        def finished(after_click: Doubles, level: Doubles) -> Doubles:
-            table = after_click * np.exp(np.minimum(level, 0.0) if cap_at_first_position else level)[:, None]
+        def finished(after_click: Doubles, log_chi: Doubles) -> Doubles:
+            table = after_click * np.exp(np.minimum(log_chi, 0.0) if cap_at_first_position else log_chi)[:, None]
             return _extended(np.where(occurs, table, np.nan), counts.lists.k)
 
-        after_click, level, slope = effects(top)
+        after_click, log_chi, slope = effects(top)
         occurs = np.bincount(top.cells % top.cells_per_list, minlength=after_click.size).reshape(after_click.shape) > 0
-        model = cls(finished(after_click, level), slope)
+        model = cls(finished(after_click, log_chi), slope)
         if counts.level is None:
             return model
 
         def common(weighted: ClickCounts) -> Doubles:
-            after_click, level, _ = effects(weighted)
-            return after_click * np.exp(level)[:, None]
+            after_click, log_chi, _ = effects(weighted)
+            return after_click * np.exp(log_chi)[:, None]
 
-        curves = fit_by_context(top, lists, after_click * np.exp(level)[:, None], common)
+        curves = fit_by_context(top, lists, after_click * np.exp(log_chi)[:, None], common)
         tables = np.stack([finished(table / table[:, :1], np.log(table[:, 0])) for table in curves.tables])
         return replace(model, by_context=replace(curves, tables=tables))
 

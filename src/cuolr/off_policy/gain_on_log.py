@@ -65,7 +65,7 @@ def gain_on_log(asked: GainOnLog, stages: Stages) -> dict[str, Any]:
         gains.append(user_gain(fitted, influence, compared, users.counts.units))
         progress(1)
     estimates = [*_by_users(gains, users.plausible), *_by_importance(asked)]
-    known = [estimate.bounds for estimate in estimates if estimate.counts and estimate.is_known]
+    known = [estimate.bounds for estimate in estimates if estimate.is_decisive and estimate.is_known]
     best = next((found for found, estimate in zip(gains, estimates, strict=False) if estimate.is_known), gains[0])
     curves = users.examination
     return {
@@ -151,8 +151,8 @@ def _by_users(gains: list[UserGain], plausible: PlausibleUsers) -> Iterator[Gain
             found.bounds,
             found.calibration,
             difference,
-            correction=found.missed[0],
-            correction_interval=found.missed[1],
+            correction=found.correction[0],
+            correction_interval=found.correction[1],
         )
 
 

@@ -18,7 +18,7 @@ def plot_gains(evaluations: Mapping[str, OffPolicyEvaluation], path: Path) -> No
         evaluations: By the name of the model.
         path: The file to write; its suffix gives the format.
     """
-    rows = sum(sum(e.counts for e in found.estimates) + 1 for found in evaluations.values())
+    rows = sum(sum(e.is_decisive for e in found.estimates) + 1 for found in evaluations.values())
     figure = new_figure(7.0, 0.9 + 0.32 * rows + 0.5 * len(evaluations))
     panels = figure.subplots(len(evaluations), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (name, found) in zip(panels, evaluations.items(), strict=True):
@@ -26,7 +26,7 @@ def plot_gains(evaluations: Mapping[str, OffPolicyEvaluation], path: Path) -> No
         lines += [
             (e.estimator, e.gain, e.interval, e.bounds, COLOURS["users" if e.calibration is not None else "importance"])
             for e in found.estimates
-            if e.counts
+            if e.is_decisive
         ]
         for row, (_, gain, interval, bounds, colour) in enumerate(lines):
             for (low, high), width in ((bounds, 1.2), (interval, 4.0)):

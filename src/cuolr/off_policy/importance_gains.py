@@ -11,7 +11,7 @@ from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, OffPoli
 from cuolr.off_policy.gain_estimate import GainEstimate
 from cuolr.off_policy.logged_lists import check_probabilities
 from cuolr.off_policy.paired_gain import paired_gain
-from cuolr.off_policy.recommendation import GainByEstimator, Say
+from cuolr.off_policy.recommendation import GainByEstimator, Requirement
 from cuolr.policies.policy import RankingPolicy
 
 # A model is shipped only if it gains by this estimator: users read from the top, and what is below changes no click.
@@ -29,8 +29,8 @@ def importance_gains(policy: RankingPolicy, log: ClickLog, estimand: Estimand) -
     for name in sorted(ESTIMATORS.names(), key=lambda name: (name != DECIDING, name)):
         estimator = off_policy_estimator(name)
         if not estimator.has_reward_model or values <= MAX_VALUES_OF_REWARD_MODEL:
-            found = _relative(paired_gain(lists, estimator), _say(estimator))
-            yield found if found.say != "none" else replace(found, doubts=(POSITION_BASED, *found.doubts))
+            found = _relative(paired_gain(lists, estimator), _requirement(estimator))
+            yield found if found.requirement != "none" else replace(found, doubts=(POSITION_BASED, *found.doubts))
 
 
 def check_propensities(log: ClickLog) -> None:
@@ -40,14 +40,14 @@ def check_propensities(log: ClickLog) -> None:
         check_probabilities("logging_propensity", log.logging_propensity, log.where, row=row)
 
 
-def _say(estimator: OffPolicyEstimator) -> Say:
+def _requirement(estimator: OffPolicyEstimator) -> Requirement:
     if ESTIMATORS.name_of(type(estimator)) == DECIDING:
         return "must gain"
     # Weights of positions alone are right for position-based users only.
     return "none" if estimator.level == "position" else "must not lose"
 
 
-def _relative(found: GainEstimate, say: Say) -> GainByEstimator:
+def _relative(found: GainEstimate, requirement: Requirement) -> GainByEstimator:
     """Relative to the logged reward."""
     production = max(found.production, np.finfo(np.float64).tiny)
     low, high = found.relative_interval
@@ -58,6 +58,6 @@ def _relative(found: GainEstimate, say: Say) -> GainByEstimator:
         found.relative_interval,
         (low + worst / production, high + best / production),
         effective_sample_size=found.effective_sample_size,
-        say=say,
+        requirement=requirement,
         doubts=tuple(found.doubts),
     )

@@ -12,7 +12,7 @@ from cuolr.off_policy.gain_estimate import MIN_EFFECTIVE_SESSIONS
 
 Recommendation = Literal["ship", "test", "keep"]
 # What an estimator must find for a model to be shipped: a gain, no loss, or nothing.
-Say = Literal["must gain", "must not lose", "none"]
+Requirement = Literal["must gain", "must not lose", "none"]
 
 # With fewer queries, or groups of sessions, the recommendation is to keep the logging policy.
 MIN_UNITS = 30
@@ -36,7 +36,7 @@ class GainByEstimator:
         calibration: Fitted users: the reward of the logged lists by them, over the logged one.
         difference: Fitted users: log-likelihood per held-out session, minus that of the best; None = not compared.
         effective_sample_size: Importance sampling: number of sessions that count; None for fitted users.
-        say: What it must find for a model to be shipped, if it is reliable.
+        requirement: What it must find for a model to be shipped, if it is reliable.
         doubts: Importance sampling: reasons not to rely on it.
         correction: Fitted users: what the logged lists that are most like the model's earn more, or less, than they
             expect, extrapolated to the model's lists.
@@ -50,7 +50,7 @@ class GainByEstimator:
     calibration: float | None = None
     difference: float | None = None
     effective_sample_size: float | None = None
-    say: Say = "must gain"
+    requirement: Requirement = "must gain"
     doubts: tuple[str, ...] = ()
     correction: float = 0.0
     correction_interval: tuple[float, float] = (-np.inf, np.inf)
@@ -61,17 +61,17 @@ class GainByEstimator:
         return self.effective_sample_size is None or self.effective_sample_size >= MIN_EFFECTIVE_SESSIONS
 
     @property
-    def counts(self) -> bool:
+    def is_decisive(self) -> bool:
         """Whether a model must gain by it to be shipped."""
-        return self.is_reliable and self.say == "must gain"
+        return self.is_reliable and self.requirement == "must gain"
 
     @property
     def finds_no_gain(self) -> bool:
         """Whether it speaks against shipping: its interval is not above the least gain or, if it need not be, below."""
         low, high = self.interval
-        if not self.is_reliable or not self.is_known or self.say == "none":
+        if not self.is_reliable or not self.is_known or self.requirement == "none":
             return False
-        return not low > MIN_GAIN if self.say == "must gain" else high < MIN_GAIN
+        return not low > MIN_GAIN if self.requirement == "must gain" else high < MIN_GAIN
 
     @property
     def is_refuted(self) -> bool:
@@ -188,8 +188,9 @@ class OffPolicyEvaluation:
         if self._doubts:
             return f"{gain}, but {', and '.join(self._doubts)}: test it on part of the traffic{self._test_size}"
         users = [e.estimator for e in self.estimates if e.effective_sample_size is None]
-        sampled = [e.estimator for e in self.estimates if e.effective_sample_size is not None and e.counts]
-        return f"{gain}, under all users that explain the log ({', '.join(users)}){' and by '.join(['', *sampled])}"
+        sampled = [e.estimator for e in self.estimates if e.effective_sample_size is not None and e.is_decisive]
+        by_sampling = f" and by {' and '.join(sampled)}" if sampled else ""
+        return f"{gain}, under all users that explain the log ({', '.join(users)}){by_sampling}"
 
     @property
     def outcome_name(self) -> str:
@@ -240,8 +241,8 @@ class OffPolicyEvaluation:
             doubts.append(f"{self.sessions_during_training:,} sessions are from the time of its training")
         if not self.identifiable:
             doubts.append("position bias is not identifiable from this log")
-        counting = [estimate for estimate in self.estimates if estimate.counts and estimate.is_known]
-        unknown = [e.estimator for e in self.estimates if e.counts and not e.is_known]
+        counting = [estimate for estimate in self.estimates if estimate.is_decisive and estimate.is_known]
+        unknown = [e.estimator for e in self.estimates if e.is_decisive and not e.is_known]
         if unknown:
             doubts.append(f"this log cannot say what users of {' and '.join(unknown)} would do")
         if any(e.difference is None and e.calibration is not None for e in counting):

@@ -12,8 +12,8 @@ from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResp
 from cuolr.types import Bools, Doubles
 
 
-def missed_towards_policy(compared: ComparedLists, users: UserResponse) -> tuple[float, tuple[float, float]]:
-    """The reward that users miss on the way to the policy's lists, relative to the logged reward, with its interval.
+def correction_towards_policy(compared: ComparedLists, users: UserResponse) -> tuple[float, tuple[float, float]]:
+    """How wrong fitted users are at the policy's lists, judged by logged ones, relative to the logged reward; interval.
 
     A list is the vector of its documents' exposures, 1 / log2(1 + position). On the line from the mean of a query's
     logged lists, a = 0, to the policy's list, a = 1, each logged list has a place a_i. The residual of list i is its
@@ -103,12 +103,15 @@ def worst_and_best_change(compared: ComparedLists, response: UserResponse) -> It
 def least_attractiveness(compared: ComparedLists, response: UserResponse) -> Doubles:
     """[P] how attractive a document of the policy's lists is at least, if the log says too little about it.
 
-    What is nearest to documents that a logging policy does not show are those that it hardly shows. Of the policy's
-    documents, so that a policy that chooses bad ones is told by those of its bad ones that were shown: the lower end of
-    the 95 % interval, over queries, of their clicks per examination. A document that was shown too seldom to be known
-    is one of them. One that was never shown is less attractive by the share of never shown ones among the documents of
-    its query that are hardly or never shown: the more of them there are, the less does the logging policy shade off,
-    and the more does it exclude. If the log shows the same documents in all sessions of a query, the worst case is 0.
+    The documents most like those that a logging policy never shows are those that it hardly shows (`HARDLY_SHOWN`). Let
+    c be the lower end of the 95 % interval, over queries, of the clicks per examination of hardly shown documents in
+    the policy's lists: if the policy chooses bad documents, c is low. The least attractiveness is
+
+    - c for a document that was shown too seldom to be known,
+    - c · h / (h + n) for one that was never shown, where h and n are the numbers of hardly and never shown documents of
+      its query: the fewer are hardly shown, the more a logging policy excludes documents instead of showing them less.
+
+    If the log shows the same documents in all sessions of a query, h = 0, and so is the least attractiveness.
     """
     rates, queries = response.rates, compared.n_queries
     shown, query = compared.logged.sessions_of_pairs(len(rates.known)), compared.query_of_pair
@@ -122,8 +125,8 @@ def least_attractiveness(compared: ComparedLists, response: UserResponse) -> Dou
     )
     low = heavy_tailed_interval(clicks, examinations)[1][0]
     number, never = (np.bincount(query[of], minlength=queries) for of in (hardly, shown == 0))
-    shading_off = (number / np.maximum(number + never, 1))[query]
-    least: Doubles = min(max(low, 0.0), 1.0) * np.where(shown > 0, 1.0, shading_off)
+    share_hardly_shown = (number / np.maximum(number + never, 1))[query]
+    least: Doubles = min(max(low, 0.0), 1.0) * np.where(shown > 0, 1.0, share_hardly_shown)
     return least
 
 
@@ -149,8 +152,8 @@ class UserGain:
         worst_case: The gain if documents that the log says nothing about are the worst for the policy.
         best_case: The gain if they are the best: as attractive as the best of the log.
         calibration: Reward of the logged lists by these users, over the logged reward.
-        missed: How much less than these users expect the policy earns, by the logged lists that are most like its own,
-            with its interval; see `missed_towards_policy`.
+        correction: What the logged lists that are most like the policy's earn more (> 0) or less (< 0) than these users
+            expect, extrapolated to its lists, with its interval; see `correction_towards_policy`.
         changes: [n_queries] expected change of the reward of each query.
     """
 
@@ -160,7 +163,7 @@ class UserGain:
     worst_case: float
     best_case: float
     calibration: float
-    missed: tuple[float, tuple[float, float]]
+    correction: tuple[float, tuple[float, float]]
     changes: Doubles
 
     @property
@@ -204,7 +207,7 @@ def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists,
         worst_case=min(gain, *(case / total for case in cases)),
         best_case=max(gain, *(case / total for case in cases)),
         calibration=float(logged.sum()) / total,
-        missed=missed_towards_policy(compared, response),
+        correction=correction_towards_policy(compared, response),
         changes=changes,
     )
 

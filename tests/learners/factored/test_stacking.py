@@ -7,7 +7,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.examination.conditional_likelihood import effect_covariance, fit_effects
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.factored.first_clicks import FirstClicks
-from cuolr.learners.factored.logging_policy_weight import mean_if_positive, with_pessimism
+from cuolr.learners.factored.logging_policy_weight import mean_if_positive, weigh_against_logging_policy
 from cuolr.learners.factored.stacking import Stack, stack
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
@@ -198,7 +198,7 @@ def test_each_weight_is_at_the_end_of_its_interval_near_the_logging_policy() -> 
     stacked, rates, first_clicks = stacked_on(300, 20, (1.0, 0.5))
     [fitted, logging] = stacked.out_of_fold
     found = first_clicks.weights(np.stack([fitted / fitted.std(), logging]), rates, seed=0)
-    of_fitted, of_logging = with_pessimism(stacked, rates, first_clicks, 2.0, seed=0).weights
+    of_fitted, of_logging = weigh_against_logging_policy(stacked, rates, first_clicks, 2.0, seed=0).weights
     # Both are many errors above 0, so that their sign says nothing more.
     assert of_fitted * fitted.std() == pytest.approx(found.value[0] - 2 * found.error[0])
     assert of_logging == pytest.approx(found.value[1] + 2 * found.error[1], rel=1e-3)
@@ -220,8 +220,8 @@ def test_the_weight_of_the_logging_policy_is_at_least_its_error_where_position_b
     [fitted, logging] = stacked.out_of_fold
     found = first_clicks.weights(np.stack([fitted / fitted[rates.where].std(), logging]), rates, seed=0)
     assert -found.error[1] < found.value[1] < 0.5 * found.error[1]
-    unknown = with_pessimism(stacked, rates, first_clicks, 0.0, seed=0).weights
-    known = with_pessimism(stacked, rates, replace(first_clicks, identifiable=True), 0.0, seed=0).weights
+    unknown = weigh_against_logging_policy(stacked, rates, first_clicks, 0.0, seed=0).weights
+    known = weigh_against_logging_policy(stacked, rates, replace(first_clicks, identifiable=True), 0.0, seed=0).weights
     assert unknown[1] == pytest.approx(found.error[1])
     assert 0 < known[1] < unknown[1]
 
@@ -230,10 +230,12 @@ def test_the_evidence_is_in_all_queries_together() -> None:
     """As many sessions of as many queries as they have: the tail is believed no less than the head."""
     ratios = []
     for queries, sessions in ((100, 40), (4_000, 1)):
-        of_fitted, of_logging = with_pessimism(*stacked_on(queries, sessions, (1.0, 0.2)), 1.0, seed=0).weights
+        of_fitted, of_logging = weigh_against_logging_policy(
+            *stacked_on(queries, sessions, (1.0, 0.2)), 1.0, seed=0
+        ).weights
         ratios.append(of_fitted / of_logging)
     assert ratios[1] == pytest.approx(ratios[0], rel=0.5)
-    few = with_pessimism(*stacked_on(10, 1, (1.0, 0.2)), 1.0, seed=0).weights
+    few = weigh_against_logging_policy(*stacked_on(10, 1, (1.0, 0.2)), 1.0, seed=0).weights
     assert few[0] / few[1] < ratios[1] / 4
 
 
@@ -244,13 +246,25 @@ def test_the_evidence_is_in_all_queries_together() -> None:
 )
 def test_the_logging_policy_alone_is_kept(weights: tuple[float, float]) -> None:
     stacked, rates, first_clicks = stacked_on(200, 20, weights)
-    assert with_pessimism(stacked, rates, first_clicks, 1.0, seed=0).weights.tolist() == [0.0, 1.0]
+    kept = weigh_against_logging_policy(stacked, rates, first_clicks, 1.0, seed=0)
+    of_fitted, of_logging = kept.weights
+    assert of_fitted == 0
+    assert of_logging > 0
+
+
+def test_the_logging_policy_alone_explains_clicks_by_its_best_weight() -> None:
+    stacked, rates, first_clicks = stacked_on(200, 20, (-0.5, 0.4))
+    kept = weigh_against_logging_policy(stacked, rates, first_clicks, 1.0, seed=0)
+    none = rates.select(np.arange(0))
+    for factor in (0.8, 1.25):
+        other = replace(kept, weights=factor * kept.weights)
+        assert kept.clicks_explained(rates, none) > other.clicks_explained(rates, none)
 
 
 def test_a_logging_policy_that_is_wrong_loses_its_weight_where_position_bias_is_identifiable() -> None:
     stacked, rates, first_clicks = stacked_on(200, 20, (1.0, -1.5))
     known = replace(first_clicks, identifiable=True)
-    of_fitted, of_logging = with_pessimism(stacked, rates, known, 0.0, seed=0).weights
+    of_fitted, of_logging = weigh_against_logging_policy(stacked, rates, known, 0.0, seed=0).weights
     assert of_fitted > 0
     assert 0 <= of_logging < 0.05 * of_fitted
 
@@ -258,4 +272,4 @@ def test_a_logging_policy_that_is_wrong_loses_its_weight_where_position_bias_is_
 def test_the_logging_policy_alone_is_kept_without_clicks() -> None:
     stacked, rates, first_clicks = stacked_on(50, 5, (1.0, 0.0))
     without = replace(first_clicks, rewards=np.zeros_like(first_clicks.rewards))
-    assert with_pessimism(stacked, rates, without, 1.0, seed=0).weights.tolist() == [0.0, 1.0]
+    assert weigh_against_logging_policy(stacked, rates, without, 1.0, seed=0).weights.tolist() == [0.0, 1.0]

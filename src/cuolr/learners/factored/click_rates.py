@@ -48,7 +48,6 @@ class ClickRates:
         rewards: [R, N] the number of clicks on each document, or the sum of its rewards.
         expected_examinations: [R, N] the exposure; 0 where there is no document.
         rate: [R, N] the corrected rate of rewards; for clicks α̂, 0 to 1; 0 where there is no document.
-        information: How many clicks say as much as one reward; see `reward_scale.information`.
     """
 
     features: Floats
@@ -58,7 +57,6 @@ class ClickRates:
     rewards: Doubles
     expected_examinations: Doubles
     rate: Doubles
-    information: float = 1.0
 
     @classmethod
     def of(
@@ -93,14 +91,14 @@ class ClickRates:
             return np.divide(values + strength * prior, total, out=np.zeros_like(total), where=total > 0)
 
         rate = rate_of(rewards_on, prior, prior_strength / counts.information)
+        # α̂ above 1 is noise of few examinations: the rate of rewards, α̂ times the reward of a click, shrinks as α̂ does.
         rate = rate / np.maximum(rate_of(clicks_on, np.minimum(prior, 1.0), prior_strength), 1.0)
         sessions = np.bincount(counts.lists.query, weights=counts.lists.count, minlength=candidates.n_queries).astype(
             np.float64
         )
         by_document = np.stack([rewards_on, exposure, rate])
         queries = candidates.query_of_document[shown.rows]
-        rates = cls.by_query(shown.features, queries, by_document, sessions, counts.lists.k)
-        return replace(rates, information=counts.information)
+        return cls.by_query(shown.features, queries, by_document, sessions, counts.lists.k)
 
     @classmethod
     def by_query(cls, features: Floats, query: Ints, by_document: Doubles, sessions: Doubles, k: int) -> Self:

@@ -91,21 +91,23 @@ class FirstClicks:
         """
         where = rates.where
         centred = scores - (scores * where).sum(axis=2, keepdims=True) / np.maximum(where.sum(axis=1), 1)[:, None]
-        place_of = np.full(len(rates.features), -1)
-        place_of[rates.documents[where]] = np.flatnonzero(where)
-        rank = np.empty(len(rates), np.int64)
-        rank[np.random.default_rng(seed).permutation(len(rates))] = np.arange(len(rates))
-        place = place_of[self.document]
+        # [rows of features] the place of each document in a flattened [R, N] table; -1 = of no query here.
+        place_of_document = np.full(len(rates.features), -1)
+        place_of_document[rates.documents[where]] = np.flatnonzero(where)
+        # [R] the place of each query in a random order, in which queries are sampled and joined.
+        turn = np.empty(len(rates), np.int64)
+        turn[np.random.default_rng(seed).permutation(len(rates))] = np.arange(len(rates))
+        place = place_of_document[self.document]
         pairs = np.flatnonzero(place >= 0)
-        query = rank[place[pairs] // where.shape[1]]
-        order = np.argsort(query, kind="stable")[:MAX_PAIRS]
-        pairs, query = pairs[order], query[order]
-        sessions = np.empty(len(rates))
-        sessions[rank] = rates.sessions
+        turn_of_pair = turn[place[pairs] // where.shape[1]]
+        order = np.argsort(turn_of_pair, kind="stable")[:MAX_PAIRS]
+        pairs, turn_of_pair = pairs[order], turn_of_pair[order]
+        sessions_by_turn = np.empty(len(rates))
+        sessions_by_turn[turn] = rates.sessions
         z = centred.reshape(len(scores), -1)[:, place[pairs]]
         model = _Model(
-            group=_groups(sessions)[query],
-            query=query,
+            group=_groups(sessions_by_turn)[turn_of_pair],
+            query=turn_of_pair,
             covariates=np.column_stack([z.T, np.eye(int(self.position.max(initial=0)) + 1)[self.position[pairs]]]),
             offset=np.log(self.impressions[pairs]),
             rewards=self.rewards[pairs],
@@ -115,6 +117,9 @@ class FirstClicks:
 
 def _groups(sessions: Doubles) -> Ints:
     """[R] the group of each query: those with fewer sessions than `MIN_SESSIONS_OF_A_GROUP` are joined in order.
+
+    A group of joined queries ends with the query that brings it to so many sessions. Below, the first and the third
+    query are joined (1 + 4 sessions); the last one begins another group.
 
     >>> _groups(np.array([1.0, 200.0, 4.0, 2.0]))
     array([1, 0, 1, 2])
@@ -128,7 +133,7 @@ def _groups(sessions: Doubles) -> Ints:
 
 @dataclass(frozen=True)
 class _Model:
-    """Rewards that fall on the pairs of a group by softmax(offset + covariates · values)."""
+    """Rewards that fall on the pairs of a group by softmax(offset + covariates · values); the values have a prior."""
 
     group: Ints
     query: Ints

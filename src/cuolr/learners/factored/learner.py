@@ -11,7 +11,7 @@ from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior, fit_reward_prior
 from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
 from cuolr.learners.factored.first_clicks import FirstClicks
-from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, with_pessimism
+from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, weigh_against_logging_policy
 from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
 from cuolr.learners.rankers.base_ranker import ScoringRanker
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
@@ -119,11 +119,12 @@ class Factored(Learner):
         """Stages 1 and 2, and the model of the logging policy."""
         config, seed = self.config, task.config.seed
         counts = replace(ClickCounts.of(task.log, task.stages), information=information(task.log, task.held_out))
-        shown = ScaledDocuments.of(counts.lists, task.normaliser)
         logging_policy = LoggingPolicyModel()
         if config.logging_policy.include:
             folds = config.rankers.folds
             logging_policy = LoggingPolicyModel.fit(counts.shown, task.normaliser, seed, folds, task.stages)
+        # After the fit, which scales documents of its own, so that not both are in memory.
+        shown = ScaledDocuments.of(counts.lists, task.normaliser)
         scores = logging_policy.scores(shown.features)
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
@@ -226,7 +227,7 @@ class FactoredSteps(Steps):
             stacked = stack(kinds, self.rates, self.fold, self._seed)
             if clones:
                 pessimism = self._config.logging_policy.pessimism
-                stacked = with_pessimism(stacked, self.rates, self._first_clicks, pessimism, self._seed)
+                stacked = weigh_against_logging_policy(stacked, self.rates, self._first_clicks, pessimism, self._seed)
             self._stacked = self._step, stacked
         return self._stacked[1]
 

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.stats import norm
 
 from cuolr.config import Range, check_ranges
+from cuolr.examination.conditional_likelihood import fit_weights
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.factored.first_clicks import FirstClicks
-from cuolr.learners.factored.stacking import Stack
+from cuolr.learners.factored.stacking import PRIOR, Stack
 from cuolr.types import Doubles
 
 # Least weight of the click-fitted rankers, in standard errors: with less, the logging policy is kept.
@@ -41,8 +42,14 @@ class LoggingPolicyConfig:
         check_ranges(self)
 
 
-def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks, pessimism: float, seed: int) -> Stack:
+def weigh_against_logging_policy(
+    stacked: Stack, rates: ClickRates, first_clicks: FirstClicks, pessimism: float, seed: int
+) -> Stack:
     """Weigh the click-fitted rankers together against the last kind, the logging policy.
+
+    Of the stack, the weights of the rankers relative to each other are used. They were fitted beside the logging
+    policy, so that a ranker that only repeats its score gets little; the weight of the logging policy itself is not
+    used, because it depends on the estimated examination.
 
     The logging policy alone remains if the rankers' weight is below `MIN_WEIGHT_IN_ERRORS`, or not above 0 after
     pessimism: the clicks show no gain. It also remains if position bias is not identifiable and its own weight, without
@@ -59,16 +66,26 @@ def with_pessimism(stacked: Stack, rates: ClickRates, first_clicks: FirstClicks,
     weights, scores = stacked.weights, stacked.out_of_fold
     from_clicks = np.tensordot(weights[:-1], scores[:-1], axes=1)
     spread = float(from_clicks[rates.where].std())
-    keep = replace(stacked, weights=np.append(np.zeros(len(weights) - 1), 1.0))
     if spread == 0 or _confounded(first_clicks, scores[-1:], rates, seed):
-        return keep
+        return _logging_policy_alone(stacked, rates)
     both = first_clicks.weights(np.stack([from_clicks / spread, scores[-1]]), rates, seed)
     least = np.array([0.0, 0.0 if first_clicks.identifiable else both.error[1]])
     of_both = np.maximum(mean_if_positive(both.value, both.error), least)
     lower, upper = of_both + pessimism * both.error * np.array([-1, 1])
     if lower <= 0 or both.value[0] <= MIN_WEIGHT_IN_ERRORS * both.error[0]:
-        return keep
+        return _logging_policy_alone(stacked, rates)
     return replace(stacked, weights=np.append(weights[:-1] * lower / spread, upper))
+
+
+def _logging_policy_alone(stacked: Stack, rates: ClickRates) -> Stack:
+    """The logging policy's model as the only member, with the weight that best explains the clicks.
+
+    The weight does not change the ranking, but steps are chosen by how well clicks are explained: by its own best
+    weight, the logging policy is compared fairly with the stacks of other steps.
+    """
+    weights = np.zeros(len(stacked.weights))
+    weights[-1] = fit_weights(stacked.out_of_fold[-1:], rates.rewards, rates.expected_examinations, PRIOR)[0]
+    return replace(stacked, weights=weights)
 
 
 def mean_if_positive(value: Doubles, error: Doubles) -> Doubles:
