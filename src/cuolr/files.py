@@ -273,15 +273,12 @@ def _version(package: str) -> str | None:
 
 
 def parse_json(content: bytes | str) -> Any:
-    """The value that JSON text describes.
+    """The value that JSON text describes; raises `InputError` for what is too deep or has very long numbers, too.
 
     >>> parse_json("[" * 100_000)
     Traceback (most recent call last):
         ...
     cuolr.errors.InputError: not valid JSON: nested too deeply
-
-    Raises:
-        InputError: If it is not JSON: not UTF-8, nested too deeply, or with a number of thousands of digits, too.
     """
     try:
         return json.loads(content)
