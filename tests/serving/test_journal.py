@@ -207,7 +207,7 @@ def test_a_folder_of_something_else_is_no_log(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found no part and no journal"):
         import_log_with_report(tmp_path, format="cuolr-serve")
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "part-000001.parquet")
-    with pytest.raises(InputError, match="columns missing: request_id"):
+    with pytest.raises(InputError, match="columns missing or of another type: request_id"):
         import_log_with_report(tmp_path, format="cuolr-serve")
 
 
