@@ -68,12 +68,13 @@ def markdown(lines: Sequence[Line]) -> Iterator[str]:
     if len(lines) <= FEW_RUNS:
         yield from ("", "All runs:", "", *_runs(lines))
         return
-    for title, missed in (
-        ("Intervals without the truth", lambda line: not has_truth(line)),
-        ("*Ship* although the truth is ≤ 0", lambda line: ships(line) and gains_nothing(line)),
-        ("Random lists, truth ≥ 5 %, not *ship*", lambda line: should_ship(line) and not ships(line)),
-    ):
-        of_title = [line for line in lines if missed(line)]
+    missed: dict[str, Callable[[Line], bool]] = {
+        "Intervals without the truth": lambda line: not has_truth(line),
+        "*Ship* although the truth is ≤ 0": lambda line: ships(line) and gains_nothing(line),
+        "Random lists, truth ≥ 5 %, not *ship*": lambda line: should_ship(line) and not ships(line),
+    }
+    for title, is_missed in missed.items():
+        of_title = [line for line in lines if is_missed(line)]
         yield from ("", f"{title}: {len(of_title) or 'none'}.")
         if of_title:
             yield from ("", *_runs(of_title))

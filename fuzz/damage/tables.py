@@ -47,7 +47,7 @@ def change_column(content: bytes, choices: Choices) -> bytes:
     try:
         table = pl.read_parquet(io.BytesIO(content)) if is_parquet else pl.read_ipc(io.BytesIO(content))
         changed = _changed(table, choices)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError):
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, TypeError, ValueError, OverflowError):
         return content
     return in_format(changed, is_parquet)
 

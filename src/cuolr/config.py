@@ -21,7 +21,6 @@ from cuolr.registry import unknown_name
 
 C = TypeVar("C")
 MAX_TOML_BYTES = 1 << 20
-# To parse a dotted key takes memory that grows with the square of its parts.
 TOO_LONG = re.compile(rb"""(?<![\w-])((([\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){20}|[\da-fox_]{1000})""", re.I)
 
 
@@ -195,7 +194,7 @@ def from_dict(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file; one that could take all memory to parse is refused."""
+    """The content of a TOML file. Long dotted keys, which take memory by the square of their parts, are refused."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_TOML_BYTES + 1)
@@ -292,10 +291,9 @@ def _describe(hint: Any) -> str:
         return " or ".join(_describe(option) for option in arguments)
     if origin is dict:
         return f"a table with {_describe(arguments[1])} for each key"
-    if origin is tuple and arguments[-1] is Ellipsis:
-        return f"a list, each entry {_describe(arguments[0])}"
     if origin is tuple:
-        return "a list of " + ", ".join(_describe(option) for option in arguments)
+        words_of = [_describe(option) for option in arguments if option is not Ellipsis]
+        return f"a list, each entry {words_of[0]}" if arguments[-1] is Ellipsis else "a list of " + ", ".join(words_of)
     if dataclasses.is_dataclass(hint):
         return "a table of settings"
     return words.get(hint, getattr(hint, "__name__", str(hint)))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 import cuolr
-from cuolr.errors import InputError, does_not_match, unreadable
+from cuolr.errors import InputError, does_not_match, problems_in, unreadable
 from cuolr.output_lock import hold, writing
 
 # Packages that affect results.
@@ -122,7 +122,9 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
 def require_file(path: Path) -> None:
     """Raise if there is no such file."""
     if not path.is_file():
-        raise InputError(f"{path}: is a folder; expected a file" if path.exists() else f"{path}: file not found")
+        raise InputError(
+            f"{path}: {'expected a file, found a folder or a device' if path.exists() else 'file not found'}"
+        )
 
 
 def size_of(path: Path) -> int:
@@ -217,7 +219,7 @@ def check_hash(path: Path, digest: object, progress: Callable[[int], None] = lam
 
 
 def part_of(folder: Path, name: str) -> Path:
-    """The path of a file of a folder; raises if its name or a symbolic link leads out of the folder.
+    """The path of a file of a folder; raises if its name or a symbolic link leads out of it, or to a pipe or a device.
 
     >>> part_of(Path("LOG"), "../secret.json")
     Traceback (most recent call last):
@@ -230,6 +232,8 @@ def part_of(folder: Path, name: str) -> Path:
         is_inside = False
     if not is_inside:
         raise InputError(f"{folder}: {name!r} leads out of the folder; expected the file itself in it")
+    if (folder / name).exists() and not ((folder / name).is_file() or (folder / name).is_dir()):
+        raise InputError(f"{folder / name}: expected a file, found a pipe or a device")
     return folder / name
 
 
@@ -293,7 +297,5 @@ def read_json(path: Path) -> Any:
         content = path.read_bytes()
     except OSError as error:
         raise unreadable(path, error) from None
-    try:
+    with problems_in(path):
         return parse_json(content)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None

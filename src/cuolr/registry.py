@@ -6,6 +6,7 @@ import pkgutil
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from importlib import metadata
 from typing import Any, Generic, TypeVar
 
@@ -103,7 +104,7 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All registered names, sorted."""
-        if self._variable is None or self._plug_ins():
+        if self._variable is None or self._plug_ins:
             self._load()
         return sorted({*self._entries, *self._modules_by_name()})
 
@@ -125,7 +126,9 @@ class Registry(Generic[T]):
         path = importlib.import_module(self._package).__path__
         return [module.name for module in pkgutil.walk_packages(path, f"{self._package}.")]
 
+    @cached_property
     def _plug_ins(self) -> list[metadata.EntryPoint]:
+        """To find them reads a file of each installed package."""
         return [] if self._entry_points is None else list(metadata.entry_points(group=self._entry_points))
 
     def _load(self) -> None:
@@ -134,7 +137,7 @@ class Registry(Generic[T]):
         self._loaded = True  # set first, because a module may look up a name while it is imported
         for module in self._modules():
             importlib.import_module(module)
-        for entry_point in self._plug_ins():
+        for entry_point in self._plug_ins:
             self._load_plug_in(entry_point)
 
     def _problem(self, entry: Any) -> str:

@@ -328,3 +328,18 @@ def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "data.txt").write_bytes(b"1 qid:1 1:1\n2 qid:1 1:" + b"1" * 2_000)
     with pytest.raises(InputError, match=r"data\.txt:2: expected lines of text, found one of more than 1,000 bytes"):
         list(line_blocks.blocks_of_lines(tmp_path / "data.txt", 100, None))
+
+
+@pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet", "feather"])
+def test_a_table_of_very_many_columns_is_refused_at_once(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"wide.{ending}"
+    names = [f"c{i}" for i in range(10_001)]
+    if ending == "csv":
+        path.write_text(",".join(names) + "\n")
+    elif ending == "ndjson":
+        path.write_text(json.dumps(dict.fromkeys(names, 1)) + "\n")
+    else:
+        frame = pl.DataFrame({name: [1] for name in names})
+        frame.write_parquet(path) if ending == "parquet" else frame.write_ipc(path)
+    with pytest.raises(InputError, match=r"expected at most 10,000 columns, found 10,001$"):
+        scan_table(path)

@@ -109,6 +109,16 @@ def test_the_effects_that_made_the_clicks_are_estimated_whatever_the_groups_are_
     assert slope == pytest.approx(0.4, abs=0.02)
 
 
+def test_a_slope_below_0_is_0_and_the_effects_are_those_without_the_covariate() -> None:
+    rng = np.random.default_rng(1)
+    exposure, covariate = rng.uniform(1, 50, (500, 3)), rng.normal(size=(500, 3))
+    clicks = rng.poisson(exposure * np.exp([-1.0, -1.5, -2.0] - 0.4 * covariate)).astype(np.float64)
+    estimate, slope = fit_effects(clicks, exposure, covariate, PRIOR, min_slope=0.0)
+    assert slope == 0
+    without, _ = fit_effects(clicks, exposure, np.zeros_like(covariate), PRIOR)
+    np.testing.assert_allclose(estimate - estimate[0], without - without[0], atol=1e-4)
+
+
 def test_the_ratio_of_two_items_is_that_of_their_click_rates_where_all_groups_are_alike() -> None:
     """In closed form: with one group and no prior to speak of, e^(e_m) is the click rate, but for a factor."""
     clicks, exposure = np.array([[30.0, 5.0, 12.0]]), np.array([[100.0, 100.0, 20.0]])

@@ -41,6 +41,18 @@ def test_the_curve_is_that_of_the_model_without_its_cap(stochastic: bool) -> Non
     assert found.logging_policy_weight.value == pytest.approx(model.slope, abs=2e-3)
 
 
+def test_a_score_that_is_clicked_less_has_a_negative_weight_but_the_curve_is_that_of_the_model() -> None:
+    counts = simulated_counts(60, 6_000, 1, 0.0)
+    scores = -logging_scores_of(counts)
+    found = examination_curves(counts, scores)
+    assert found.logging_policy_weight is not None
+    assert found.logging_policy_weight.value < -0.1
+    model = ExaminationModel.from_counts(counts, scores, cap_at_first_position=False)
+    assert model.slope == 0
+    values = [np.nan if place is None else place.value for place in found.pooled.positions]
+    np.testing.assert_allclose(values, model.table[:, 0], rtol=2e-3)
+
+
 def test_position_1_is_the_unit_and_has_no_error() -> None:
     first = examination_curves(simulated_counts(60, 3_000, 1), np.zeros((3_000, 10))).pooled.positions[0]
     assert first is not None

@@ -12,8 +12,8 @@ from cuolr.errors import InputError
 from cuolr.experiments.built_in import BUILT_IN
 from cuolr.experiments.report.paper import NUMBERS
 from cuolr.experiments.selection import select
-from cuolr.experiments.spec import Cell, PaperTable
-from cuolr.experiments.spec_file import check, parse_experiment, read_experiment
+from cuolr.experiments.spec import Cell, PaperTable, self_contained
+from cuolr.experiments.spec_file import check, parse_experiment, parse_saved_experiment, read_experiment
 from tests.experiments.small import SMALL, small
 
 
@@ -129,6 +129,26 @@ def test_an_experiment_is_the_same_after_it_was_written_down() -> None:
 def test_a_wrong_name_is_found_before_anything_is_run(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         small(**change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"title": "\x1b]0;owned\x07"},
+        {"method": {"\x9b31m": {"learner": "naive"}}, "grid": [{"method": ["\x9b31m"]}]},
+        {"about": "a\u202eb"},
+    ],
+)
+def test_texts_that_a_terminal_would_obey_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"expected no control characters$") as caught:
+        small(**change)
+    assert str(caught.value).isprintable()
+
+
+def test_saved_results_with_such_texts_are_refused() -> None:
+    saved = to_dict(self_contained(dataclasses.replace(small(), title="\x1b")))
+    with pytest.raises(InputError, match=r"x1b': expected no control characters$"):
+        parse_saved_experiment(saved, "RESULTS")
 
 
 def a_method(learner: str, **table: Any) -> dict[str, Any]:

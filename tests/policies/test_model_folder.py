@@ -225,6 +225,16 @@ def test_a_changed_setting_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["model.json", "model-*.safetensors"])
+def test_a_pipe_in_a_model_does_not_block(pattern: str, tmp_path: Path) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    (file,) = (tmp_path / "model").glob(pattern)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(InputError, match="expected a file, found a pipe or a device"):
+        load_policy(tmp_path / "model")
+
+
+@pytest.mark.parametrize("pattern", ["model.json", "model-*.safetensors"])
 def test_no_link_leads_out_of_a_model(pattern: str, tmp_path: Path) -> None:
     save_policy(linear_policy(), tmp_path / "model")
     (file,) = (tmp_path / "model").glob(pattern)

@@ -226,3 +226,10 @@ def test_an_event_that_would_replace_a_column_is_one_line(tmp_path: Path) -> Non
     (tmp_path / "journal-000001.jsonl").write_text("".join(json.dumps(each) + "\n" for each in (line(1), event)))
     with pytest.raises(InputError, match="event 'doc_id': expected a name of its own"):
         import_log_with_report(tmp_path, format="cuolr-serve")
+
+
+def test_no_link_leads_out_of_a_served_log(tmp_path: Path) -> None:
+    (tmp_path / "LOG").mkdir()
+    (tmp_path / "LOG" / "journal-000001.jsonl").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="leads out of the folder"):
+        import_log_with_report(tmp_path / "LOG", format="cuolr-serve")

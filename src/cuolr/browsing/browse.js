@@ -21,7 +21,7 @@ function draw(tag, attributes = {}, ...children) {
   made.append(...children);
   return made;
 }
-const minus = (text) => text.replace(/-(?=\d)/g, "−");
+const minus = (text) => text.replace(/(^|[\s(])-(?=\d)/g, "$1−");
 const whole = (value) => Math.round(value).toLocaleString("en");
 const fixed = (value, digits) => minus(value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
 const signed = (value, digits = 1) => (value > 0 ? "+" : "") + fixed(value, digits);
@@ -42,7 +42,7 @@ function showOverview() {
   const found = overview.evaluation;
   places.overview.replaceChildren(
     make("section", { class: "findings", "aria-label": "Recommendation" },
-      make("p", { class: "verdict" }, make("b", {}, found.recommendation), `: ${found.reason}.`),
+      make("p", { class: "verdict" }, make("b", {}, found.recommendation), `: ${minus(found.reason)}.`),
       notes().map((note) => make("p", {}, note))),
     make("section", { "aria-label": "Queries" }, make("h2", {}, "Queries"), make("div", { id: "table" })),
     make("section", {}, make("h2", {}, "Examination by position"), examination()),

@@ -6,7 +6,7 @@ import glob
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -33,6 +33,7 @@ LARGEST_EXACT: dict[pl.DataType, float] = {pl.Float32(): 2.0**24, pl.Float64(): 
 
 # The header is searched in these first bytes, because a file without line ends may be larger than memory.
 HEAD_BYTES = 1 << 20
+MAX_COLUMNS = 10_000
 
 
 def scan_table(
@@ -52,8 +53,11 @@ def scan_table(
     if _is(path, PARQUET):
         with read_errors(path):
             count_parquet_rows(path)
+            _check_width(path, pl.scan_parquet(path, glob=False).collect_schema())
         return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, FEATHER):
+        with read_errors(path):
+            _check_width(path, pl.scan_ipc(path, glob=False).collect_schema())
         return pl.scan_ipc(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, COMMAS + TABS):
         _check_head(path)
@@ -74,6 +78,7 @@ def scan_table(
         pattern = glob.escape(str(path))
         with read_errors(path):
             present = _json_columns(path, pattern, stages)
+        _check_width(path, present)
         schema = {**present, **{column: dtype for column, dtype in as_text.items() if column in present}}
         return pl.scan_ndjson(pattern, schema=schema, row_index_name=ROW, row_index_offset=1)
     raise InputError(
@@ -198,8 +203,15 @@ def _check_head(path: Path) -> None:
     _check_header(path, header)
 
 
+def _check_width(path: Path, columns: Sized) -> None:
+    """Each column takes milliseconds and kilobytes, also that of a table without rows."""
+    if len(columns) > MAX_COLUMNS:
+        raise InputError(f"{path}: expected at most {MAX_COLUMNS:,} columns, found {len(columns):,}")
+
+
 def _check_header(path: Path, header: list[str]) -> None:
     """Refuse repeated columns: polars would rename them."""
+    _check_width(path, header)
     repeated = [name for name, times in Counter(header).items() if times > 1 and name]
     if repeated:
         raise InputError([f"{path}: column '{name}' occurs twice; keep one" for name in repeated])

@@ -17,7 +17,9 @@ from cuolr.types import Bools, Doubles, Ints
 MIN_EXPOSURE = 1e-3
 
 
-def fit_effects(clicks: Doubles, exposure: Doubles, covariate: Doubles, prior: float) -> tuple[Doubles, float]:
+def fit_effects(
+    clicks: Doubles, exposure: Doubles, covariate: Doubles, prior: float, min_slope: float | None = None
+) -> tuple[Doubles, float]:
     """The maximum a posteriori e and w, with one covariate.
 
     Args:
@@ -25,13 +27,14 @@ def fit_effects(clicks: Doubles, exposure: Doubles, covariate: Doubles, prior: f
         exposure: [G, M] x, 0 = the group does not have the item.
         covariate: [G, M] z.
         prior: Half the inverse variance of a normal prior on e and w with mean 0.
+        min_slope: Lower bound of w; None = no bound.
 
     Returns:
         effects: [M] e; only differences are identified.
         slope: w.
     """
     items = clicks.shape[1]
-    values = _maximise(clicks, exposure, covariate[None], True, prior, None)
+    values = _maximise(clicks, exposure, covariate[None], prior, min_slope, effects=True)
     return values[:items], float(values[items])
 
 
@@ -93,7 +96,7 @@ def fit_weights(scores: Doubles, clicks: Doubles, exposure: Doubles, prior: floa
     Returns:
         [number of rankers] w; equal weights if no ranker explains the clicks.
     """
-    weights = _maximise(clicks, exposure, scores, False, prior, 0.0)
+    weights = _maximise(clicks, exposure, scores, prior, 0.0, effects=False)
     return weights if weights.any() else np.full(len(scores), 1 / len(scores))
 
 
@@ -128,7 +131,7 @@ def _with_clicks(clicks: Doubles, exposure: Doubles) -> tuple[Doubles, Doubles, 
 
 
 def _maximise(
-    clicks: Doubles, exposure: Doubles, covariates: Doubles, effects: bool, prior: float, at_least: float | None
+    clicks: Doubles, exposure: Doubles, covariates: Doubles, prior: float, min_weight: float | None, *, effects: bool
 ) -> Doubles:
     """[M + number of covariates] e and w, or w alone, by L-BFGS-B."""
     from scipy.optimize import minimize  # takes half a second to load
@@ -153,5 +156,6 @@ def _maximise(
     start = np.zeros(items + len(covariates))
     if not len(clicks):
         return start
-    solution: Doubles = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(at_least, None)] * len(start)).x
+    bounds = [(None, None)] * items + [(min_weight, None)] * len(covariates)
+    solution: Doubles = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return solution

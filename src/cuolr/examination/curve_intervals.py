@@ -118,18 +118,26 @@ class _WithinLists:
     after_click: Doubles
 
     def estimate(self, lists: Ints) -> tuple[tuple[Interval | None, ...], Interval]:
-        """The curve of these lists, and the weight of the logging policy."""
+        """The curve of these lists, and the weight of the logging policy.
+
+        The curve is that of a weight ≥ 0, as in the model; the weight itself is free, because its sign is an alarm.
+        """
         sample = sample_of_lists(self.counts, lists)
         impressions, clicks = (values.astype(np.float64) for values in self.counts.dense(sample))
         exposure = (impressions * self.after_click).sum(axis=2)
         by_position, scores = clicks.sum(axis=2), self.scores[sample]
-        effects, slope = fit_effects(by_position, exposure, scores, PRIOR)
-        values = np.append(effects, slope)
         unit, quantile = _units(self.counts.lists.query[sample].astype(np.int64), by_position.sum(axis=1))
-        covariance = effect_covariance(by_position, exposure, scores, values, PRIOR, unit)
+
+        def fit(min_slope: float | None) -> tuple[Doubles, Doubles]:
+            values = np.append(*fit_effects(by_position, exposure, scores, PRIOR, min_slope))
+            return values, effect_covariance(by_position, exposure, scores, values, PRIOR, unit)
+
+        values, covariance = fit(None)
+        slope, error = float(values[-1]), quantile * float(np.sqrt(covariance[-1, -1]))
+        if slope < 0:
+            values, covariance = fit(0.0)
         shown = exposure.sum(axis=0) > 0
         places = np.where(shown, np.arange(len(shown)), -1)
-        error = quantile * float(np.sqrt(covariance[-1, -1]))
         curve = tuple(_relative_to_first(values, covariance, places, quantile))
         return curve, Interval(slope, slope - error, slope + error)
 

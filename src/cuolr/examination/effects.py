@@ -54,7 +54,7 @@ def effects_within_lists(
         after_click[position] = np.exp(effects - effects[0])
         progress(1)
     exposure = (impressions * after_click).sum(axis=2)
-    level, slope = fit_effects(clicks.sum(axis=2), exposure, logging_scores[lists], PRIOR)
+    level, slope = fit_effects(clicks.sum(axis=2), exposure, logging_scores[lists], PRIOR, min_slope=0.0)
     progress(1)
     return after_click, level, slope
 

@@ -38,7 +38,7 @@ class ExaminationModel:
     Attributes:
         table: [K, K + 1] χ relative to position 1; the second axis is the position of the last click above, from 1,
             and 0 = no click above. NaN where not observed in the log.
-        slope: β, the slope of log α on the standardised score of the logging policy.
+        slope: β ≥ 0, the slope of log α on the standardised score of the logging policy.
         by_context: The tables of the levels of context, if the log has several; `table` is that of all together.
     """
 
@@ -77,7 +77,8 @@ class ExaminationModel:
         1. The effect of the last click above, from clicks on one document in one list: groups (list, position).
         2. The effect of the position, from clicks on the documents of one list: groups (list), with the exposure of
            step 1. Documents differ, and the logging policy ranked better ones above. Its score l is a covariate with
-           one slope β, which is identified because the scores at one position differ from list to list.
+           one slope β ≥ 0, which is identified because the scores at one position differ from list to list. A negative
+           slope would say that the logging policy ranks worse documents above, and make χ steeper than clicks fall.
         3. For documents shown at several positions, both effects from clicks on one document in all lists: groups
            (document), without l. The table of steps 1 and 2 is the prior mean. This step is skipped if such documents
            are not `informative`, see `Identifiability`: they would add noise.

@@ -1,13 +1,15 @@
 """An experiment's file, read and checked before anything is run."""
 
 import dataclasses
+import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cuolr.clicks.click_model import click_model_from
-from cuolr.config import check_ranges, from_dict, read_toml
+from cuolr.config import check_ranges, from_dict, read_toml, to_dict
 from cuolr.errors import InputError, problems_in
 from cuolr.evaluation.measures import Measure
 from cuolr.experiments.built_in import BUILT_IN
@@ -17,6 +19,8 @@ from cuolr.training.base_learner import LEARNERS
 from cuolr.training.presets.configure import configure
 from cuolr.training.training_config import TrainingConfig
 
+# What a terminal obeys, and no plot can hold; not tabs and new lines.
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # Settings that each cell determines, and what to set instead.
 SET_BY_CELL = {
     "training.seed": "first_seed",
@@ -62,6 +66,7 @@ def parse_saved_experiment(table: Mapping[str, Any], where: str) -> Experiment:
         _check_known("method", experiment.methods, experiment.method)
         _check_known("click_model", (c for grid in experiment.grid for c in grid.click_model), experiment.click_model)
         check_ranges(experiment)
+        _check_texts(experiment)
     return experiment
 
 
@@ -78,6 +83,7 @@ def check(experiment: Experiment) -> None:
     checks: list[Callable[[], object]] = [
         partial(check_ranges, experiment),
         partial(_check_lists, experiment),
+        partial(_check_texts, experiment),
         *(partial(_check_measure, measure) for measure in dict.fromkeys(measures) if measure != "log"),
         partial(_check_training, experiment.training),
         *(partial(_check_method, experiment, name, method) for name, method in experiment.method.items()),
@@ -95,6 +101,21 @@ def check(experiment: Experiment) -> None:
             problems += error.problems
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
+
+
+def _check_texts(experiment: Experiment) -> None:
+    """Titles and names go to tables, pages, plots and the terminal."""
+    for text in _texts(to_dict(experiment)):
+        if CONTROL.search(text):
+            raise InputError(f"text {text!r:.200}: expected no control characters")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple | Mapping):
+        for item in itertools.chain(value, value.values() if isinstance(value, Mapping) else ()):
+            yield from _texts(item)
 
 
 def _check_lists(experiment: Experiment) -> None:

@@ -13,6 +13,7 @@ import polars as pl
 from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
+from cuolr.files import part_of
 
 PART, JOURNAL = "part-{:06}.parquet", "journal-{:06}.jsonl"
 NUMBERED = re.compile(r"(part|journal)-(\d{6,})\.(parquet|jsonl)")
@@ -93,7 +94,7 @@ def files_of_log(folder: Path) -> list[Path]:
     files = numbered_files(folder)
     if not files:
         raise InputError(f"{folder}: expected a log of cuolr serve, found no part and no journal")
-    return list(files.values())
+    return [part_of(folder, file.name) for file in files.values()]
 
 
 def shown_rows(rows: pl.DataFrame) -> pl.DataFrame:

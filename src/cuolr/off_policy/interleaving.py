@@ -90,7 +90,8 @@ def team_draft(first: Ints, second: Ints, coins: Bools) -> tuple[Ints, Ints]:
 def _places(documents: Ints, others: Ints) -> Ints:
     """[M, K] the place among the others [M, K] of each document; K = none."""
     same = documents[:, :, None] == others[:, None, :]
-    return np.where(same.any(axis=2), same.argmax(axis=2), others.shape[1])
+    places: Ints = np.where(same.any(axis=2), same.argmax(axis=2), others.shape[1])
+    return places
 
 
 def _of_rounds(values: Doubles, filled: Bools) -> Doubles:

@@ -9,6 +9,7 @@ import numpy as np
 from cuolr.data.normalise import Normaliser
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.page_positions import page_width
+from cuolr.logs.scaled_documents import scaled_features
 from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_ranking_svm
 from cuolr.policies.policy import rank_by_score
 from cuolr.policies.trees_policy import TreesPolicy, grow_ranking_trees
@@ -141,10 +142,12 @@ def clone_lambdamart(
     candidates = lists.candidates
     affordable = int((np.cumsum(candidates.sizes[queries]) <= MAX_LAMBDAMART_DOCUMENTS).sum())
     queries = np.sort(queries[: max(1, affordable)])
-    chosen = normaliser.apply(candidates.select(queries))
-    grades = _grades(lists)[candidates.rows_of(queries)]
-    features, parameters = normaliser.natively(chosen.features), {**LAMBDAMART, "seed": seed}
-    trees = grow_ranking_trees(features, grades, chosen.sizes, parameters, NUMBER_OF_TREES, progress)
+    rows = candidates.rows_of(queries)
+    used = np.zeros(candidates.n_documents, np.bool_)
+    used[rows] = True
+    features = normaliser.natively(scaled_features(candidates, normaliser, used)[:-1])
+    grades, parameters = _grades(lists)[rows], {**LAMBDAMART, "seed": seed}
+    trees = grow_ranking_trees(features, grades, candidates.sizes[queries], parameters, NUMBER_OF_TREES, progress)
     return TreesPolicy(trees, 1, normaliser)
 
 

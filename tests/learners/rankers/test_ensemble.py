@@ -33,7 +33,10 @@ def test_targets_become_grades_with_linear_gain() -> None:
     assert lists.gain == tuple(range(LEVELS + 1))
     assert lists.sizes.tolist() == TARGETS.where.sum(dim=1).tolist()
     np.testing.assert_array_equal(lists.weight, np.repeat(TARGETS.weight.numpy(), lists.sizes))
-    np.testing.assert_array_equal(lists.features, TARGETS.features[TARGETS.documents[TARGETS.where]].numpy())
+    assert lists.rows is not None
+    np.testing.assert_array_equal(
+        lists.features[lists.rows], TARGETS.features[TARGETS.documents[TARGETS.where]].numpy()
+    )
 
 
 def test_scores_follow_the_targets() -> None:

@@ -202,3 +202,10 @@ def test_a_step_takes_the_batch_of_its_number() -> None:
         assert steps.step() == {"loss": by_hand.descend(batches_of_targets(batches)(number))}
     for name, values in steps.policy().arrays().items():
         assert (values == by_hand.policy().arrays()[name]).all()
+
+
+def test_a_batch_that_could_hold_all_lists_has_each_of_them_once() -> None:
+    rows = np.array([4, 9, 2])
+    for size in (3, 50):
+        torch.testing.assert_close(TargetSampler(TARGETS, rows, size, seed=1)(7).weight, TARGETS.weight[rows])
+    assert len(TargetSampler(TARGETS, rows, 2, seed=1)(7).weight) == 2

@@ -317,6 +317,11 @@ def test_missing_columns_are_told_with_a_guess(tmp_path: Path) -> None:
         ("doc_id", [[1.5]] * 5, "column 'doc_id': expected text or whole numbers, found List"),
         ("position", [[1]] * 5, "column 'position': expected numbers, found List"),
         ("timestamp", [[1]] * 5, "column 'timestamp': expected numbers or dates and times, found List"),
+        (
+            "timestamp",
+            [datetime.timedelta(1)] * 5,
+            "column 'timestamp': expected numbers or dates and times, found Duration",
+        ),
     ],
 )
 def test_a_column_of_the_wrong_type_is_told(column: str, values: list[Any], problem: str, tmp_path: Path) -> None:
@@ -345,7 +350,7 @@ def test_what_is_no_table_is_refused(name: str, content: bytes, problem: str, tm
 def test_a_missing_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="file not found"):
         read_log_table(tmp_path / "log.csv", CANDIDATES)
-    with pytest.raises(InputError, match="is a folder; expected a file"):
+    with pytest.raises(InputError, match="expected a file, found a folder or a device"):
         read_log_table(tmp_path, CANDIDATES)
 
 

@@ -22,7 +22,7 @@ from cuolr.config import Range, check_arguments, check_ranges, from_dict, read_t
 from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
 from cuolr.errors import InputError, problems_in
-from cuolr.files import atomic_file
+from cuolr.files import atomic_file, require_file
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.clicklog import ClickLog, require_single_sessions
 from cuolr.logs.columns import index_dtype
@@ -186,6 +186,7 @@ def _model(table: FitTable, pairs: int) -> ClickModelFit:
 
 def _read_pairs(file: Path, model: ClickModelFit) -> pl.DataFrame:
     needed = ["query_id", "doc_id", *model.by_pair]
+    require_file(file)
     with read_errors(file):
         count_parquet_rows(file)
         frame = pl.read_parquet(file, glob=False)

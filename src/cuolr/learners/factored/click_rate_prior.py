@@ -27,7 +27,7 @@ class PriorFit:
     Attributes:
         steps: Number of Adam steps.
         learning_rate: Adam's learning rate.
-        batch_size: Number of lists in a batch.
+        batch_size: Number of lists in a batch; all lists if there are fewer.
         seed: Seed of the initial weights and of the batches.
     """
 
@@ -76,7 +76,9 @@ def fit_click_rate_prior(
         return logits.sigmoid()
 
     for _ in range(fit.steps if len(lists) else 0):
-        batch = lists[torch.randint(len(lists), (fit.batch_size,), generator=generator).numpy()]
+        batch = lists
+        if len(lists) > fit.batch_size:
+            batch = lists[torch.randint(len(lists), (fit.batch_size,), generator=generator).numpy()]
         impressions, clicks = (torch.from_numpy(values) for values in top.dense(batch))
         probability = attractiveness(documents[batch]).unsqueeze(2) * chi[level[batch]]
         loss = -_log_likelihood(probability, impressions, clicks) / _sessions(impressions, top.documents is not None)

@@ -119,11 +119,12 @@ class Factored(Learner):
         """Stages 1 and 2, and the model of the logging policy."""
         config, seed = self.config, task.config.seed
         counts = replace(ClickCounts.of(task.log, task.stages), information=information(task.log, task.held_out))
-        shown = ScaledDocuments.of(counts.lists, task.normaliser)
         logging_policy = LoggingPolicyModel()
         if config.logging_policy.include:
             folds = config.rankers.folds
             logging_policy = LoggingPolicyModel.fit(counts.shown, task.normaliser, seed, folds, task.stages)
+        # After the fit, which scales documents of its own, so that not both are in memory.
+        shown = ScaledDocuments.of(counts.lists, task.normaliser)
         scores = logging_policy.scores(shown.features)
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)

@@ -26,12 +26,14 @@ class QueryGroups:
     """Documents with integer grades, list after list, as LightGBM takes them.
 
     Attributes:
-        features: [n, F] scaled.
+        features: [N, F] scaled; of other documents, too, if `rows` says which.
         grades: [n] integers from 0.
         sizes: [number of lists] the number of documents in each list, at least 1.
         weight: [n] the weight of each document; None = 1.
         position: [n] the position of each document, from 0; if given, LightGBM learns an offset for each position.
         gain: The gain of each grade; None = 2^grade − 1.
+        rows: [n] the row of each document in `features`; None = all rows. Rankers of several folds share the features,
+            and copy theirs only while LightGBM bins them.
     """
 
     features: Floats
@@ -40,6 +42,7 @@ class QueryGroups:
     weight: Floats | None = None
     position: npt.NDArray[np.int32] | None = None
     gain: tuple[float, ...] | None = None
+    rows: Ints | None = None
 
     @classmethod
     def of(cls, targets: Targets, highest: float) -> Self:
@@ -52,7 +55,8 @@ class QueryGroups:
         where = targets.where
         sizes = where.sum(dim=1)
         return cls(
-            features=targets.features[targets.documents[where]].numpy(),
+            features=targets.features.numpy(),
+            rows=targets.documents[where].numpy(),
             grades=(LEVELS * targets.target[where] / max(highest, 1e-9)).round().int().numpy(),
             sizes=sizes[sizes > 0].numpy(),
             weight=targets.weight.repeat_interleave(sizes).numpy(),
@@ -99,14 +103,7 @@ class LambdaMartRanker(BoostedTrees):
         gain = {} if lists.gain is None else {"label_gain": list(lists.gain)}
         self._parameters = {**RANKING_TREES, **gain, **parameters, "num_threads": self._threads}
         self._lgb = load_lightgbm()
-        self._dataset = self._lgb.Dataset(
-            normaliser.natively(lists.features),
-            lists.grades,
-            group=lists.sizes,
-            weight=lists.weight,
-            position=lists.position,
-            params=self._parameters,
-        )
+        self._lists = lists
         # The trees, once there are any.
         self._grown: Any = None
         self._continues = False
@@ -115,8 +112,21 @@ class LambdaMartRanker(BoostedTrees):
     def booster(self) -> Any:
         """LightGBM's booster, with the trees grown so far."""
         if self._grown is None:
-            self._grown = self._lgb.Booster(self._parameters, self._dataset)
+            self._grown = self._lgb.Booster(self._parameters, self._dataset())
         return self._grown
+
+    def _dataset(self) -> Any:
+        """The lists as LightGBM takes them: bins, for which the features are copied once."""
+        lists = self._lists
+        features = lists.features if lists.rows is None else lists.features[lists.rows]
+        return self._lgb.Dataset(
+            self._normaliser.natively(features),
+            lists.grades,
+            group=lists.sizes,
+            weight=lists.weight,
+            position=lists.position,
+            params=self._parameters,
+        )
 
     def continue_from(self, policy: RankingPolicy) -> None:
         """Start with the trees of a model; to be called before the first step."""
@@ -129,7 +139,7 @@ class LambdaMartRanker(BoostedTrees):
         if self._continues:
             # LightGBM takes other trees to start from only here; it grows the first tree at once.
             self._grown = self._lgb.train(
-                self._parameters, self._dataset, 1, init_model=self._grown, keep_training_booster=True
+                self._parameters, self._dataset(), 1, init_model=self._grown, keep_training_booster=True
             )
             self._continues = False
         else:

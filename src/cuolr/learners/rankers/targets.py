@@ -69,6 +69,8 @@ def batches_of_targets(batches: Batches) -> BatchOf:
 class TargetSampler:
     """Random batches of targets, drawn with replacement; a batch depends on the seed, the stream and the step only.
 
+    Where there are no more lists than a batch has, every batch is all of them: the gradient is exact, and costs less.
+
     Attributes:
         targets: The lists.
         rows: The lists to draw from.
@@ -85,5 +87,7 @@ class TargetSampler:
 
     def __call__(self, step: int) -> Targets:
         """The batch of a step, counted from 0."""
+        if len(self.rows) <= self.batch_size:
+            return self.targets.select(self.rows)
         rng = np.random.default_rng((self.seed, step, self.stream))
         return self.targets.select(rng.choice(self.rows, self.batch_size))

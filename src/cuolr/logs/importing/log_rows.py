@@ -210,7 +210,7 @@ def _type_problems(types: dict[str, pl.DataType]) -> Iterator[str]:
         if not can_be_ids(types.get(name, pl.String())):
             yield f"column '{name}': expected text or whole numbers, found {types[name]}"
     timestamp = types.get("timestamp", pl.Int64())
-    if not (timestamp.is_numeric() or timestamp.is_temporal() or timestamp == pl.String):
+    if not (timestamp.is_numeric() or isinstance(timestamp, pl.Date | pl.Datetime | pl.String)):
         yield f"column 'timestamp': expected numbers or dates and times, found {timestamp}"
 
 
