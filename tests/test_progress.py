@@ -22,7 +22,7 @@ from cuolr.logs.merge import merge_logs
 from cuolr.off_policy.assess import assess
 from cuolr.off_policy.judgments import judge
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.progress import Profile, in_shares, unseen_stages
+from cuolr.progress import Profile, in_shares, no_stages
 from tests.logs.day_tables import imported, make_days, save_days
 from tests.small_log import small_log
 
@@ -136,7 +136,7 @@ def test_all_stages_of_an_evaluation_end() -> None:
 
 
 def test_progress_needs_nobody_to_follow_it() -> None:
-    unseen_stages("reading", 3)(1)
+    no_stages("reading", 3)(1)
 
 
 def test_shares_of_the_work_add_up_to_whole_amounts() -> None:

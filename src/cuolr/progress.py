@@ -15,8 +15,8 @@ Share: TypeAlias = Callable[[float], None]
 Stages: TypeAlias = Callable[[str, int | None], Progress]
 
 
-def unseen(amount: float) -> None:
-    """Progress that nobody follows."""
+def no_progress(amount: float) -> None:
+    """Progress that is not shown."""
 
 
 def in_shares(progress: Progress, total: int) -> Share:
@@ -37,9 +37,9 @@ def share_of(progress: Share, share: float) -> Share:
     return lambda done: progress(share * done)
 
 
-def unseen_stages(name: str, total: int | None) -> Progress:
-    """Stages that nobody follows."""
-    return unseen
+def no_stages(name: str, total: int | None) -> Progress:
+    """Stages that are not shown."""
+    return no_progress
 
 
 @dataclass

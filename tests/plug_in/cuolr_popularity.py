@@ -14,7 +14,7 @@ from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
 from cuolr.networks.encoder import ENCODERS
 from cuolr.networks.previous import PreviousEncoder
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 from cuolr.training.base_learner import LEARNERS, FitTask, Learner
 from cuolr.types import Doubles
 
@@ -72,7 +72,7 @@ class TopGrade(RankingMeasure):
 class OneList(LogImporter):
     """A text file whose lines are the documents of one list; the last was clicked."""
 
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """A table of one session."""
         documents = files[0].read_text().split()
         clicks = [int(document == documents[-1]) for document in documents]

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from cuolr.browsing.browsed_model import BrowsedModel
 from cuolr.browsing.overview import Overview
 from cuolr.browsing.query_view import QueryView
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 
 HERE = Path(__file__).parent
 # The look of the reports.
@@ -41,7 +41,7 @@ class BrowsePage:
     browsed: BrowsedModel
     overview: Overview
 
-    def with_all_queries(self, stages: Stages = unseen_stages) -> str:
+    def with_all_queries(self, stages: Stages = no_stages) -> str:
         """The page for a file: the views of all queries of the table are in it. It needs no network."""
         progress = stages("writing queries", len(self.overview.queries))
         views = {}

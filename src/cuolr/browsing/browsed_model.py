@@ -21,7 +21,7 @@ from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.gain_on_log import GainOnLog
 from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.policy import RankingPolicy
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import Doubles, Ints, Strings
 
@@ -57,7 +57,7 @@ class BrowsedModel:
         policy: RankingPolicy,
         log: ClickLog,
         min_sessions: int = MIN_SESSIONS,
-        stages: Stages = unseen_stages,
+        stages: Stages = no_stages,
         curve: bool = True,
     ) -> Self:
         """Fit users to a log and sum up its clicks.

@@ -12,7 +12,7 @@ from cuolr.examination.curve_intervals import ExaminationCurves, examination_cur
 from cuolr.examination.from_clicks import logging_scores_of
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.policy import RankingInParts
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Doubles, Ints
 
 
@@ -63,7 +63,7 @@ class Overview:
 
     @classmethod
     def of(
-        cls, browsed: BrowsedModel, evaluation: OffPolicyEvaluation, number: int, stages: Stages = unseen_stages
+        cls, browsed: BrowsedModel, evaluation: OffPolicyEvaluation, number: int, stages: Stages = no_stages
     ) -> Self:
         """The view with the worst estimated losses and the largest gains, by traffic.
 

@@ -17,7 +17,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.assess import assess
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.model_folder import STUDENT_FOLDER, save_policy
-from cuolr.progress import Profile, Stages, unseen_stages
+from cuolr.progress import Profile, Stages, no_stages
 from cuolr.training import distributed
 from cuolr.training.fit import FitRequest, ModelFolder, check_warm_start, fit
 from cuolr.training.loop import PLATEAU_SHARE, PLATEAU_VALIDATIONS, TrainingResult
@@ -73,7 +73,7 @@ def fit_with_messages(
     if not distributed.is_first():
         return facts
     with profile.during("off-policy evaluation"):
-        log = request.log.sessions(unseen_stages)
+        log = request.log.sessions(no_stages)
         facts["assessment"] = _assess(result, log, folder.path)
     if student:
         with profile.during("student"):
@@ -113,7 +113,7 @@ def tell_differences_from_paper(request: FitRequest, measure: str | None) -> Non
 def _bars(steps: int) -> Iterator[tuple[StepProgress | None, Stages]]:
     """Bars for what comes before the first step, then the bar of training; only in the first process."""
     if not distributed.is_first():
-        yield None, unseen_stages
+        yield None, no_stages
         return
     show: StepProgress | None = None
     with ExitStack() as shown:

@@ -10,7 +10,7 @@ import numpy as np
 from cuolr.clicks.click_model import ClickModel, click_model_table, relevance_of
 from cuolr.config import Range, check_arguments
 from cuolr.errors import InputError
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Doubles, Floats, Ints
 
@@ -115,7 +115,7 @@ def check_optimality(
     discount: float = 1.0,
     instances: int = 500,
     seed: int = DEFAULT_SEED,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
 ) -> OptimalityReport:
     """Compare the sorted list with all others: is max_R V_R = V_R*, with V_R = Σ_k γ^(k−1)·P(C_k = 1 | R)?
 

@@ -9,7 +9,7 @@ from cuolr.data.features import read_feature_table
 from cuolr.data.frames import Table, is_path
 from cuolr.data.letor.reader import LetorOptions, filled_up, read_file
 from cuolr.data.tables import is_table
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Candidates, FeatureRecipe
 
 
@@ -19,7 +19,7 @@ def read_candidates(
     n_features: int | None = None,
     columns: FeatureOptions = FeatureOptions(),
     recipe: FeatureRecipe | None = None,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> Candidates:
     """Read the documents of each query with their features and ids.
 

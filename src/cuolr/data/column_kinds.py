@@ -18,7 +18,7 @@ from cuolr.data.column_values import (
 )
 from cuolr.data.feature_options import FeatureOptions
 from cuolr.errors import InputError
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import FeatureColumn, FeatureRecipe
 
@@ -86,7 +86,7 @@ def decide_recipe(
     table: pl.DataFrame,
     ids: Sequence[str],
     options: FeatureOptions = FeatureOptions(),
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> FeatureRecipe:
     """Decide what kind of feature each column is.
 

@@ -19,7 +19,7 @@ from cuolr.data.column_values import (
     truth_values,
 )
 from cuolr.errors import InputError, InputWarning
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import FeatureColumn, FeatureRecipe, Floats
 
@@ -50,7 +50,7 @@ def check_columns(recipe: FeatureRecipe, found: Sequence[str], drop: Sequence[st
 
 
 def apply_recipe(
-    recipe: FeatureRecipe, table: pl.DataFrame, row_name: RowName | None = None, stages: Stages = unseen_stages
+    recipe: FeatureRecipe, table: pl.DataFrame, row_name: RowName | None = None, stages: Stages = no_stages
 ) -> Floats:
     """[n, F] the numbers of each row; NaN where a number, a boolean or a date is missing.
 

@@ -19,7 +19,7 @@ from cuolr.data.features import IDS, encoded, read_feature_table, read_raw_featu
 from cuolr.data.frames import Table, is_path
 from cuolr.data.tables import is_table
 from cuolr.errors import InputError, InputWarning
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Candidates, FeatureRecipe, Ints, Strings
 
 # Of the hash that names a variant: two of a thousand variants of a document have the same with a probability of 2e-9.
@@ -93,7 +93,7 @@ class FeatureTables:
 
 
 def read_feature_tables(
-    tables: FeatureTables, shown: pl.DataFrame | None = None, stages: Stages = unseen_stages
+    tables: FeatureTables, shown: pl.DataFrame | None = None, stages: Stages = no_stages
 ) -> Candidates:
     """Join the tables and encode their columns.
 

@@ -17,7 +17,7 @@ from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
 from cuolr.data.frames import Table, collect_rows, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
 from cuolr.errors import InputError, InputWarning, problems_in
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import Candidates, FeatureRecipe, Floats
 
@@ -28,7 +28,7 @@ def read_feature_table(
     table: Table,
     options: FeatureOptions = FeatureOptions(),
     recipe: FeatureRecipe | None = None,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> Candidates:
     """The candidates of each query, queries in the order of their first row; rows need not be sorted by query.
 
@@ -58,7 +58,7 @@ def read_raw_features(
     ids: Sequence[str],
     options: FeatureOptions,
     name: str = "the features",
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> pl.DataFrame:
     """The columns of a table as they are, but for those to leave out, with its ids as text; each id or pair once.
 
@@ -102,7 +102,7 @@ def encoded(
     recipe: FeatureRecipe | None,
     ids: Sequence[str] = IDS,
     row_name: RowName | None = None,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> Candidates:
     """Candidates from a table with a column per feature.
 

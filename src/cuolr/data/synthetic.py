@@ -22,7 +22,7 @@ import numpy as np
 
 from cuolr.config import Range, check_arguments
 from cuolr.data.feature_families import FAMILIES
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 from cuolr.registry import unknown_name
 from cuolr.types import Bools, Candidates, Doubles, Floats, Ints, RankingDataset
 
@@ -132,7 +132,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def generate(
-    preset: str, queries: int, seed: int, split: Split = "train", progress: Progress = unseen
+    preset: str, queries: int, seed: int, split: Split = "train", progress: Progress = no_progress
 ) -> RankingDataset:
     """Generate labelled queries.
 
@@ -166,7 +166,7 @@ def generate(
 
 
 def generate_splits(
-    preset: str, train: int, validation: int, test: int, seed: int, progress: Progress = unseen
+    preset: str, train: int, validation: int, test: int, seed: int, progress: Progress = no_progress
 ) -> tuple[RankingDataset, RankingDataset, RankingDataset]:
     """Training, validation and test queries of one world.
 

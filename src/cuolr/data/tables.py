@@ -17,7 +17,7 @@ from cuolr.data.compressed_files import check_zstandard, count_parquet_rows, ope
 from cuolr.data.line_blocks import json_columns
 from cuolr.errors import InputError
 from cuolr.files import require_file
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 
 # Column of row numbers, from 1; a name that no user's table has.
 ROW = "(row)"
@@ -37,7 +37,7 @@ MAX_COLUMNS = 10_000
 
 
 def scan_table(
-    path: Path, text_columns: Iterable[str] = (), all_text: bool = False, stages: Stages = unseen_stages
+    path: Path, text_columns: Iterable[str] = (), all_text: bool = False, stages: Stages = no_stages
 ) -> pl.LazyFrame:
     """A lazy frame of a table, with the number of each row in the column `ROW`.
 

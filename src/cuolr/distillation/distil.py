@@ -10,7 +10,7 @@ import numpy as np
 from cuolr.distillation.student import StudentConfig, StudentKind, fit_student
 from cuolr.errors import InputError
 from cuolr.policies.policy import RankingInParts, RankingPolicy, ScaledScoringPolicy, ScoringPolicy
-from cuolr.progress import Progress, Stages, unseen, unseen_stages
+from cuolr.progress import Progress, Stages, no_progress, no_stages
 from cuolr.types import Candidates, Doubles, Ints
 
 # The documents of a list that are compared.
@@ -58,7 +58,7 @@ def distil(
     candidates: Candidates,
     kind: StudentKind = "trees",
     config: StudentConfig = StudentConfig(),
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> Distilled:
     """Train one point-wise ranker that ranks candidates as the teacher does. Clicks are not used.
 
@@ -103,7 +103,7 @@ def agreement_of_top(one: RankingPolicy, other: RankingPolicy, candidates: Candi
     """
     asked = np.flatnonzero(candidates.sizes > 0)
     candidates = candidates.select(asked)
-    lists = [RankingInParts(policy, unseen).rank(candidates, k) for policy in (one, other)]
+    lists = [RankingInParts(policy, no_progress).rank(candidates, k) for policy in (one, other)]
     return float(np.mean(shared_documents(*lists) / np.minimum(candidates.sizes, k)))
 
 
@@ -118,7 +118,7 @@ def shared_documents(one: Ints, other: Ints) -> Ints:
     return counts
 
 
-def teacher_scores(teacher: RankingPolicy, candidates: Candidates, progress: Progress = unseen) -> Doubles:
+def teacher_scores(teacher: RankingPolicy, candidates: Candidates, progress: Progress = no_progress) -> Doubles:
     """[n_documents] the ratings, centred within each query and divided by their standard deviation over all queries.
 
     A teacher that scores documents is taken at its scores. Of one that gives lists only, the document at position r

@@ -18,7 +18,7 @@ from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.planned_policy import PlannedPolicy
 from cuolr.policies.policy import NormalisedPolicy, RankingPolicy, ScaledScoringPolicy
 from cuolr.policies.trees_policy import RANKING_TREES, TreesPolicy, load_lightgbm
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 from cuolr.training.training_config import MAX_SEED, TrainingConfig
 from cuolr.types import Candidates, Doubles, Floats
 
@@ -117,7 +117,7 @@ def fit_student(
     candidates: Candidates,
     ratings: Doubles,
     config: StudentConfig = StudentConfig(),
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
 ) -> ScaledScoringPolicy:
     """A point-wise ranker whose scores are those of the teacher, but for a constant in each query.
 

@@ -17,7 +17,7 @@ from cuolr.examination.effects import (
 from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
 from cuolr.logs.changed_candidates import MANY_QUERIES
 from cuolr.logs.counts import ClickCounts
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Doubles, Ints
 
 CONFIDENCE = 0.95
@@ -70,9 +70,7 @@ class ExaminationCurves:
         return self.pooled, *self.by_context
 
 
-def examination_curves(
-    counts: ClickCounts, logging_scores: Doubles, stages: Stages = unseen_stages
-) -> ExaminationCurves:
+def examination_curves(counts: ClickCounts, logging_scores: Doubles, stages: Stages = no_stages) -> ExaminationCurves:
     """Estimate the curves by conditional likelihoods (`ExaminationModel.from_counts`), with cluster-robust intervals.
 
     With documents shown at several positions, they are from impressions without a click above alone. A click there has

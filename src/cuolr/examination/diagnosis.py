@@ -17,7 +17,7 @@ from cuolr.logs.log_folder import load_click_log
 from cuolr.logs.log_info import LogInfo, describe_folder, describe_log
 from cuolr.logs.session_info import SessionInfo, describe_sessions, sessions_of_folder
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Diagnosis:
         }
 
 
-def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> Diagnosis:
+def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: Stages = no_stages) -> Diagnosis:
     """Describe a log, tell whether examination is identified and from what, and what to do.
 
     Args:

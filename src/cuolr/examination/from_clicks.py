@@ -23,7 +23,7 @@ from cuolr.logs.contexts import ContextCurves
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.random import FIXED_SEED
 from cuolr.types import Doubles, Ints
 
@@ -48,7 +48,7 @@ class ExaminationModel:
 
     @classmethod
     def fit(
-        cls, log: ClickLog | ClickCounts, *, cap_at_first_position: bool = True, stages: Stages = unseen_stages
+        cls, log: ClickLog | ClickCounts, *, cap_at_first_position: bool = True, stages: Stages = no_stages
     ) -> Self:
         """Estimate examination from a log.
 
@@ -70,7 +70,7 @@ class ExaminationModel:
         lists: Ints | None = None,
         *,
         cap_at_first_position: bool = True,
-        stages: Stages = unseen_stages,
+        stages: Stages = no_stages,
     ) -> Self:
         """Maximise the conditional likelihood of `conditional_likelihood`, in three concave steps.
 
@@ -186,7 +186,7 @@ class ExaminationModel:
         return cls(np.array(values["examination"], np.float64), float(values["logging_policy_slope"]), curves)
 
 
-def logging_scores_of(counts: ClickCounts, stages: Stages = unseen_stages) -> Doubles:
+def logging_scores_of(counts: ClickCounts, stages: Stages = no_stages) -> Doubles:
     """[L, K] the standardised scores of shown documents, by a model of the logging policy."""
     normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
     shown = ScaledDocuments.of(counts.lists, normaliser)

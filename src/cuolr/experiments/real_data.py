@@ -22,7 +22,7 @@ from cuolr.logs.page_positions import at_page_positions
 from cuolr.off_policy.random_lists import order_by_score
 from cuolr.policies.logging_policy_model import LoggingPolicyModel
 from cuolr.policies.policy import ScoringPolicy
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Bools, Doubles, Ints, RankingDataset
 
 
@@ -43,7 +43,7 @@ class RealData:
     labels: RankingDataset | None = None
 
     @classmethod
-    def read(cls, folder: Path, labels: Path | None = None, stages: Stages = unseen_stages) -> "RealData":
+    def read(cls, folder: Path, labels: Path | None = None, stages: Stages = no_stages) -> "RealData":
         """Read an imported log and, if given, its labels."""
         log = load_click_log(folder, stages=stages)
         graded = None if labels is None else read_labels(labels, log.candidates)

@@ -12,7 +12,7 @@ from cuolr.export.exporter import PointwiseModel, Scores
 from cuolr.export.raw_trees import LARGEST, folded
 from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.policies.trees_policy import TreesPolicy
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Doubles, Floats
 
 # Share of missing values, and of values far beyond the range of the training data.
@@ -181,7 +181,7 @@ def check_export(
     score: Scores,
     seed: int = 0,
     number: int = RANDOM_DOCUMENTS,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> ExportCheck:
     """Compare the scores of an exported model with those of its policy.
 

@@ -12,7 +12,7 @@ from cuolr.export.exporter import CannotHold, ExportedModel, PointwiseModel
 from cuolr.files import atomic_file, check_files, check_suffix
 from cuolr.policies.model_folder import SETTINGS_FILE, STUDENT_FOLDER, load_policy
 from cuolr.policies.policy import RankingPolicy
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 
 # What engines accept as the name of a model.
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]*")
@@ -47,7 +47,7 @@ def export_folder(
     out: Path,
     name: str | None = None,
     overwrite: bool = False,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> ExportReport:
     """Export a saved model.
 
@@ -76,7 +76,7 @@ def export_policy(
     out: Path,
     name: str = "cuolr",
     overwrite: bool = False,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> ExportReport:
     """Export a policy; see `export_folder`. Raises `CannotHold` if the target cannot represent it."""
     stages(f"exporting to {target}", None)

@@ -17,7 +17,7 @@ from cuolr.logs.clicklog import CONTEXT, ClickLog, require_lists, require_sessio
 from cuolr.logs.log_folder import read_click_log
 from cuolr.logs.session_files import ROWS_AT_A_TIME, merged_frames
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
-from cuolr.progress import Progress, Stages, unseen, unseen_stages
+from cuolr.progress import Progress, Stages, no_progress, no_stages
 from cuolr.types import Doubles
 
 # Columns that distinguish lists, by the first part of their name.
@@ -27,7 +27,7 @@ KEYS = ("query", "ranking", "logging_propensity", "page_position", "randomised",
 Weighting: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.floating[Any]]]
 
 
-def aggregate(log: ClickLog, click_weights: Weighting | None = None, progress: Progress = unseen) -> ClickLog:
+def aggregate(log: ClickLog, click_weights: Weighting | None = None, progress: Progress = no_progress) -> ClickLog:
     """One row for each query and ranking, with the number of its sessions and their mean clicks and rewards.
 
     Sessions of one list that differ in logging propensities (the logging policy changed), page positions, context or
@@ -46,7 +46,7 @@ def aggregate(log: ClickLog, click_weights: Weighting | None = None, progress: P
     return aggregate_chunks((log.select(rows) for rows in slices), click_weights, progress)
 
 
-def aggregate_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> ClickLog:
+def aggregate_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = no_stages) -> ClickLog:
     """Aggregate a saved log as `aggregate` does, in chunks, for logs that are larger than memory.
 
     Memory grows with the number of distinct lists only: about 1 kB each at the peak, for lists of ten.
@@ -60,7 +60,7 @@ def aggregate_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages
 
 
 def aggregate_chunks(
-    chunks: Iterable[ClickLog], weighting: Weighting | None = None, progress: Progress = unseen
+    chunks: Iterable[ClickLog], weighting: Weighting | None = None, progress: Progress = no_progress
 ) -> ClickLog:
     """Aggregate a log that is given in chunks; see `aggregate`."""
     last: ClickLog | None = None

@@ -24,7 +24,7 @@ from cuolr.logs.last_clicks import LastClicks, PatternCells, summed
 from cuolr.logs.log_folder import read_click_log
 from cuolr.logs.session_files import ROWS_AT_A_TIME
 from cuolr.logs.time_window import ALL_TIME, TimeWindow, as_times
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.random import DEFAULT_SEED, U64, mixed
 from cuolr.types import Bools, Candidates, Doubles, Ints
 
@@ -74,7 +74,7 @@ class ClickPatterns:
         log: ClickLog | Path,
         seed: int = DEFAULT_SEED,
         window: TimeWindow = ALL_TIME,
-        stages: Stages = unseen_stages,
+        stages: Stages = no_stages,
         by: Sequence[Literal["context", "day"]] = (),
     ) -> Self:
         """Count the sessions of a log, or of the folder of a log, which is read in chunks.

@@ -24,7 +24,7 @@ from cuolr.logs.session_files import (
     read_session_file,
     rows_of,
 )
-from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.progress import Progress, Stages, no_stages
 
 # How often a part is counted again if its process or node is lost.
 RETRIES = 3
@@ -39,7 +39,7 @@ def count_parts(
     by: CountedBy = "list",
     ray: str | None = None,
     overwrite: bool = False,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> ClickLog:
     """Count the sessions of Parquet files for the documents of a log; memory grows with the rows of the result only.
 

@@ -12,7 +12,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.last_clicks import summed
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.session_files import merged_frames
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 from cuolr.random import U64
 from cuolr.types import Bools, Doubles, Ints
 
@@ -54,7 +54,7 @@ class CountedPatterns:
 
 
 def count_patterns(
-    chunks: Iterable[ClickLog], labels: Callable[[ClickLog], Labels], progress: Progress = unseen
+    chunks: Iterable[ClickLog], labels: Callable[[ClickLog], Labels], progress: Progress = no_progress
 ) -> CountedPatterns:
     """Count the sessions of a log, given in chunks, raw or counted; memory grows with the rows of the result only.
 

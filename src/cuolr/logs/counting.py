@@ -25,7 +25,7 @@ from cuolr.logs.log_meta import COUNTED, described
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.session_files import merged_frames
 from cuolr.logs.time_window import ALL_TIME, TimeWindow, as_times
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Ints
 
 # One number is the document, its position, the last click above it and its click: as a key it is several times as fast
@@ -115,7 +115,7 @@ def count_log(
     out: Path,
     window: TimeWindow = ALL_TIME,
     overwrite: bool = False,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
     by: CountedBy = "list",
 ) -> ClickLog:
     """Count a saved log in chunks, and write the counted log; memory grows with its rows only.

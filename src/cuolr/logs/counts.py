@@ -12,7 +12,7 @@ from cuolr.logs.contexts import context_levels
 from cuolr.logs.count_patterns import count_patterns, stack_documents
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.reward_scale import information
-from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.progress import Progress, Stages, no_stages
 from cuolr.random import U64, mixed
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
@@ -63,7 +63,7 @@ class ClickCounts:
     documents: ClickLog | None = None
 
     @classmethod
-    def of(cls, log: ClickLog, stages: Stages = unseen_stages) -> Self:
+    def of(cls, log: ClickLog, stages: Stages = no_stages) -> Self:
         """Count the sessions of a log. In an aggregated log the last click is unknown: all cells have j = 0.
 
         If a log has more than `MAX_LISTS` distinct lists, a random sample of the lists is counted.

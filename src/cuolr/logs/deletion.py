@@ -28,7 +28,7 @@ from cuolr.logs.log_folder import (
 )
 from cuolr.logs.log_meta import DELETIONS, described
 from cuolr.output_lock import writing
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Bools, Ints
 
 
@@ -81,7 +81,7 @@ def delete_sessions(
     which: SessionsToDelete,
     counts: Sequence[Path | str] = (),
     dry_run: bool = False,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> DeletionReport:
     """Delete sessions from a log, all or nothing.
 

@@ -18,7 +18,7 @@ from cuolr.logs.log_folder import load_click_log, read_meta
 from cuolr.logs.page_positions import page_width
 from cuolr.logs.session_files import ROWS_AT_A_TIME
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import Bools, Doubles, Ints
 
@@ -132,7 +132,7 @@ def patterns_of(
     log: ClickLog | Path,
     seed: int = DEFAULT_SEED,
     window: TimeWindow = ALL_TIME,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
     by: Sequence[Literal["context", "day"]] = (),
 ) -> ClickPatterns:
     """The counts that click models are fitted to, by list or by document as the log is; see `ClickPatterns.of`."""

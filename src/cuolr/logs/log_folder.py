@@ -40,7 +40,7 @@ from cuolr.logs.log_meta import check_folder, check_log_files, write_meta
 from cuolr.logs.log_meta import read_meta as read_meta
 from cuolr.logs.session_files import ROWS_AT_A_TIME, SessionForm, one_each, read_session_file
 from cuolr.logs.time_window import ALL_TIME, Time, Timestamps, TimeWindow, no_session_in, no_timestamps, within
-from cuolr.progress import Progress, Stages, unseen, unseen_stages
+from cuolr.progress import Progress, Stages, no_progress, no_stages
 
 SESSIONS_FILE = "sessions.parquet"
 REQUIRED_FILES = (SESSIONS_FILE, META_FILE, FEATURES, OFFSETS, QUERY_IDS)
@@ -56,7 +56,7 @@ def save_click_log(
     folder: Path | str,
     source: Mapping[str, Any] | None = None,
     overwrite: bool = False,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
 ) -> None:
     """Write a log; see `write_click_log`. `progress` is called with the rows that were written since the last call."""
 
@@ -108,7 +108,7 @@ def load_click_log(
     folder: Path | str,
     window: TimeWindow = ALL_TIME,
     ids: bool = True,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
     documents: bool = False,
 ) -> ClickLog:
     """Read a whole log; features are memory-mapped. Raises if the folder is damaged or not a log.
@@ -130,7 +130,7 @@ def read_click_log(
     rows_at_a_time: int = ROWS_AT_A_TIME,
     window: TimeWindow = ALL_TIME,
     ids: bool = True,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
     documents: bool = False,
 ) -> Iterator[ClickLog]:
     """Read a log chunk by chunk, for logs that are larger than memory; see `load_click_log`."""
@@ -244,7 +244,7 @@ def _count_within(folder: Path, window: TimeWindow) -> int:
     return int(within(timestamp, bounds).sum())
 
 
-def _count_rows(folder: Path, stages: Stages = unseen_stages) -> int:
+def _count_rows(folder: Path, stages: Stages = no_stages) -> int:
     """Number of rows of a log; raises if a file is missing or damaged."""
     check_folder(folder)
     missing = [name for name in REQUIRED_FILES if not (folder / name).is_file()]

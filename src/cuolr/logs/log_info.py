@@ -13,7 +13,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import read_click_log
 from cuolr.logs.page_positions import at_page_positions, page_width, widest_page
 from cuolr.logs.time_window import ALL_TIME, TimeWindow
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Bools, Candidates
 
 
@@ -52,7 +52,7 @@ class LogInfo:
     share_at_several_positions: float
 
 
-def describe_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> LogInfo:
+def describe_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = no_stages) -> LogInfo:
     """The statistics of a saved log, read in chunks, for logs that are larger than memory.
 
     Args:

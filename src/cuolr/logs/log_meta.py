@@ -13,7 +13,7 @@ import numpy as np
 from cuolr.errors import InputError, does_not_match
 from cuolr.files import check_hash, content_hash, is_verifying, part_of, read_json, size_of, versions
 from cuolr.logs.clicklog import ClickLog
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 
 META_FILE = "meta.json"
 # Logs of format 1 may lack hashes.
@@ -43,9 +43,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     return {name: value for name, value in _read(folder).items() if name not in (FILES, OWN_HASH)}
 
 
-def check_log_files(
-    folder: Path, names: Collection[str], stages: Stages = unseen_stages, required: bool = True
-) -> None:
+def check_log_files(folder: Path, names: Collection[str], stages: Stages = no_stages, required: bool = True) -> None:
     """Raise if a file of a log leads out of its folder, or does not match its hash.
 
     Args:

@@ -21,7 +21,7 @@ from cuolr.logs.log_meta import MERGED, described
 from cuolr.logs.merge_report import MergeReport
 from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, no_timestamps, unit_of, within
-from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.progress import Progress, Stages, no_stages
 from cuolr.types import Bools, Ints
 
 # What the rows of a log are.
@@ -36,7 +36,7 @@ def merge_logs(
     out: Path | str,
     window: TimeWindow = ALL_TIME,
     overwrite: bool = False,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> MergeReport:
     """Merge logs into a new one, chunk by chunk.
 

@@ -14,7 +14,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.drift import Drift, DriftCounts, Period, Periods, middle
 from cuolr.logs.log_folder import read_click_log, read_timestamps
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, as_times, time_text, unit_note, within
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 
 # Without a single one of so many sessions, fewer than 3 % are without a click, with 95 % confidence (rule of three).
 MIN_SESSIONS = 100
@@ -80,7 +80,7 @@ class SessionInfo:
         return list(_warnings(self))
 
 
-def sessions_of_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = unseen_stages) -> SessionInfo:
+def sessions_of_folder(folder: Path, window: TimeWindow = ALL_TIME, stages: Stages = no_stages) -> SessionInfo:
     """What is odd about the sessions of a saved log, read in chunks."""
     timestamp = read_timestamps(folder)
     if timestamp is not None and window:

@@ -21,13 +21,13 @@ from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingInParts, RankingPolicy
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.training.hold_out import held_out_queries, held_out_sessions
 from cuolr.types import Candidates, Ints
 
 
 def overlap_with_log(
-    policy: RankingPolicy, lists: ClickLog, queries: Ints, k: int, stages: Stages = unseen_stages
+    policy: RankingPolicy, lists: ClickLog, queries: Ints, k: int, stages: Stages = no_stages
 ) -> tuple[float, float]:
     """How much of a policy's top k the log shows.
 
@@ -111,7 +111,7 @@ def assess(
     log: ClickLog,
     k: int | None = None,
     provenance: Mapping[str, Any] | None = None,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
     against: RankingPolicy | FittedRanker | None = None,
     users: UsersOfLog | None = None,
     discount: Discount = None,
@@ -152,7 +152,7 @@ def evaluate_off_policy(
     log: ClickLog,
     on: EvaluatedQueries = ALL_QUERIES,
     k: int | None = None,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
     against: RankingPolicy | None = None,
     users: UsersOfLog | None = None,
     discount: Discount = None,

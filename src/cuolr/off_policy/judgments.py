@@ -18,7 +18,7 @@ from cuolr.examination.identifiability import Identifiability
 from cuolr.logs.clicklog import ClickLog, Outcome
 from cuolr.logs.counts import ClickCounts
 from cuolr.off_policy.intervals import CONFIDENCE
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Doubles
 
 Scale = Literal["0-1", "0-3", "0-4"]
@@ -73,7 +73,7 @@ def judge(
     min_examinations: float = MIN_EXAMINATIONS,
     scale: Scale = "0-1",
     examination: ExaminationModel | None = None,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> Judgments:
     """Rate the documents of a click log by clicks / expected examinations.
 

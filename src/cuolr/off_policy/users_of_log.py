@@ -16,7 +16,7 @@ from cuolr.off_policy.users.examination_users import ExaminationUsers
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
 from cuolr.off_policy.users.latent_users import LatentUsers, UsersByLevel
 from cuolr.off_policy.users.user_counts import HELD_OUT_FOLDS, UserCounts
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Doubles, Ints
 
 # The click models that are fitted without a prior, by whether they depend on the last click.
@@ -125,7 +125,7 @@ class UsersOfLog:
         log: ClickLog,
         queries: Ints | None = None,
         examination: ExaminationModel | None = None,
-        stages: Stages = unseen_stages,
+        stages: Stages = no_stages,
     ) -> Self:
         """Compare click models on held-out sessions, and fit those that explain them.
 

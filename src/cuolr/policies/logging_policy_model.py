@@ -13,7 +13,7 @@ from cuolr.logs.scaled_documents import scaled_features
 from cuolr.policies.linear_policy import MAX_PAIR_VALUES, LinearPolicy, draw_pairs, fit_ranking_svm
 from cuolr.policies.policy import rank_by_score
 from cuolr.policies.trees_policy import TreesPolicy, grow_ranking_trees
-from cuolr.progress import Progress, Stages, unseen, unseen_stages
+from cuolr.progress import Progress, Stages, no_progress, no_stages
 from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Number of documents scored at a time.
@@ -75,9 +75,7 @@ class LoggingPolicyModel:
     fold: Ints | None = None
 
     @classmethod
-    def fit(
-        cls, lists: ClickLog, normaliser: Normaliser, seed: int, folds: int, stages: Stages = unseen_stages
-    ) -> Self:
+    def fit(cls, lists: ClickLog, normaliser: Normaliser, seed: int, folds: int, stages: Stages = no_stages) -> Self:
         """Behaviour cloning: a ranking SVM on the shown order, or LambdaMART if it agrees better with the log.
 
         LambdaMART is tried if the agreement of the linear model with the log is below `MIN_LINEAR_AGREEMENT`, and kept
@@ -104,9 +102,9 @@ class LoggingPolicyModel:
         cross_fitted = [
             clone_lambdamart(lists, queries[fold[queries] != i], normaliser, seed + i, progress) for i in range(folds)
         ]
-        unseen = [queries[fold[queries] == i][: MAX_AGREEMENT_QUERIES // folds] for i in range(folds)]
-        of_lambdamart = np.mean([agreement(r, lists, new) for r, new in zip(cross_fitted, unseen, strict=True)])
-        of_linear = np.mean([agreement(linear, lists, new) for new in unseen])
+        of_other_folds = [queries[fold[queries] == i][: MAX_AGREEMENT_QUERIES // folds] for i in range(folds)]
+        of_lambdamart = np.mean([agreement(r, lists, new) for r, new in zip(cross_fitted, of_other_folds, strict=True)])
+        of_linear = np.mean([agreement(linear, lists, new) for new in of_other_folds])
         return cls([ClonedRanker(r) for r in cross_fitted], fold) if of_lambdamart > of_linear else one_for_all
 
     def scores(self, features: Floats) -> Doubles:
@@ -136,7 +134,7 @@ def agreement(ranker: LinearPolicy | TreesPolicy, lists: ClickLog, queries: Inte
 
 
 def clone_lambdamart(
-    lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int, progress: Progress = unseen
+    lists: ClickLog, queries: IntegerArray, normaliser: Normaliser, seed: int, progress: Progress = no_progress
 ) -> TreesPolicy:
     """LambdaMART trained on the shown order of these queries, with documents that were never shown last."""
     candidates = lists.candidates

@@ -14,7 +14,7 @@ from cuolr.errors import InputError
 from cuolr.policies.bit_vector_trees import BitVectorTrees
 from cuolr.policies.policy import POLICIES, ScaledScoringPolicy
 from cuolr.policies.regression_trees import RegressionTrees
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 from cuolr.types import Floats, Ints
 
 # LightGBM's limit on the number of documents of a query.
@@ -40,7 +40,7 @@ def grow_ranking_trees(
     sizes: Ints,
     parameters: Mapping[str, Any],
     trees: int,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
 ) -> RegressionTrees:
     """LambdaMART with linear gain; very long lists are cut to the highest grades.
 

@@ -9,7 +9,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.examination.propensities import Propensities
 from cuolr.logs.clicklog import ClickLog
 from cuolr.policies.policy import RankingPolicy
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.training import LEARNERS as LEARNERS
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.hold_out import sample_rows, split_by_query
@@ -51,7 +51,7 @@ class FitTask:
     loop: Loop
     propensities: Propensities | None = None
     start: WarmStart | None = None
-    stages: Stages = unseen_stages
+    stages: Stages = no_stages
     ray: Any = None
 
     def batches(self, lists: WeightedLists, max_unshown: int = 0) -> tuple[Batches, Batches | None]:

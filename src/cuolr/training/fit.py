@@ -19,7 +19,7 @@ from cuolr.logs.log_meta import digest_of_clicks, fingerprint
 from cuolr.logs.ray_cluster import connected
 from cuolr.logs.reward_scale import on_click_scale
 from cuolr.policies.policy import RankingPolicy
-from cuolr.progress import Profile, Stages, unseen_stages
+from cuolr.progress import Profile, Stages, no_stages
 from cuolr.training import distributed
 from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.training.hold_out import held_out_queries, queries_shown, with_held_out_sessions
@@ -99,7 +99,7 @@ def fit(
     request: FitRequest,
     progress: Progress | None = None,
     on_read: Callable[[ClickLog], None] | None = None,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
     profile: Profile | None = None,
 ) -> TrainingResult:
     """Train a policy on a log.
@@ -175,7 +175,7 @@ def _hold_out(request: FitRequest, log: ClickLog) -> tuple[ClickLog, Ints, Mappi
     if not request.log.example.of_sessions or len(queries_shown(log)) >= MANY_QUERIES:
         held_out = held_out_queries(log, training.held_out, training.seed)
         return log, held_out, {"held_out_queries": training.held_out}
-    grouped, held_out = with_held_out_sessions(request.log.sessions(unseen_stages), training.held_out, training.seed)
+    grouped, held_out = with_held_out_sessions(request.log.sessions(no_stages), training.held_out, training.seed)
     learned_from = TrainingLog.of(grouped).read_for(
         request.config.learner_class, request.config.learner, request.aggregation
     )

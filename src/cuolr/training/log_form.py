@@ -11,7 +11,7 @@ from cuolr.logs.aggregate import aggregate, aggregate_folder
 from cuolr.logs.clicklog import ClickLog, require_lists, require_sessions
 from cuolr.logs.log_folder import load_click_log, read_click_log, read_timestamps
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, time_text, within
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.training.base_learner import Learner
 from cuolr.training.warm_start import WarmStart
 
@@ -85,7 +85,7 @@ class TrainingLog:
         learner: type[Learner],
         name: str,
         aggregation: Aggregation = "auto",
-        stages: Stages = unseen_stages,
+        stages: Stages = no_stages,
     ) -> ClickLog:
         """The log in the form that a learner reads.
 

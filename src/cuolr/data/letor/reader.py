@@ -19,7 +19,7 @@ from cuolr.data.letor.rows import MAX_PROBLEMS, Block, RowLayout, fits_memory
 from cuolr.data.line_blocks import blocks_of_lines
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 from cuolr.types import Candidates, Floats, RankingDataset
 
 BLOCK_BYTES = 4 << 20
@@ -167,7 +167,7 @@ def filled_up(candidates: Candidates, n_features: int, path: Path) -> Candidates
     return _widened(candidates, n_features)
 
 
-def write_letor(dataset: RankingDataset, path: Path | str, progress: Callable[[float], None] = unseen) -> None:
+def write_letor(dataset: RankingDataset, path: Path | str, progress: Callable[[float], None] = no_progress) -> None:
     """Write a data set as dense LETOR text, gzipped if the name ends in `.gz`; the inverse of `read_letor`.
 
     Args:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from cuolr.examination.plot import new_figure
 from cuolr.experiments.spec import Experiment
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -180,7 +180,7 @@ def inline_svg(panel: Panel, prefix: str) -> str:
     return re.sub(r"\n\s*", "\n", svg.replace(INK, "currentColor")).strip()
 
 
-def drawn(plot: Plot, prefix: str, progress: Progress = unseen) -> dict[str, Any]:
+def drawn(plot: Plot, prefix: str, progress: Progress = no_progress) -> dict[str, Any]:
     """A plot as a page shows it: `panels` and `swatches` as SVG; `prefix` keeps their ids unique there."""
     panels = []
     for number, panel in enumerate(plot.panels):

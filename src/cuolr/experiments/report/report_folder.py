@@ -41,7 +41,7 @@ from cuolr.experiments.report.wording import (
 from cuolr.experiments.results import Results
 from cuolr.experiments.results_folder import read_results
 from cuolr.files import atomic_folder, read_json, refuse_existing
-from cuolr.progress import Progress, Stages, unseen, unseen_stages
+from cuolr.progress import Progress, Stages, no_progress, no_stages
 
 HERE = Path(__file__).parent
 
@@ -59,7 +59,7 @@ class Effort:
 
 
 def render(
-    summary: Summary, plots: Sequence[Plot], files: Sequence[str], command: str, progress: Progress = unseen
+    summary: Summary, plots: Sequence[Plot], files: Sequence[str], command: str, progress: Progress = no_progress
 ) -> str:
     """The page.
 
@@ -164,7 +164,7 @@ PAGE = "report.html"
 NUMBERS = "report.json"
 
 
-def make_report(results: Path, out: Path, stages: Stages = unseen_stages) -> Summary:
+def make_report(results: Path, out: Path, stages: Stages = no_stages) -> Summary:
     """Write the report on a folder of results, or on a file of packed results."""
     saved = read_results(results)
     refuse_others(out)
@@ -189,7 +189,7 @@ def refuse_others(out: Path) -> None:
         )
 
 
-def write_report(summary: Summary, out: Path, stages: Stages = unseen_stages) -> None:
+def write_report(summary: Summary, out: Path, stages: Stages = no_stages) -> None:
     """Write the report, all or nothing. An earlier report is replaced; any other folder raises."""
     refuse_others(out)
     with atomic_folder(out, overwrite=True, ours=NUMBERS) as folder:

@@ -23,7 +23,7 @@ from cuolr.experiments.report.scores import Entry, GapClosed, Score, Table, gap_
 from cuolr.experiments.report.settings import Columns, Setting, columns_of, settings_of
 from cuolr.experiments.results import Results
 from cuolr.experiments.spec import WITHOUT_LOG, Cell, Experiment
-from cuolr.progress import Progress, Stages, unseen_stages
+from cuolr.progress import Progress, Stages, no_stages
 from cuolr.random import FIXED_SEED
 
 # Only for the interval of a difference; the tests are t-tests.
@@ -49,7 +49,7 @@ class Summary:
     chosen: Mapping[tuple[str, Setting], str]
 
 
-def summarise(results: Results, stages: Stages = unseen_stages) -> Summary:
+def summarise(results: Results, stages: Stages = no_stages) -> Summary:
     """Compute the content of the report, for the runs and columns that have results.
 
     Args:

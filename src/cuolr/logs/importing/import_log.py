@@ -18,7 +18,7 @@ from cuolr.logs.importing.import_report import ImportReport, check_dropped
 from cuolr.logs.importing.importer import IMPORTERS, SourceLog
 from cuolr.logs.importing.log_rows import find_tables
 from cuolr.logs.importing.table import read_log_table
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import Candidates
 
@@ -81,7 +81,7 @@ def read_features(
     features: Table | FeatureTables | Candidates,
     options: ImportOptions,
     letor: LetorOptions = LetorOptions(),
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> Candidates | FeatureTables:
     """The candidates, if one file or data frame has them; several tables are read along with the log.
 
@@ -103,7 +103,7 @@ def read_source(
     table: Table | Sequence[Path | str],
     format: str,  # noqa: A002
     options: ImportOptions,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> SourceLog:
     """Read what is to be imported.
 
@@ -134,7 +134,7 @@ def import_source(
     source: SourceLog,
     features: Candidates | FeatureTables | None,
     options: ImportOptions,
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> tuple[ClickLog, ImportReport]:
     """Check and repair what an importer read.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 from cuolr.registry import Registry
 from cuolr.types import Candidates
 
@@ -99,7 +99,7 @@ class LogImporter(ABC):
     """Reads the files of one format. The table is checked, repaired and counted afterwards, as for every format."""
 
     @abstractmethod
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """Read the files of a log.
 
         Args:

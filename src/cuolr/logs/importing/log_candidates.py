@@ -20,7 +20,7 @@ from cuolr.logs.columns import index_dtype
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.log_rows import LogRows, scan_log
 from cuolr.logs.importing.seen_documents import seen_documents
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.types import Candidates
 
 # As good as no value, in lower case.
@@ -102,7 +102,7 @@ class LogCandidates:
         table: Table | Sequence[Path | str],
         features: Candidates | FeatureTables | None,
         options: ImportOptions,
-        stages: Stages = unseen_stages,
+        stages: Stages = no_stages,
     ) -> Self:
         """Find the candidates.
 
@@ -132,7 +132,7 @@ class LogCandidates:
                 warnings.simplefilter("ignore", InputWarning)
             return cls(rows, read_feature_tables(tables, shown, stages), shown, tables)
 
-    def of_sessions(self, log: ClickLog, stages: Stages = unseen_stages) -> ClickLog:
+    def of_sessions(self, log: ClickLog, stages: Stages = no_stages) -> ClickLog:
         """Some sessions of the log, over the candidates that an import of these sessions alone would have."""
         if self.shown is None:
             return log

@@ -9,7 +9,7 @@ from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT
 from cuolr.logs.importing.import_options import IDS, MISSING
 from cuolr.logs.importing.log_rows import LogRows
-from cuolr.progress import Share, share_of, unseen
+from cuolr.progress import Share, no_progress, share_of
 from cuolr.types import Candidates
 
 # Positions are stored in int32, counted from 1.
@@ -78,7 +78,9 @@ def read_sessions(rows: LogRows) -> pl.Series:
     return pl.concat(found).unique().sort("session_id")["session_id"]
 
 
-def resolve(rows: LogRows, session_ids: pl.Series, documents: DocumentIndex, progress: Share = unseen) -> pl.DataFrame:
+def resolve(
+    rows: LogRows, session_ids: pl.Series, documents: DocumentIndex, progress: Share = no_progress
+) -> pl.DataFrame:
     """The rows with ids replaced by indices, and all values as numbers; null = invalid.
 
     Columns: the row's number, impression (whether there is a position and a document), nul (whether an id has that

@@ -41,7 +41,7 @@ from cuolr.logs.importing.resolve import DocumentIndex, from_one, read_sessions,
 from cuolr.logs.importing.session_blocks import blocks, survey
 from cuolr.logs.log_folder import concatenate
 from cuolr.logs.session_files import one_each
-from cuolr.progress import Share, Stages, in_shares, share_of, unseen_stages
+from cuolr.progress import Share, Stages, in_shares, no_stages, share_of
 from cuolr.types import Candidates
 
 # The share of the time that the first look at a table takes, roughly.
@@ -59,7 +59,7 @@ def read_log_table(
     table: Table | Sequence[Path | str],
     features: Candidates | FeatureTables | None,
     options: ImportOptions = ImportOptions(),
-    stages: Stages = unseen_stages,
+    stages: Stages = no_stages,
 ) -> tuple[ClickLog, ImportReport]:
     """Read, check and repair a long table, some millions of rows at a time.
 

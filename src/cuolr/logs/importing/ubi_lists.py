@@ -27,14 +27,14 @@ from cuolr.logs.importing.ubi_report import (
     UbiReport,
     report_of,
 )
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 
 # Lists of one application that start at 1 while others start at 0: from this share on it numbers some lists from 1,
 # below it these lists have lost their first impression.
 MIN_SHARE_FROM_1 = 0.2
 
 
-def read_ubi(files: Sequence[Path | str], progress: Progress = unseen) -> tuple[pl.DataFrame, UbiReport]:
+def read_ubi(files: Sequence[Path | str], progress: Progress = no_progress) -> tuple[pl.DataFrame, UbiReport]:
     """Read UBI queries and events.
 
     A `query_id` of UBI stands for one shown list, which becomes a session. Its documents and positions are those of its

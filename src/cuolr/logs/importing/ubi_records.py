@@ -20,7 +20,7 @@ from cuolr.data.compressed_files import count_parquet_rows, open_gzip
 from cuolr.data.tables import PARQUET, read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file, size_of
-from cuolr.progress import Progress, in_shares, unseen
+from cuolr.progress import Progress, in_shares, no_progress
 
 # Actions of events, in lower case. `view` and `click_through` are of older schemas.
 IMPRESSIONS = ("impression", "view")
@@ -71,7 +71,7 @@ class UbiRecords:
     other: int
 
 
-def read_records(files: Sequence[Path], progress: Progress = unseen) -> UbiRecords:
+def read_records(files: Sequence[Path], progress: Progress = no_progress) -> UbiRecords:
     """Read the records of all files together.
 
     Args:

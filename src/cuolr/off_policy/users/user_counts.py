@@ -17,7 +17,7 @@ from cuolr.off_policy.compared_lists import CountedDocuments, CountedLists
 from cuolr.off_policy.intervals import Units
 from cuolr.off_policy.users.examination_users import ExaminationCells
 from cuolr.off_policy.users.fitted_users import least_examinations
-from cuolr.progress import Stages, unseen_stages
+from cuolr.progress import Stages, no_stages
 from cuolr.random import FIXED_SEED
 from cuolr.types import Candidates, Doubles, Ints
 
@@ -52,7 +52,7 @@ class UserCounts:
     units: Units
 
     @classmethod
-    def of(cls, log: ClickLog, keep: Ints, stages: Stages = unseen_stages) -> Self:
+    def of(cls, log: ClickLog, keep: Ints, stages: Stages = no_stages) -> Self:
         """Count a log, each of whose rows shows a document.
 
         Args:

@@ -11,7 +11,7 @@ from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
 from cuolr.logs.importing.log_rows import ROW_BITS
 from cuolr.logs.importing.source_tables import check_columns, features_of, in_turn, read_rows, share_of_bytes
-from cuolr.progress import Progress, Share, share_of, unseen
+from cuolr.progress import Progress, Share, no_progress, share_of
 
 EMBEDDING = "query_document_embedding"
 DIMENSIONS = 768
@@ -46,7 +46,7 @@ class BaiduUltrUvaImporter(LogImporter):
     memory for each document. Expert labels are in validation.feather, which is refused here.
     """
 
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """Read one or more Feather files."""
         done = share_of_bytes(files, progress)
         read = [_rows(file, number, advance) for number, file, advance in in_turn(files, share_of(done, READING))]

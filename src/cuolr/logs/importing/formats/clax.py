@@ -19,7 +19,7 @@ from cuolr.logs.importing.source_tables import (
     read_rows,
     share_of_bytes,
 )
-from cuolr.progress import Progress, Share, share_of, unseen
+from cuolr.progress import Progress, Share, no_progress, share_of
 
 LISTS = ("query_doc_ids", "clicks")
 OPTIONAL_LISTS = ("positions", "mask", "query_doc_features")
@@ -32,7 +32,7 @@ READING = 0.5
 class ClaxImporter(LogImporter):
     """An id stands for a document of one query. Without a query_id, documents that share a list are of one query."""
 
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """Read one or more Parquet files."""
         done = share_of_bytes(files, progress)
         read = [_rows(file, number, advance) for number, file, advance in in_turn(files, share_of(done, READING))]

@@ -10,7 +10,7 @@ from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog, SourceLoss
 from cuolr.logs.importing.source_tables import in_turn, share_of_bytes
 from cuolr.logs.served_log import event_rows, files_of_log, read_part, shown_rows
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 
 CLICK, REWARD = "click", "reward"
 # A shown document.
@@ -22,7 +22,7 @@ NOT_IN_LIST, NO_LIST = "click on a document that is not in the list", "click on 
 class ServedLogImporter(LogImporter):
     """A session is a request. Events other than clicks are columns with the sum of their values, for `--reward`."""
 
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """Read parts, and journals that are not yet parts."""
         found = [part for file in files for part in _parts(file)]
         read = []

@@ -9,7 +9,7 @@ from cuolr.data.tables import read_errors
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
 from cuolr.logs.importing.source_tables import check_columns, features_of, in_turn, read_rows, share_of_bytes
-from cuolr.progress import Progress, Share, share_of, unseen
+from cuolr.progress import Progress, Share, no_progress, share_of
 
 LOG_COLUMNS = ("srch_id", "date_time", "prop_id", "position", "random_bool", "click_bool", "booking_bool")
 # Known only after the click, or names without an order: no features.
@@ -34,7 +34,7 @@ class ExpediaImporter(LogImporter):
     The reward is that of the competition: 1 for a click, 5 for a booking.
     """
 
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """Read one or more CSV files."""
         done = share_of_bytes(files, progress)
         read = [_read(file, advance) for _, file, advance in in_turn(files, share_of(done, READING))]

@@ -17,7 +17,7 @@ from cuolr.logs.importing.source_tables import (
     read_rows,
     share_of_bytes,
 )
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 from cuolr.types import Candidates
 
 LOG_COLUMNS = ("timestamp", "item_id", "position", "click")
@@ -33,7 +33,7 @@ class OpenBanditImporter(LogImporter):
     random order. Features of users depend on the session and are not used.
     """
 
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """Read the logs of one or more campaigns, and item_context.csv if it is among the files."""
         contexts, logs = [], []
         for number, file, advance in in_turn(files, share_of_bytes(files, progress)):

@@ -8,7 +8,7 @@ import polars as pl
 from cuolr.errors import InputError
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog, SourceLoss
 from cuolr.logs.importing.source_tables import in_turn, list_numbers, read_fields, share_of_bytes
-from cuolr.progress import Progress, Share, share_of, unseen
+from cuolr.progress import Progress, Share, no_progress, share_of
 
 COLUMNS = ("session", "query_id", "documents", "verticals", "clicks")
 
@@ -23,7 +23,7 @@ class TianGongImporter(LogImporter):
     The human grades are in a file of their own, which `cuolr experiment real --labels` reads.
     """
 
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """Read one or more text files."""
         done = share_of_bytes(files, progress)
         read = [_lists(file, number, advance) for number, file, advance in in_turn(files, share_of(done, READING))]

@@ -7,14 +7,14 @@ from cuolr.errors import InputError
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
 from cuolr.logs.importing.ubi_lists import read_ubi
 from cuolr.logs.importing.ubi_report import UbiReport
-from cuolr.progress import Progress, unseen
+from cuolr.progress import Progress, no_progress
 
 
 @IMPORTERS.register("ubi")
 class UbiImporter(LogImporter):
     """Makes a list of each `query_id`: what was shown and what was clicked. The query is named by its text."""
 
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """Read queries and events, in one or more files."""
         table, report = read_ubi(files, progress)
         if not len(table):

@@ -8,7 +8,7 @@ import polars as pl
 from cuolr.errors import InputError
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceCounts, SourceLog, SourceLoss
 from cuolr.logs.importing.source_tables import in_turn, read_fields, share_of_bytes
-from cuolr.progress import Progress, Share, share_of, unseen
+from cuolr.progress import Progress, Share, no_progress, share_of
 
 # SessionID, TimePassed, TypeOfAction, QueryID or URLID, RegionID, ten URLs.
 LONGEST = 10
@@ -26,7 +26,7 @@ NO_ACTION = "lines that are no action"
 class YandexImporter(LogImporter):
     """A list for each query action `Q`; a click `C` belongs to the latest list of its session that shows the URL."""
 
-    def read(self, files: Sequence[Path], progress: Progress = unseen) -> SourceLog:
+    def read(self, files: Sequence[Path], progress: Progress = no_progress) -> SourceLog:
         """Read one or more files of tab-separated actions."""
         done = share_of_bytes(files, progress)
         read = [read_fields(file, COLUMNS, advance) for _, file, advance in in_turn(files, share_of(done, READING))]
