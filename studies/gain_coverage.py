@@ -240,7 +240,7 @@ def measure(
                 "plausible": [e.estimator for e in found.estimates],
                 "gains": [e.gain for e in found.estimates],
                 "intervals": [list(e.interval) for e in found.estimates],
-                "corrections": [[e.correction, *map(float, e.correction_interval)] for e in found.estimates],
+                "corrections": [[[value, *interval] for value, interval in e.corrections] for e in found.estimates],
                 "bounds": [list(e.bounds) for e in found.estimates],
             }
 

@@ -7,7 +7,12 @@ import pytest
 
 from cuolr.off_policy.compared_lists import ComparedLists, CountedLists
 from cuolr.off_policy.intervals import heavy_tailed_interval
-from cuolr.off_policy.user_gain import correction_towards_policy, least_attractiveness, worst_and_best_change
+from cuolr.off_policy.user_gain import (
+    correction_by_expectation,
+    correction_towards_policy,
+    least_attractiveness,
+    worst_and_best_change,
+)
 from cuolr.off_policy.users.fitted_users import UnbiasedRates
 from cuolr.types import Doubles, Ints
 
@@ -64,6 +69,36 @@ def test_a_log_of_one_list_per_query_refutes_nobody() -> None:
     ones = np.ones(QUERIES)
     _, (low, high) = correction_towards_policy(compared(ones, ones, like=100.0, other=0.0), PerDocument())
     assert (low, high) == (-np.inf, np.inf)
+
+
+class LikesTheFirstList(PerDocument):
+    """Users who expect .6 clicks on [0, 1] and .4 on [2, 3]."""
+
+    rates = UnbiasedRates(np.tile([3.0, 3.0, 2.0, 2.0], QUERIES), np.full(4 * QUERIES, 10.0))
+
+
+@pytest.mark.parametrize(
+    ("on_better", "on_other", "kept"),
+    [(0.6, 0.4, 1.0), (0.5, 0.5, 0.0), (0.55, 0.45, 0.5), (0.4, 0.6, -1.0)],
+    ids=["as expected", "a fixed number of clicks", "half of the difference", "the other way round"],
+)
+def test_the_gain_shrinks_as_the_difference_of_better_lists_does(
+    on_better: float, on_other: float, kept: float
+) -> None:
+    """The share of the gain that is kept is the logged difference of the lists over the expected one."""
+    noise = np.where(np.arange(QUERIES) % 2, 0.01, -0.01)
+    lists = compared(on_better + noise, np.full(QUERIES, on_other))
+    found, (low, high) = correction_by_expectation(lists, LikesTheFirstList(), gain=0.1)
+    assert found == pytest.approx(0.1 * (kept - 1), abs=1e-12)
+    assert low < found < high
+    assert (high < 0) == (kept < 1)
+    opposite, ends = correction_by_expectation(lists, LikesTheFirstList(), gain=-0.1)
+    assert (opposite, ends) == (-found, (-high, -low))
+
+
+def test_lists_of_which_users_expect_the_same_say_nothing_of_the_gain() -> None:
+    lists = compared(np.full(QUERIES, 0.3), np.full(QUERIES, 0.5))
+    assert correction_by_expectation(lists, PerDocument(), gain=0.1)[1] == (-np.inf, np.inf)
 
 
 UNKNOWN_QUERIES, SESSIONS = 40, 100.0

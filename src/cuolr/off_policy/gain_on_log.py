@@ -151,8 +151,7 @@ def _by_users(gains: list[UserGain], plausible: PlausibleUsers) -> Iterator[Gain
             found.bounds,
             found.calibration,
             difference,
-            correction=found.correction[0],
-            correction_interval=found.correction[1],
+            corrections=found.corrections,
         )
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from cuolr.off_policy.gain_estimate import MIN_EFFECTIVE_SESSIONS
 Recommendation = Literal["ship", "test", "keep"]
 # What an estimator must find for a model to be shipped: a gain, no loss, or nothing.
 Requirement = Literal["must gain", "must not lose", "none"]
+
+# A correction of a relative gain, with its 95 % confidence interval.
+Correction: TypeAlias = tuple[float, tuple[float, float]]
 
 # With fewer queries, or groups of sessions, the recommendation is to keep the logging policy.
 MIN_UNITS = 30
@@ -38,9 +41,8 @@ class GainByEstimator:
         effective_sample_size: Importance sampling: number of sessions that count; None for fitted users.
         requirement: What it must find for a model to be shipped, if it is reliable.
         doubts: Importance sampling: reasons not to rely on it.
-        correction: Fitted users: what the logged lists that are most like the model's earn more, or less, than they
-            expect, extrapolated to the model's lists.
-        correction_interval: Its 95 % confidence interval; infinite if lists do not differ.
+        corrections: Fitted users: what of the gain the logged lists refute, by those most like the model's, and by
+            those that should have more clicks than others; intervals are infinite if lists do not differ.
     """
 
     estimator: str
@@ -52,8 +54,7 @@ class GainByEstimator:
     effective_sample_size: float | None = None
     requirement: Requirement = "must gain"
     doubts: tuple[str, ...] = ()
-    correction: float = 0.0
-    correction_interval: tuple[float, float] = (-np.inf, np.inf)
+    corrections: tuple[Correction, ...] = ()
 
     @property
     def is_reliable(self) -> bool:
@@ -75,8 +76,11 @@ class GainByEstimator:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether logged lists like the model's earn less than fitted users expect, so that no gain may be left."""
-        return self.correction_interval[1] < 0 and not self.bounds[0] + self.correction > MIN_GAIN
+        """Whether logged lists earn significantly less than fitted users expect, so that no gain may be left.
+
+        The lower end of a correction counts: on the sessions that users were fitted to, corrections are too small.
+        """
+        return any(high < 0 and not self.bounds[0] + low > MIN_GAIN for _, (low, high) in self.corrections)
 
     @property
     def is_known(self) -> bool:
@@ -258,7 +262,9 @@ class OffPolicyEvaluation:
         refuted = [e.estimator for e in counting if e.is_refuted]
         if refuted:
             users = " and ".join(refuted)
-            doubts.append(f"logged lists like the model's have fewer {self.outcome_name} than users of {users} expect")
+            doubts.append(
+                f"logged lists that are better for users of {users} have fewer {self.outcome_name} than they should"
+            )
         misfits = [e for e in counting if e.calibration is not None and abs(e.calibration - 1) > MAX_MISFIT]
         if misfits:
             users, share = misfits[0].estimator, misfits[0].calibration

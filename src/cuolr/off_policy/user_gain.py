@@ -8,11 +8,15 @@ import numpy as np
 from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, CountedLists
 from cuolr.off_policy.intervals import UNKNOWN, Units, heavy_tailed_interval
 from cuolr.off_policy.position_discount import discount_weights, weights_in_lists
+from cuolr.off_policy.recommendation import Correction
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
 from cuolr.types import Bools, Doubles
 
+# Sum of squared places of a query's lists, per session of the log, up to which they do not differ but for rounding.
+MIN_SQUARED_PLACE = 1e-20
 
-def correction_towards_policy(compared: ComparedLists, users: UserResponse) -> tuple[float, tuple[float, float]]:
+
+def correction_towards_policy(compared: ComparedLists, users: UserResponse) -> Correction:
     """How wrong fitted users are at the policy's lists, judged by logged ones, relative to the logged reward; interval.
 
     A list is the vector of its documents' exposures, 1 / log2(1 + position). On the line from the mean of a query's
@@ -23,21 +27,52 @@ def correction_towards_policy(compared: ComparedLists, users: UserResponse) -> t
     not known.
     """
     logged = compared.logged
-    if isinstance(logged, CountedDocuments) or logged.clicks is None:
+    if isinstance(logged, CountedDocuments):
         return 0.0, UNKNOWN
-    place = _places(compared, logged)
+    slope, (low, high) = _slope_of_residuals(compared, logged, users, _places(compared, logged))
+    scale = float(logged.count.sum()) / max(float(compared.reward.sum()), 1e-300)
+    return scale * slope, (scale * low, scale * high)
+
+
+def correction_by_expectation(compared: ComparedLists, users: UserResponse, gain: float) -> Correction:
+    """What of the gain is not there if lists that should have more clicks do not have them, with its interval.
+
+    Of a query's logged lists, some are better than others by these users. The slope of the residual, the logged reward
+    minus the expected one, in the expected reward is 0 if these are the users of the log, and −1 if the reward does not
+    depend on the list at all, as that of people who come for a fixed number of results. The correction is the slope
+    times the gain: the gain is expected reward, too. The interval is over queries, and infinite if lists do not differ,
+    or are not known.
+    """
+    logged = compared.logged
+    if isinstance(logged, CountedDocuments):
+        return 0.0, UNKNOWN
+    expected = compared.of_lists(logged, users)
+    sums, sessions = (
+        np.bincount(logged.query, weights=values, minlength=compared.n_queries)
+        for values in (expected * logged.count, logged.count)
+    )
+    mean = sums / np.maximum(sessions, 1e-300)
+    slope, ends = _slope_of_residuals(compared, logged, users, expected - mean[logged.query])
+    low, high = sorted(gain * end for end in ends) if gain else UNKNOWN
+    return slope * gain, (low, high)
+
+
+def _slope_of_residuals(
+    compared: ComparedLists, logged: CountedLists, users: UserResponse, place: Doubles
+) -> Correction:
+    """The slope of logged minus expected reward per session in the place [L] of each list, with its interval."""
+    if logged.clicks is None:
+        return 0.0, UNKNOWN
     reward = compared.reward_of(logged.documents, np.where(logged.documents >= 0, logged.clicks, 0.0))
     residual = reward - logged.count * compared.of_lists(logged, users)
     of_query = [
         np.bincount(logged.query, weights=values, minlength=compared.n_queries).astype(np.float64)
         for values in (place * residual, place**2 * logged.count)
     ]
-    there = of_query[1] > 0
+    there = of_query[1] > MIN_SQUARED_PLACE * logged.count.sum()
     if not there.any():
         return 0.0, UNKNOWN
-    slope, (low, high) = heavy_tailed_interval(of_query[0][there], of_query[1][there])
-    scale = float(logged.count.sum()) / max(float(reward.sum()), 1e-300)
-    return scale * slope, (scale * low, scale * high)
+    return heavy_tailed_interval(of_query[0][there], of_query[1][there])
 
 
 def _places(compared: ComparedLists, logged: CountedLists) -> Doubles:
@@ -152,8 +187,9 @@ class UserGain:
         worst_case: The gain if documents that the log says nothing about are the worst for the policy.
         best_case: The gain if they are the best: as attractive as the best of the log.
         calibration: Reward of the logged lists by these users, over the logged reward.
-        correction: What the logged lists that are most like the policy's earn more (> 0) or less (< 0) than these users
-            expect, extrapolated to its lists, with its interval; see `correction_towards_policy`.
+        corrections: What of the gain the logged lists refute, each with its interval: those that are most like the
+            policy's (`correction_towards_policy`), and those that should have more clicks than others
+            (`correction_by_expectation`).
         changes: [n_queries] expected change of the reward of each query.
     """
 
@@ -163,7 +199,7 @@ class UserGain:
     worst_case: float
     best_case: float
     calibration: float
-    correction: tuple[float, tuple[float, float]]
+    corrections: tuple[Correction, Correction]
     changes: Doubles
 
     @property
@@ -207,7 +243,10 @@ def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists,
         worst_case=min(gain, *(case / total for case in cases)),
         best_case=max(gain, *(case / total for case in cases)),
         calibration=float(logged.sum()) / total,
-        correction=correction_towards_policy(compared, response),
+        corrections=(
+            correction_towards_policy(compared, response),
+            correction_by_expectation(compared, response, gain),
+        ),
         changes=changes,
     )
 
