@@ -290,3 +290,8 @@ def test_all_that_the_package_exports_is_there() -> None:
     assert set(cuolr.__all__) <= set(dir(cuolr))
     with pytest.raises(AttributeError, match="no attribute 'Rankre'"):
         _ = cuolr.Rankre
+
+
+def test_a_module_is_short_enough_to_be_read_at_once() -> None:
+    lines = {name: len(source.splitlines()) for name, source in project_sources().items()}
+    assert {name: number for name, number in lines.items() if number > 300} == {}

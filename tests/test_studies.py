@@ -16,7 +16,8 @@ from cuolr.experiments.results import Description, Results, name_of
 from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.spec import Cell
 from cuolr.experiments.spec_file import parse_experiment
-from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
+from cuolr.off_policy.gain_estimate import GainByEstimator
+from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.types import Doubles
 from studies import gain_coverage, head_and_tail, recommendations, shop

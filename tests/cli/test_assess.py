@@ -11,7 +11,8 @@ from cuolr.data.letor.reader import read_letor
 from cuolr.evaluation.evaluate import evaluate
 from cuolr.evaluation.significance import compare
 from cuolr.logs.clicklog import ClickLog
-from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
+from cuolr.off_policy.gain_estimate import GainByEstimator
+from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.policies.model_folder import save_policy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
+from cuolr.off_policy.gain_estimate import GainByEstimator
+from cuolr.off_policy.recommendation import OffPolicyEvaluation
 
 PBM = GainByEstimator("pbm", 0.05, (0.02, 0.08), (0.02, 0.08), calibration=1.0, difference=0.0)
 UBM = GainByEstimator("ubm", 0.04, (0.01, 0.07), (0.01, 0.07), calibration=1.0, difference=-0.01)

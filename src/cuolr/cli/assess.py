@@ -17,8 +17,9 @@ from cuolr.logs.time_window import TimeWindow
 from cuolr.progress import Stages
 
 if TYPE_CHECKING:
+    from cuolr.off_policy.gain_estimate import GainByEstimator
     from cuolr.off_policy.position_discount import Discount
-    from cuolr.off_policy.recommendation import GainByEstimator, OffPolicyEvaluation
+    from cuolr.off_policy.recommendation import OffPolicyEvaluation
 
 # By recommendation; 2 is bad input, as for every command.
 EXIT_STATUS = {"ship": 0, "test": 10, "keep": 11}

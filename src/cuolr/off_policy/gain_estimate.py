@@ -1,11 +1,20 @@
-"""The gain of a policy over production, by an off-policy estimator, and how far it can be relied on."""
+"""The gain of a policy over production, by an estimator or by fitted users, and how far it can be relied on."""
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+# What an estimator must find for a model to be shipped: a gain, no loss, or nothing.
+Requirement = Literal["must gain", "must not lose", "none"]
+# A correction of a relative gain, with its 95 % confidence interval.
+Correction: TypeAlias = tuple[float, tuple[float, float]]
+
+# The lower end of the gain's interval must be above this.
+MIN_GAIN = 0.001
+# A wider interval says nothing: from half of the clicks to twice as many and more.
+MAX_WIDTH = 2.0
 # Fewer effective sessions than this give intervals that are too short, because a few weights decide.
 MIN_EFFECTIVE_SESSIONS = 100
 # Share of the policy's list positions that the log need not support.
@@ -108,3 +117,65 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+@dataclass(frozen=True)
+class GainByEstimator:
+    """The gain by one estimator, relative to the logged clicks or reward.
+
+    Attributes:
+        estimator: The click model of the fitted users, or the name of an importance-sampling estimator.
+        gain: The estimate: 0.05 = 5 % more.
+        interval: Its 95 % confidence interval.
+        bounds: The interval with the worst and the best case of documents that the log cannot say anything about.
+        calibration: Fitted users: the reward of the logged lists by them, over the logged one.
+        difference: Fitted users: log-likelihood per held-out session, minus that of the best; None = not compared.
+        effective_sample_size: Importance sampling: number of sessions that count; None for fitted users.
+        requirement: What it must find for a model to be shipped, if it is reliable.
+        doubts: Importance sampling: reasons not to rely on it.
+        corrections: Fitted users: what of the gain the logged lists refute, by those most like the model's, and by
+            those that should have more clicks than others; intervals are infinite if lists do not differ.
+    """
+
+    estimator: str
+    gain: float
+    interval: tuple[float, float]
+    bounds: tuple[float, float]
+    calibration: float | None = None
+    difference: float | None = None
+    effective_sample_size: float | None = None
+    requirement: Requirement = "must gain"
+    doubts: tuple[str, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether enough sessions count."""
+        return self.effective_sample_size is None or self.effective_sample_size >= MIN_EFFECTIVE_SESSIONS
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether a model must gain by it to be shipped."""
+        return self.is_reliable and self.requirement == "must gain"
+
+    @property
+    def finds_no_gain(self) -> bool:
+        """Whether it speaks against shipping: its interval is not above the least gain or, if it need not be, below."""
+        low, high = self.interval
+        if not self.is_reliable or not self.is_known or self.requirement == "none":
+            return False
+        return not low > MIN_GAIN if self.requirement == "must gain" else high < MIN_GAIN
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether logged lists earn significantly less than fitted users expect, so that no gain may be left.
+
+        The lower end of a correction counts: on the sessions that users were fitted to, corrections are too small.
+        """
+        return any(high < 0 and not self.bounds[0] + low > MIN_GAIN for _, (low, high) in self.corrections)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the interval is narrow enough to say anything."""
+        low, high = self.interval
+        return bool(high - low <= MAX_WIDTH)

@@ -11,12 +11,13 @@ from cuolr.examination.from_clicks import as_lists, curves_as_dict
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, CountedLists
 from cuolr.off_policy.estimate_gain import Estimand
+from cuolr.off_policy.gain_estimate import GainByEstimator
 from cuolr.off_policy.importance_gains import importance_gains
 from cuolr.off_policy.interleaving import interleaving_preference
 from cuolr.off_policy.intervals import UNKNOWN, sessions_needed
 from cuolr.off_policy.list_distributions import target_lists
 from cuolr.off_policy.position_discount import weights_in_lists
-from cuolr.off_policy.recommendation import ChangedQuery, GainByEstimator
+from cuolr.off_policy.recommendation import ChangedQuery
 from cuolr.off_policy.user_gain import UserGain, user_gain
 from cuolr.off_policy.users_of_log import PlausibleUsers, UsersOfLog
 from cuolr.policies.policy import RankingPolicy

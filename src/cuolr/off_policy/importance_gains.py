@@ -8,10 +8,9 @@ import numpy as np
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.estimate_gain import Estimand, logged_lists
 from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, OffPolicyEstimator, off_policy_estimator
-from cuolr.off_policy.gain_estimate import GainEstimate
+from cuolr.off_policy.gain_estimate import GainByEstimator, GainEstimate, Requirement
 from cuolr.off_policy.logged_lists import check_probabilities
 from cuolr.off_policy.paired_gain import paired_gain
-from cuolr.off_policy.recommendation import GainByEstimator, Requirement
 from cuolr.policies.policy import RankingPolicy
 
 # A model is shipped only if it gains by this estimator: users read from the top, and what is below changes no click.

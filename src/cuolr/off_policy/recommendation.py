@@ -3,90 +3,19 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from cuolr.logs.clicklog import Outcome
-from cuolr.off_policy.gain_estimate import MIN_EFFECTIVE_SESSIONS
+from cuolr.off_policy.gain_estimate import MIN_GAIN, GainByEstimator
 
 Recommendation = Literal["ship", "test", "keep"]
-# What an estimator must find for a model to be shipped: a gain, no loss, or nothing.
-Requirement = Literal["must gain", "must not lose", "none"]
-
-# A correction of a relative gain, with its 95 % confidence interval.
-Correction: TypeAlias = tuple[float, tuple[float, float]]
 
 # With fewer queries, or groups of sessions, the recommendation is to keep the logging policy.
 MIN_UNITS = 30
-# The lower end of the gain's interval must be above this.
-MIN_GAIN = 0.001
-# A wider interval says nothing: from half of the clicks to twice as many and more.
-MAX_WIDTH = 2.0
 # Largest relative difference between the reward of the logged lists by fitted users, and the logged one.
 MAX_MISFIT = 0.05
-
-
-@dataclass(frozen=True)
-class GainByEstimator:
-    """The gain by one estimator, relative to the logged clicks or reward.
-
-    Attributes:
-        estimator: The click model of the fitted users, or the name of an importance-sampling estimator.
-        gain: The estimate: 0.05 = 5 % more.
-        interval: Its 95 % confidence interval.
-        bounds: The interval with the worst and the best case of documents that the log cannot say anything about.
-        calibration: Fitted users: the reward of the logged lists by them, over the logged one.
-        difference: Fitted users: log-likelihood per held-out session, minus that of the best; None = not compared.
-        effective_sample_size: Importance sampling: number of sessions that count; None for fitted users.
-        requirement: What it must find for a model to be shipped, if it is reliable.
-        doubts: Importance sampling: reasons not to rely on it.
-        corrections: Fitted users: what of the gain the logged lists refute, by those most like the model's, and by
-            those that should have more clicks than others; intervals are infinite if lists do not differ.
-    """
-
-    estimator: str
-    gain: float
-    interval: tuple[float, float]
-    bounds: tuple[float, float]
-    calibration: float | None = None
-    difference: float | None = None
-    effective_sample_size: float | None = None
-    requirement: Requirement = "must gain"
-    doubts: tuple[str, ...] = ()
-    corrections: tuple[Correction, ...] = ()
-
-    @property
-    def is_reliable(self) -> bool:
-        """Whether enough sessions count."""
-        return self.effective_sample_size is None or self.effective_sample_size >= MIN_EFFECTIVE_SESSIONS
-
-    @property
-    def is_decisive(self) -> bool:
-        """Whether a model must gain by it to be shipped."""
-        return self.is_reliable and self.requirement == "must gain"
-
-    @property
-    def finds_no_gain(self) -> bool:
-        """Whether it speaks against shipping: its interval is not above the least gain or, if it need not be, below."""
-        low, high = self.interval
-        if not self.is_reliable or not self.is_known or self.requirement == "none":
-            return False
-        return not low > MIN_GAIN if self.requirement == "must gain" else high < MIN_GAIN
-
-    @property
-    def is_refuted(self) -> bool:
-        """Whether logged lists earn significantly less than fitted users expect, so that no gain may be left.
-
-        The lower end of a correction counts: on the sessions that users were fitted to, corrections are too small.
-        """
-        return any(high < 0 and not self.bounds[0] + low > MIN_GAIN for _, (low, high) in self.corrections)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the interval is narrow enough to say anything."""
-        low, high = self.interval
-        return bool(high - low <= MAX_WIDTH)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, CountedLists
+from cuolr.off_policy.gain_estimate import Correction
 from cuolr.off_policy.intervals import UNKNOWN, Units, heavy_tailed_interval
 from cuolr.off_policy.position_discount import discount_weights, weights_in_lists
-from cuolr.off_policy.recommendation import Correction
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
 from cuolr.types import Bools, Doubles
 
