@@ -9,11 +9,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from cuolr import Ranker
 from cuolr.cli.main import main
 from cuolr.clicks.click_model import CLICK_MODELS
 from cuolr.errors import InputError
@@ -22,6 +25,8 @@ from cuolr.networks import ENCODERS
 from cuolr.policies.policy import POLICIES
 from cuolr.registry import Registry
 from cuolr.training import LEARNERS
+from cuolr.training.base_learner import FitTask, Learner
+from tests.data.small_data import candidates_of, random_log
 
 PLUG_IN = Path(__file__).parent / "plug_in"
 EXPERIMENT = """
@@ -148,10 +153,31 @@ def test_its_model_is_trained_saved_and_ranked_with(tmp_path: Path) -> None:
     assert cuolr(*simulated, "--randomised-lists", 1_000, "--out", tmp_path / "log").returncode == 0
     trained = cuolr("train", tmp_path / "log", "--learner", "popularity", "--out", tmp_path / "model")
     assert trained.returncode == 0, trained.stderr
+    assert f"wrote {tmp_path / 'model'}\n" in trained.stderr, "no step: it has none"
     evaluated = cuolr("evaluate", tmp_path / "model", "--data", tmp_path / "data", "--json")
     assert 0 < json.loads(evaluated.stdout)["measures"]["ndcg@10"] <= 1
     # The policy is one of ours, so that the model needs nothing else.
     assert cuolr("evaluate", tmp_path / "model", "--data", tmp_path / "data", installed=False).returncode == 0
+
+
+def test_a_learner_that_returns_no_policy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEARNERS, "_entries", {**LEARNERS._entries})
+
+    @dataclass(frozen=True)
+    class NoSettings:
+        """None."""
+
+    @LEARNERS.register("weights-only")
+    class WeightsOnly(Learner):
+        """A mistake: it returns weights."""
+
+        Config = NoSettings
+
+        def fit(self, task: FitTask) -> Any:
+            return np.zeros(3)
+
+    with pytest.raises(InputError, match="policy: expected a RankingPolicy, found a ndarray; fit of a learner returns"):
+        Ranker("weights-only").fit(random_log(candidates_of(*[3] * 12), sessions=60, k=3))
 
 
 def test_a_name_can_be_taken_only_once() -> None:

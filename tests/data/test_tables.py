@@ -112,6 +112,7 @@ def problem_of(path: Path) -> str:
         ("t.csv", CSV.encode("utf-16"), "expected text in UTF-8, found UTF-16; save it as UTF-8"),
         ("t.csv", CSV.encode("utf-16-le"), "expected text in UTF-8, found UTF-16; save it as UTF-8"),
         ("t.jsonl", JSON_LINES.encode("utf-16"), "expected text in UTF-8, found UTF-16; save it as UTF-8"),
+        ("t.csv", b"id;price\na;3,50\n", "expected columns separated by commas, found ';'; save the file with commas"),
         ("t.csv", b"", "expected a table, found an empty file"),
         ("t.jsonl", b"\n", "expected a table, found an empty file"),
         ("t.csv", b"\xef\xbb\xbfid,click,id\n1,0,1\n", "column 'id' occurs twice; keep one"),

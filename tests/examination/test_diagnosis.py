@@ -12,10 +12,11 @@ from cuolr.data.synthetic import generate
 from cuolr.errors import InputError
 from cuolr.examination.curve_intervals import Interval
 from cuolr.examination.diagnosis import Diagnosis, amount_text, diagnose
-from cuolr.examination.identifiability import ListVariation
+from cuolr.examination.identifiability import Identifiability, ListVariation
 from cuolr.examination.swap_advice import Swap, SwapPlan
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.counts import ClickCounts
 from cuolr.logs.log_folder import save_click_log
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.supervised.ranksvm import fit_ranksvm
@@ -64,6 +65,28 @@ def test_lists_that_are_drawn_anew_identify_examination() -> None:
     assert found.share_with_propensity is not None
     assert found.share_with_propensity > 0.9
     assert found.alarm is None
+
+
+def test_of_lists_that_vary_more_sessions_identify_examination() -> None:
+    policy = StochasticLogger(RANKER, 0.5)
+    found = diagnose(simulate(DATA, policy, USERS, 2_000, seed=1))
+    assert not found.identifiability.identifiable
+    advice = found.what_to_do[0]
+    assert advice.startswith("Collect more sessions like these: lists vary enough, and examination would be identified")
+    assert advice.endswith(" sessions in all, of which there are 2,000.")
+    times = found.identifiability.times_as_many
+    assert times is not None
+    enough = simulate(DATA, policy, USERS, int(2_000 * times), seed=2)
+    assert Identifiability.of(ClickCounts.of(enough)).identifiable
+
+
+def test_of_lists_that_hardly_vary_more_sessions_are_not_advised(unidentified: Diagnosis) -> None:
+    link = (0.0, 9.0), (9.0, 0.0)
+    thin = replace(unidentified.identifiability, clicks=(90.0, 10.0), links=link, share_at_several_positions=1.0)
+    assert thin.times_as_many is None, "100 / 9 > 10 times as many"
+    assert replace(thin, links=((0.0, 20.0), (20.0, 0.0))).times_as_many == 100 / 20
+    assert replace(thin, links=((0.0, 20.0), (20.0, 0.0)), share_at_several_positions=0.4).times_as_many is None
+    assert replace(thin, links=((0.0, 100.0), (100.0, 0.0))).times_as_many is None, "it is identifiable"
 
 
 def test_swaps_of_neighbours_are_told_as_the_source() -> None:

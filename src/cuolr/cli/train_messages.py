@@ -156,7 +156,8 @@ def _tell_result(result: TrainingResult, request: FitRequest, measure: str | Non
         sys.exit(130)
     assert best is not None
     score = "" if best.score is None else f": {measure or 'held-out score'} {best.score:.4f}"
-    speak(f"wrote {out}{score} at step {best.step} of {result.steps}{EARLY.get(result.outcome, '')}")
+    step = f" at step {best.step} of {result.steps}" if result.steps else ""
+    speak(f"wrote {out}{score}{step}{EARLY.get(result.outcome, '')}")
     if chosen := result.provenance.get("precision"):
         speak(f"precision: {chosen['chosen']}, {chosen['reason']}")
     if isinstance(best.policy, EnsemblePolicy) and best.policy.is_logging_policy:

@@ -33,7 +33,10 @@ OTHER_NAMES = {
     "query_id": ("query", "q", "search_query", "user_query", "search_term", "keywords"),
     "session_id": ("search_id", "srch_id", "request_id", "request", "impression_id", "page_view_id"),
     "position": ("rank", "pos", "ordinal", "slot"),
-    "doc_id": ("document_id", "product_id", "item_id", "prop_id", "object_id", "sku", "url"),
+    "doc_id": (
+        *("document_id", "product_id", "item_id", "prop_id", "object_id", "sku", "url"),
+        *("document", "doc", "product", "item"),
+    ),
     "click": ("clicked", "clicks", "click_bool", "is_click"),
 }
 

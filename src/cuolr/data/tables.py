@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import polars as pl
 
+from cuolr.data.column_kinds import other_separator
 from cuolr.data.compressed_files import check_zstandard, count_parquet_rows, open_gzip
 from cuolr.data.line_blocks import json_columns
 from cuolr.errors import InputError
@@ -210,7 +211,9 @@ def _check_width(path: Path, columns: Sized) -> None:
 
 
 def _check_header(path: Path, header: list[str]) -> None:
-    """Refuse repeated columns: polars would rename them."""
+    """Refuse another separator, and repeated columns: polars would rename them."""
+    if problem := other_separator(header):
+        raise InputError(f"{path}: {problem}")
     _check_width(path, header)
     repeated = [name for name, times in Counter(header).items() if times > 1 and name]
     if repeated:

@@ -189,6 +189,11 @@ def _what_to_do(found: Diagnosis) -> Iterator[str]:
     if found.identifiability.verdict == "not applicable":
         yield "Nothing: with one position there is no position bias."
         return
+    if (times := found.identifiability.times_as_many) is not None:
+        yield (
+            "Collect more sessions like these: lists vary enough, and examination would be identified with "
+            f"{_rounded(times * found.info.sessions):,} sessions in all, of which there are {found.info.sessions:,}."
+        )
     needed = found.sessions_needed
     if needed is not None:
         if needed <= found.info.sessions:

@@ -65,6 +65,8 @@ MIN_JOINED_SHARE = 0.95
 # Minimum share of the clicks on documents shown at several positions, for an estimate to use them even if they do not
 # identify examination: it is then noisy, but features alone are worse if the logging policy is strong.
 MIN_SHARE_TO_USE = 0.5
+# More sessions like those of the log are advised, if up to this many times as many identify examination.
+MAX_TIMES_AS_MANY = 10
 # Number of positions whose examination is estimated; positions below have that of the last one.
 MAX_POSITIONS = DISTINCT_POSITIONS
 
@@ -187,6 +189,18 @@ class Identifiability:
     def identifiable(self) -> bool:
         """Whether links of `MIN_SHARED_CLICKS` connect positions with `MIN_JOINED_SHARE` of the clicks."""
         return self.thinnest_link is not None and self.thinnest_link.clicks >= MIN_SHARED_CLICKS
+
+    @property
+    def times_as_many(self) -> float | None:
+        """How many times as many sessions like these identify examination, where lists vary enough; else None.
+
+        Effective clicks are proportional to sessions, and grow faster while documents have no click at a position yet.
+        """
+        link = self.thinnest_link
+        if link is None or self.identifiable or self.share_at_several_positions < MIN_SHARE_TO_USE:
+            return None
+        times = MIN_SHARED_CLICKS / max(link.clicks, 1e-9)
+        return times if times <= MAX_TIMES_AS_MANY else None
 
     @property
     def informative(self) -> bool:

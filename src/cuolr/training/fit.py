@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cuolr.data.normalise import Normaliser
-from cuolr.errors import InputError
+from cuolr.errors import InputError, require_type
 from cuolr.examination.propensities import Propensities
 from cuolr.files import versions
 from cuolr.logs.changed_candidates import MANY_QUERIES
@@ -210,6 +210,7 @@ def _provenance(request: FitRequest, settings: Mapping[str, Any], log: ClickLog)
 
 def _without_steps(policy: RankingPolicy, loop: Loop) -> TrainingResult:
     """The result of a learner that does not train step by step."""
+    require_type("policy", policy, RankingPolicy, "fit of a learner returns one, such as LinearPolicy")
     score = None if loop.validate is None else loop.validate(policy)
     best = Best(policy, score, step=0)
     trained = {"step": 0, "validation": score, "steps": 0, "finished": True}
