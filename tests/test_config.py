@@ -193,3 +193,13 @@ def test_ranges_are_told_in_words() -> None:
         "bounded.by_name": "a table with 0 to 1 for each key",
         "plain": "one of 'a', 'b'",
     }
+
+
+def test_a_whole_number_larger_than_any_float_is_out_of_range() -> None:
+    assert 10**308 in Range(1)
+    assert 10**309 not in Range(1)
+
+
+def test_a_number_in_place_of_a_table_is_refused() -> None:
+    with pytest.raises(InputError, match=r"setting 'training': expected a table, found 0\.5"):
+        from_dict(Bounded, 0.5, "training")  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ A misspelt name, a value of the wrong type or a value out of range is an error t
 import dataclasses
 import math
 import re
+import sys
 import tomllib
 import types
 import typing
@@ -32,7 +33,6 @@ class Range:
     ... class Config:
     ...     learning_rate: Annotated[float, Range(0, 1)] = 1e-4
     ...     max_norm: Annotated[float, Range(above=0)] | None = 1.0
-    ...     hidden: tuple[Annotated[int, Range(1)], ...] = (256, 256)
     ...
     ...     def __post_init__(self) -> None:
     ...         check_ranges(self)
@@ -56,12 +56,9 @@ class Range:
     below: float = math.inf
 
     def __contains__(self, value: float) -> bool:
-        return (
-            isinstance(value, Real)
-            and math.isfinite(value)
-            and self.at_least <= value <= self.at_most
-            and self.above < value < self.below
-        )
+        # A whole number may be larger than any float.
+        finite = isinstance(value, Real) and abs(value) <= sys.float_info.max
+        return finite and self.at_least <= value <= self.at_most and self.above < value < self.below
 
     def describe(self, kind: Any = float) -> str:
         """The range in words, for numbers of the type `kind`.
@@ -172,6 +169,8 @@ def from_dict(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
     hints = typing.get_type_hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     prefix = f"{where}." if where else ""
+    if not isinstance(values, Mapping):
+        raise InputError(f"setting '{where}': expected a table, found {values!r:.100}")
     for key in values:
         if key not in fields:
             raise unknown_name("setting", f"{prefix}{key}", [f"{prefix}{name}" for name in fields])

@@ -19,6 +19,7 @@ from cuolr.data.line_blocks import json_columns
 from cuolr.data.tables import ROW, read_errors, scan_table, write_errors
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_log import import_log_with_report
+from cuolr.progress import no_progress
 
 CSV = "id,row,n\n007,x,1\n8,y,2\n"
 JSON_LINES = '{"id": "007", "row": "x", "n": 1}\n{"id": 8, "row": "y", "n": 2}\n'
@@ -344,3 +345,12 @@ def test_a_table_of_very_many_columns_is_refused_at_once(ending: str, tmp_path: 
         frame.write_parquet(path) if ending == "parquet" else frame.write_ipc(path)
     with pytest.raises(InputError, match=r"expected at most 10,000 columns, found 10,001$"):
         scan_table(path)
+
+
+@pytest.mark.parametrize("name", ["t.jsonl.gz", "t.jsonl"])
+def test_values_that_are_nested_too_deeply_are_refused(name: str, tmp_path: Path) -> None:
+    deep = b'{"id": ' + b'{"a": ' * 500 + b"1" + b"}" * 500 + b"}\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(deep) if name.endswith(".gz") else deep)
+    with pytest.raises(InputError, match=f"{name}: values are nested too deeply"):
+        json_columns(path, no_progress)

@@ -77,4 +77,7 @@ def json_columns(path: Path, progress: Progress) -> pl.Schema:
     """
     blocks = (text for _, text in blocks_of_lines(path, BLOCK_BYTES, progress))
     schemas = [pl.scan_ndjson(BytesIO(text), infer_schema_length=None).collect_schema() for text in blocks]
-    return pl.concat([pl.DataFrame(schema=schema) for schema in schemas], how="diagonal_relaxed").schema
+    try:
+        return pl.concat([pl.DataFrame(schema=schema) for schema in schemas], how="diagonal_relaxed").schema
+    except RecursionError:
+        raise InputError(f"{path}: values are nested too deeply") from None
