@@ -110,6 +110,18 @@ def test_cells_are_the_sums_that_the_counts_of_examination_have() -> None:
         assert np.array_equal(np.bincount(found, weights, size), np.bincount(places, expected, size))
 
 
+def test_pairs_are_every_document_or_those_that_are_shown() -> None:
+    log = small_log(rows=60)
+    log = log.select(np.flatnonzero(log.query != 2))
+    patterns = ClickPatterns.of(log)
+    every = patterns.with_every_document()
+    assert len(every.pairs) == log.candidates.n_documents > len(patterns.pairs)
+    shown = every.with_shown_documents()
+    assert np.array_equal(shown.pairs, patterns.pairs)
+    assert np.array_equal(shown.documents, patterns.documents)
+    assert counted(shown) == counted(every) == plainly(log)
+
+
 @pytest.mark.parametrize("queries", [6, 30])
 def test_weights_multiply_the_sessions_of_a_query_or_of_its_folds(queries: int) -> None:
     patterns = ClickPatterns.of(small_log(rows=900, queries=queries))

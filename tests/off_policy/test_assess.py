@@ -21,6 +21,7 @@ from cuolr.off_policy.assess import (
     logging_policy_member,
     logging_policy_share,
     overlap_with_log,
+    shown_shares,
 )
 from cuolr.off_policy.estimate_gain import estimate_gain
 from cuolr.policies.ensemble_policy import EnsemblePolicy
@@ -285,7 +286,7 @@ def test_overlap_is_counted_document_by_document() -> None:
     for query in queries:
         lists = LOG.ranking[LOG.query == query]
         shares += [(lists == index).any(axis=1).mean() for index in ranking[query] if index >= 0]
-    never_shown, overlap = overlap_with_log(policy, ClickCounts.of(LOG).lists, queries, 3)
+    never_shown, overlap = overlap_with_log(policy, LOG.candidates, shown_shares(ClickCounts.of(LOG).lists), queries, 3)
     assert never_shown == pytest.approx(np.mean([share == 0 for share in shares]))
     assert overlap == pytest.approx(np.mean(shares))
 
@@ -299,7 +300,7 @@ def test_a_variant_counts_as_shown_if_its_document_was() -> None:
     log = ClickLog(candidates, np.zeros(4, np.int32), ranking, np.zeros((4, 1), np.uint8), np.ones(4, np.int64))
     policy = LinearPolicy(np.ones(1, np.float32), Normaliser.fit("min-max", candidates))
     assert policy.rank(candidates, 3).tolist() == [[1, 2, 0]]
-    never_shown, overlap = overlap_with_log(policy, log, np.array([0]), 3)
+    never_shown, overlap = overlap_with_log(policy, candidates, shown_shares(log), np.array([0]), 3)
     assert never_shown == pytest.approx(1 / 3)
     assert overlap == pytest.approx((4 / 4 + 0 + 4 / 4) / 3)
 

@@ -199,6 +199,18 @@ class ClickPatterns:
         kept.__dict__["unit"] = self.unit
         return kept
 
+    def with_shown_documents(self) -> Self:
+        """The same counts with a pair for each document that is shown, the inverse of `with_every_document`.
+
+        A pair without sessions does not change what is fitted, but costs as much as others.
+        """
+        shown = np.zeros(len(self.pairs), np.bool_)
+        shown[self.documents[self.where]] = True
+        number = np.cumsum(shown) - 1
+        kept = replace(self, pairs=self.pairs[shown], documents=np.where(self.where, number[self.documents], -1))
+        kept.__dict__["unit"] = self.unit
+        return kept
+
     def in_units(self, unit: Ints) -> Self:
         """The same counts with these units [M]."""
         kept = replace(self)

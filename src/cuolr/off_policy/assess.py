@@ -23,24 +23,14 @@ from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingInParts, RankingPolicy
 from cuolr.progress import Stages, no_stages
 from cuolr.training.hold_out import held_out_queries, held_out_sessions
-from cuolr.types import Candidates, Ints
+from cuolr.types import Candidates, Doubles, Ints
 
 
-def overlap_with_log(
-    policy: RankingPolicy, lists: ClickLog, queries: Ints, k: int, stages: Stages = no_stages
-) -> tuple[float, float]:
-    """How much of a policy's top k the log shows.
+def shown_shares(lists: ClickLog) -> Doubles:
+    """[n_documents] the share of its query's sessions that show each document; 0 for queries without sessions.
 
     Args:
-        policy: The policy to compare with the log.
-        lists: The log, raw or aggregated.
-        queries: The queries to rank, each with sessions in the log.
-        k: Length of the rankings.
-        stages: Receives the queries that were ranked so far.
-
-    Returns:
-        never_shown: Share of the ranked documents that the log never shows for their query.
-        overlap: Share of their query's sessions that show a ranked document, averaged over ranked documents.
+        lists: The log, raw, counted or aggregated.
     """
     candidates = lists.candidates
     row, _ = np.nonzero(lists.where)
@@ -49,11 +39,31 @@ def overlap_with_log(
     first = first_variants(candidates)
     impressions = np.bincount(first[documents], weights=lists.count[row], minlength=candidates.n_documents)[first]
     sessions = np.bincount(lists.query, weights=lists.session_count, minlength=candidates.n_queries)
+    shares: Doubles = impressions / np.maximum(sessions, 1)[candidates.query_of_document]
+    return shares
+
+
+def overlap_with_log(
+    policy: RankingPolicy, candidates: Candidates, shares: Doubles, queries: Ints, k: int, stages: Stages = no_stages
+) -> tuple[float, float]:
+    """How much of a policy's top k the log shows.
+
+    Args:
+        policy: The policy to compare with the log.
+        candidates: The documents of the log.
+        shares: [n_documents] see `shown_shares`.
+        queries: The queries to rank, each with sessions in the log.
+        k: Length of the rankings.
+        stages: Receives the queries that were ranked so far.
+
+    Returns:
+        never_shown: Share of the ranked documents that the log never shows for their query.
+        overlap: Share of their query's sessions that show a ranked document, averaged over ranked documents.
+    """
     ranking = RankingInParts(policy, stages("ranking", len(queries))).rank(candidates.select(queries), k)
     where = ranking >= 0
-    shown = impressions[np.where(where, candidates.offsets[queries, None] + ranking, 0)]
-    share = shown / sessions[queries, None]
-    return float((share[where] == 0).mean()), float(share[where].mean())
+    share = shares[(candidates.offsets[queries, None] + ranking)[where]]
+    return float((share == 0).mean()), float(share.mean())
 
 
 def logging_policy_member(policy: RankingPolicy) -> EnsemblePolicy | None:
@@ -171,7 +181,12 @@ def evaluate_off_policy(
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
     weights = None if discount is None else discount_weights(discount, k)
     found = gain_on_log(GainOnLog(policy, users, queries, k, against, weights), stages)
-    never_shown, overlap = overlap_with_log(policy, log, queries, k, stages)
+    shares = shown_shares(log if on.queries is None else log.select(np.flatnonzero(np.isin(log.query, queries))))
+
+    def overlap_of(ranker: RankingPolicy) -> tuple[float, float]:
+        return overlap_with_log(ranker, log.candidates, shares, queries, k, stages)
+
+    never_shown, overlap = overlap_of(policy)
     member, units = logging_policy_member(policy), users.counts.units
     return OffPolicyEvaluation(
         queries=len(queries),
@@ -180,7 +195,7 @@ def evaluate_off_policy(
         never_shown=never_shown,
         overlap=overlap,
         logging_policy_share=logging_policy_share(policy, log.candidates.select(queries[:SHARE_QUERIES])),
-        logging_policy_overlap=None if member is None else overlap_with_log(member, log, queries, k, stages)[1],
+        logging_policy_overlap=None if member is None else overlap_of(member)[1],
         against="production" if against is None else "the other model",
         held_out=on.held_out,
         outcome=log.outcome,

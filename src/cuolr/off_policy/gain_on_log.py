@@ -92,14 +92,14 @@ def lists_to_compare(asked: GainOnLog) -> ComparedLists:
     logged = _top(of_queries, asked.k)
     pages = logged if isinstance(logged, CountedLists) else logged.pages(asked.k)
     baseline = logged if asked.against is None else target_lists(asked.against, log.candidates, pages)
-    chosen = np.isin(log.query, logged.query)
+    rows = np.flatnonzero(np.isin(log.query, logged.query))
     return ComparedLists(
         target=target_lists(asked.policy, log.candidates, pages),
         baseline=baseline,
         logged=logged,
         n_queries=log.candidates.n_queries,
-        reward=counts.units.sums(_row_rewards(asked) * (log.count * chosen).astype(np.float64)),
-        sessions=counts.units.sums((log.session_count * chosen).astype(np.float64)),
+        reward=counts.units.sums(_row_rewards(asked, rows) * log.count[rows].astype(np.float64), rows),
+        sessions=counts.units.sums(log.session_count[rows].astype(np.float64), rows),
         worth=_worth(log),
         clicks=counts.clicks_by_pair(),
         query_of_pair=log.candidates.query_of_document,
@@ -107,14 +107,14 @@ def lists_to_compare(asked: GainOnLog) -> ComparedLists:
     )
 
 
-def _row_rewards(asked: GainOnLog) -> Doubles:
-    """[M] the reward of the first k documents of each row; of a document, if it is one of these."""
-    weights = np.ones(asked.k) if asked.position_weights is None else asked.position_weights
-    if asked.log.of_documents and asked.log.page_position is not None:
-        place = np.minimum(asked.log.page_position[:, 0], asked.k)
-        of_documents: Doubles = asked.log.rewards[:, 0] * np.append(weights, 0.0)[place]
+def _row_rewards(asked: GainOnLog, rows: Ints) -> Doubles:
+    """[m] the reward of the first k documents of each of these rows; of a document, if it is one of these."""
+    weights, log = np.ones(asked.k) if asked.position_weights is None else asked.position_weights, asked.log
+    if log.of_documents and log.page_position is not None:
+        place = np.minimum(log.page_position[rows, 0], asked.k)
+        of_documents: Doubles = log.rewards[rows, 0] * np.append(weights, 0.0)[place]
         return of_documents
-    rewards: Doubles = (asked.log.rewards * weights_in_lists(asked.log.where, weights)).sum(axis=1)
+    rewards: Doubles = (log.rewards[rows] * weights_in_lists(log.ranking[rows] >= 0, weights)).sum(axis=1)
     return rewards
 
 
@@ -177,10 +177,10 @@ def _sessions_for_test(asked: GainOnLog, found: UserGain) -> int | None:
     if asked.log.of_documents:
         return None
     evaluated = np.flatnonzero(np.isin(asked.log.query, asked.queries))
-    log, reward = asked.log.select(evaluated), _row_rewards(asked)[evaluated]
-    sessions = float(log.count.sum())
-    mean = float(reward @ log.count) / sessions
-    variance = float(((reward - mean) ** 2) @ log.count) / sessions
+    count, reward = asked.log.count[evaluated], _row_rewards(asked, evaluated)
+    sessions = float(count.sum())
+    mean = float(reward @ count) / sessions
+    variance = float(((reward - mean) ** 2) @ count) / sessions
     return sessions_needed(found.gain * mean, 2 * variance)
 
 

@@ -118,9 +118,9 @@ class Units:
         group[np.random.default_rng(FIXED_SEED).permutation(queries)] = np.arange(len(queries)) % groups
         return cls(log.query.astype(np.int64), group, groups, of_sessions=False)
 
-    def sums(self, weights: Doubles) -> Doubles:
-        """[units] the sums of the weights [M] of the rows of the log."""
-        return np.bincount(self.of_row, weights=weights, minlength=len(self.group)).astype(np.float64)
+    def sums(self, weights: Doubles, rows: Ints) -> Doubles:
+        """[units] the sums of the weights [m] of these rows of the log."""
+        return np.bincount(self.of_row[rows], weights=weights, minlength=len(self.group)).astype(np.float64)
 
     def by_group(self, values: Doubles) -> Doubles:
         """[G] the sums of the values [units]."""

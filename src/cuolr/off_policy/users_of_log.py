@@ -77,9 +77,10 @@ def plausible_users(counts: UserCounts, progress: Callable[[int], None] | None =
         models = [name for name in models if name in BY_EXAMINATION]
         names = [*models, *(name for name in CLICK_FITS.names() if CLICK_FITS.get(name).is_baseline)]
     if counts.can_hold_out_by_level:
-        compared = compare_by_level(counts.by_level, HELD_OUT_FOLDS, progress, names)
+        levels = [of_level.with_shown_documents() for of_level in counts.by_level]
+        compared = compare_by_level(levels, HELD_OUT_FOLDS, progress, names)
     else:
-        compared = compare_fits(counts.patterns, names, HELD_OUT_FOLDS, progress=progress)
+        compared = compare_fits(counts.patterns.with_shown_documents(), names, HELD_OUT_FOLDS, progress=progress)
     best = compared.scores[compared.best].log_likelihood
     negligible = NEGLIGIBLE_SHARE * max(best - compared.scores[CLICK_RATE].log_likelihood, 0.0)
     differences = compared.differences

@@ -11,7 +11,7 @@ from cuolr.clicks.fitting.evaluate_fit import FitScores, difference_to, evaluate
 from cuolr.clicks.fitting.fit_model import FittedClicks, fit_click_model
 from cuolr.errors import InputError
 from cuolr.logs.click_patterns import ClickPatterns
-from cuolr.types import Doubles
+from cuolr.types import Candidates, Doubles
 from studies.click_fit_error import MODELS, true_values
 from tests.clicks.fitting.every_outcome import dataset_of, every_outcome, patterns_of, random_log
 from tests.small_log import small_log
@@ -111,6 +111,18 @@ def test_the_likelihood_of_a_session_is_that_of_all_hidden_outcomes(name: str) -
     first = every_outcome(name, (3, 3), plain, [0, 1, 2])[False, True, False].probability
     second = every_outcome(name, (3, 3), plain, [2, -1, 0])[True, False, False].probability
     assert scores.log_likelihood == pytest.approx((np.log(first) + np.log(second)) / 2)
+
+
+@pytest.mark.parametrize("name", CLICK_FITS.names())
+def test_documents_that_are_never_shown_do_not_change_the_scores(name: str) -> None:
+    shown = ClickPatterns.of(random_log("ubm", sessions=1_000))
+    candidates = shown.candidates
+    more = Candidates(np.repeat(candidates.features, 3, axis=0), 3 * candidates.offsets, candidates.query_ids)
+    every = replace(shown, candidates=more).with_every_document()
+    assert len(every.pairs) == 3 * candidates.n_documents
+    one, other = (compare_fits(patterns, [name]).scores[name] for patterns in (shown, every))
+    assert other.log_likelihood == pytest.approx(one.log_likelihood, rel=1e-4)
+    assert other.perplexity_by_position == pytest.approx(one.perplexity_by_position, rel=1e-3)
 
 
 def test_sessions_of_several_clicks_are_impossible_under_the_cascade_model() -> None:

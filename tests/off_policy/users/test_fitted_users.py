@@ -263,8 +263,9 @@ def test_the_interval_of_few_queries_is_that_of_a_jackknife_which_fits_the_users
         found = UserCounts.of(part, np.arange(4))
         assert found.patterns is not None
         users = users_of(model, found.patterns)
-        rewards = found.units.sums(part.clicks.sum(axis=1).astype(np.float64))
-        sessions = found.units.sums(np.ones(len(part)))
+        rows = np.arange(len(part))
+        rewards = found.units.sums(part.clicks.sum(axis=1).astype(np.float64), rows)
+        sessions = found.units.sums(np.ones(len(part)), rows)
         clicks = found.clicks_by_pair()
         assert isinstance(counts.lists, CountedLists)
         target, ones = target_lists(BETTER, few.candidates, counts.lists), np.ones(few.candidates.n_documents)
