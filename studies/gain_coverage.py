@@ -245,6 +245,19 @@ def measure(
             }
 
 
+def shortened(value: Any) -> Any:
+    """Numbers with six digits, which is more than any of them is worth, so that the file stays small.
+
+    >>> shortened({"gain": 0.0123456789, "interval": [-0.5, 1 / 3], "log": 3})
+    {'gain': 0.0123457, 'interval': [-0.5, 0.333333], 'log': 3}
+    """
+    if isinstance(value, dict):
+        return {name: shortened(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [shortened(part) for part in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 def main(
     out: Path,
     users: tuple[str, ...] = USERS,
@@ -282,7 +295,7 @@ def main(
             found = [line for line in of_log if (line["log"], line["policy"]) not in seen]
             lines += found
             with out.open("a", encoding="utf-8") as file:
-                file.write("".join(json.dumps(line) + "\n" for line in found))
+                file.write("".join(json.dumps(shortened(line)) + "\n" for line in found))
     print("\n".join(markdown(lines)))
 
 
