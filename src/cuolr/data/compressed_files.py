@@ -12,6 +12,7 @@ from typing import IO
 
 import polars as pl
 
+from cuolr.data.parquet_structure import FREE_ROWS, MAX_ROWS_PER_BYTE, check_parquet
 from cuolr.errors import InputError
 
 # Logs and features take a fifth to a fiftieth of their size; gzip can make zeros a thousandth.
@@ -97,18 +98,15 @@ def _block_sizes(file: IO[bytes]) -> Iterator[int]:
         file.seek(4 if checksum else 0, 1)
 
 
-# A log of 20 million sessions has one row per byte; thousands per byte are no data.
-MAX_ROWS_PER_BYTE = 1_000
-# So many rows are read, however small the file.
-FREE_ROWS = 1 << 24
-
-
 def count_parquet_rows(path: Path) -> int:
     """Number of rows of a Parquet file, as its footer says; raises `InputError` if the file is far too small for them.
+
+    The numbers of its footer and page headers are checked, too, so this comes before anything else is read.
 
     Args:
         path: The file; errors of polars are not caught.
     """
+    check_parquet(path)
     rows = int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
     if rows > max(FREE_ROWS, MAX_ROWS_PER_BYTE * path.stat().st_size):
         raise InputError(f"{path}: refused, because it claims {rows:,} rows in {path.stat().st_size:,} bytes")
