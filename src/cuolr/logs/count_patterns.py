@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,15 +11,13 @@ import polars as pl
 
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.last_clicks import summed
+from cuolr.logs.packed_lists import PackedLists, packed_clicks, unpacked_clicks
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.session_files import merged_frames
 from cuolr.progress import Progress, no_progress
-from cuolr.random import U64
 from cuolr.types import Bools, Doubles, Ints
 
-# Clicks of one word of a packed click pattern.
-BITS = 64
-RANKING, CLICKS, REWARD, LABEL, COUNT = "ranking.", "clicks.", "reward.", "label.", "count"
+LISTS, CLICKS, REWARD, LABEL, COUNT = "list.", "clicks.", "reward.", "label.", "count"
 
 # Columns [m] that distinguish sessions beside list and clicks, by name; texts or numbers.
 Labels: TypeAlias = Mapping[str, npt.NDArray[Any] | pl.Series]
@@ -63,34 +62,44 @@ def count_patterns(
         labels: What distinguishes the sessions of a chunk; called once for each, in order.
         progress: Called with the number of sessions of each chunk.
     """
+    chunks = iter(chunks)
+    first = next(chunks)
+    lists, longest = PackedLists.of(first.candidates), 1
 
     def counts() -> Iterator[pl.DataFrame]:
-        for chunk in chunks:
-            yield _count(at_page_positions(chunk), labels(chunk))
+        nonlocal longest
+        for chunk in chain([first], chunks):
+            by_position = at_page_positions(chunk)
+            k = _filled(by_position)
+            longest = max(longest, k)
+            yield _count(by_position, k, lists, labels(chunk))
             progress(len(chunk))
 
     merged = merged_frames(counts(), _merged)
-    merged = merged.sort(["query", *(name for part in (RANKING, LABEL, CLICKS) for name in _names(merged, part))])
-    ranking = merged.select(_names(merged, RANKING)).to_numpy()
+    merged = merged.sort([name for part in (LISTS, LABEL, CLICKS) for name in _names(merged, part)])
+    query, ranking = lists.unpack(merged.select(_names(merged, LISTS)).to_numpy(), longest, first.ranking.dtype)
     rewards = _names(merged, REWARD)
     return CountedPatterns(
-        query=merged["query"].to_numpy(),
+        query=query,
         ranking=ranking,
-        clicks=_unpacked(merged.select(_names(merged, CLICKS)).to_numpy(), ranking.shape[1]) & (ranking >= 0),
+        clicks=unpacked_clicks(merged.select(_names(merged, CLICKS)).to_numpy(), longest) & (ranking >= 0),
         count=merged[COUNT].to_numpy(),
         reward=merged.select(rewards).to_numpy() if rewards else None,
         labels={name.removeprefix(LABEL): merged[name] for name in _names(merged, LABEL)},
     )
 
 
-def _count(log: ClickLog, labels: Labels) -> pl.DataFrame:
-    """The counts of a chunk, with clicks packed."""
-    filled = np.flatnonzero((log.ranking >= 0).any(axis=0))
-    k = int(np.max(filled, initial=0)) + 1
-    columns: dict[str, Any] = {"query": log.query.astype(np.int64)}
-    columns |= {f"{RANKING}{position}": log.ranking[:, position] for position in range(k)}
+def _filled(log: ClickLog) -> int:
+    """The last position, from 1, at which any row shows a document; at least 1."""
+    return int(np.max(np.flatnonzero((log.ranking >= 0).any(axis=0)), initial=0)) + 1
+
+
+def _count(log: ClickLog, k: int, lists: PackedLists, labels: Labels) -> pl.DataFrame:
+    """The counts of a chunk, of its first k positions, with lists and clicks packed."""
+    packed = lists.pack(log.query, log.ranking[:, :k])
+    columns: dict[str, Any] = {f"{LISTS}{word}": values for word, values in enumerate(packed)}
     columns |= {f"{LABEL}{name}": values for name, values in labels.items()}
-    columns |= {f"{CLICKS}{word}": values for word, values in enumerate(_packed(log.clicks[:, :k]))}
+    columns |= {f"{CLICKS}{word}": values for word, values in enumerate(packed_clicks(log.clicks[:, :k]))}
     keys = list(columns)
     columns[COUNT] = log.count
     if log.reward is not None:
@@ -102,7 +111,7 @@ def _count(log: ClickLog, labels: Labels) -> pl.DataFrame:
 def _merged(counts: list[pl.DataFrame]) -> pl.DataFrame:
     """The sums; chunks may differ in the last position that is filled."""
     rows = pl.concat(counts, how="diagonal_relaxed")
-    missing = {RANKING: -1, CLICKS: 0, REWARD: 0.0}
+    missing = {LISTS: 0, CLICKS: 0, REWARD: 0.0}
     rows = rows.with_columns(pl.col(_names(rows, part)).fill_null(value) for part, value in missing.items())
     sums = [COUNT, *_names(rows, REWARD)]
     return rows.group_by([name for name in rows.columns if name not in sums]).agg(pl.col(sums).sum())
@@ -112,22 +121,6 @@ def _names(frame: pl.DataFrame, prefix: str) -> list[str]:
     """The columns of this prefix; those of positions by their number."""
     names = [name for name in frame.columns if name.startswith(prefix)]
     return names if prefix == LABEL else sorted(names, key=lambda name: int(name.removeprefix(prefix)))
-
-
-def _packed(clicks: npt.NDArray[np.uint8 | np.float64]) -> list[npt.NDArray[np.uint64]]:
-    """The clicks [m, K] as bits of words of 64."""
-    words = []
-    for start in range(0, clicks.shape[1], BITS):
-        part = clicks[:, start : start + BITS] > 0
-        words.append((part.astype(U64) << np.arange(part.shape[1], dtype=U64)).sum(axis=1, dtype=U64))
-    return words
-
-
-def _unpacked(words: npt.NDArray[np.uint64], k: int) -> Bools:
-    """[M, k] the inverse of `_packed`; words [M, W]."""
-    position = np.arange(k)
-    bits = words.astype(U64)[:, position // BITS] >> (position % BITS).astype(U64)
-    return (bits & U64(1)).astype(np.bool_)
 
 
 # Lists, the level of each, and cells with their impressions, clicks and rewards, if there are any; see `ClickCounts`.
