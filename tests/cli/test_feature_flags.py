@@ -144,7 +144,6 @@ def test_a_folder_without_a_recipe_is_refused(run: Run, tmp_path: Path) -> None:
     [
         ("hotel,", "product_id,", "hotels.csv: column 'doc_id' is missing (did you mean --column doc_id=product_id?)"),
         ("hotel,", "x,", "hotels.csv: column 'doc_id' is missing; if it is called otherwise, say --column doc_id=NAME"),
-        (",", ";", "hotels.csv: expected columns separated by commas, found ';'; save the file with commas"),
     ],
 )
 def test_the_commonest_mistakes_are_told_with_the_flag(

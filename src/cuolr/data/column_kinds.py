@@ -22,12 +22,8 @@ from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
 from cuolr.types import FeatureColumn, FeatureRecipe
 
-# Other separators of a CSV file, and what to do about them.
-SEPARATORS = {
-    "\t": "tabs; rename the file to .tsv",
-    ";": "';'; save the file with commas",
-    "|": "'|'; save the file with commas",
-}
+# Other separators of a CSV file, as messages call them.
+SEPARATORS = {"\t": "tabs", ";": "';'", "|": "'|'"}
 # What columns are often called elsewhere, where the names are not alike.
 OTHER_NAMES = {
     "query_id": ("query", "q", "search_query", "user_query", "search_term", "keywords"),
@@ -50,7 +46,9 @@ def closest_column(name: str, found: Sequence[str]) -> str:
 def other_separator(columns: Sequence[str]) -> str:
     """The problem of a table whose only column holds all of them; "" = none."""
     used = [mark for mark in SEPARATORS if len(columns) == 1 and mark in columns[0]]
-    return f"expected columns separated by commas, found {SEPARATORS[used[0]]}" if used else ""
+    if not used:
+        return ""
+    return f"expected columns separated by commas, found {SEPARATORS[used[0]]}; save the table with commas"
 
 
 # Categories of more levels are hashed.

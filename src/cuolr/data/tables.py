@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from cuolr.data.column_kinds import other_separator
+from cuolr.data.column_kinds import SEPARATORS
 from cuolr.data.compressed_files import check_zstandard, count_parquet_rows, open_gzip
 from cuolr.data.line_blocks import json_columns
 from cuolr.errors import InputError
@@ -154,7 +154,24 @@ def _is(path: Path, endings: tuple[str, ...]) -> bool:
 
 
 def _separator(path: Path) -> str:
-    return "\t" if _is(path, TABS) else ","
+    """What separates the columns of a text file, by its name and its first line."""
+    if _is(path, (ZSTANDARD,)):
+        # Cut at commas, a header without any is in one piece.
+        return _separator_of(",".join(_zstandard_header(path, ",")), path)
+    with _open(path) as file:
+        head = file.read(HEAD_BYTES)
+    return _separator_of(_first_row(head).decode(errors="replace"), path)
+
+
+def _separator_of(line: str, path: Path) -> str:
+    if _is(path, TABS):
+        return "\t"
+    # A header without a comma: spreadsheets write semicolons where the comma is the decimal mark.
+    return next((mark for mark in SEPARATORS if mark in line and "," not in line), ",")
+
+
+def _first_row(head: bytes) -> bytes:
+    return head.lstrip(b"\r\n").partition(b"\n")[0]
 
 
 def _first_line(error: Exception) -> str:
@@ -176,7 +193,7 @@ def _check_head(path: Path) -> None:
         with read_errors(path):
             check_zstandard(path)
         if not _is(path, JSON_LINES):
-            _check_header(path, _zstandard_header(path))
+            _check_header(path, _zstandard_header(path, _separator(path)))
         return
     with read_errors(path), _open(path) as file:
         head = file.read(HEAD_BYTES)
@@ -185,7 +202,7 @@ def _check_head(path: Path) -> None:
                 pass
     if not head.strip():
         raise InputError(f"{path}: expected a table, found an empty file")
-    line = head.lstrip(b"\r\n").partition(b"\n")[0]
+    line = _first_row(head)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line:
         raise InputError(f"{path}: expected text in UTF-8, found UTF-16; save it as UTF-8")
     try:
@@ -198,7 +215,7 @@ def _check_head(path: Path) -> None:
             raise InputError(f"{path}: expected a JSON object, found a byte order mark; save it as UTF-8 without one")
         return
     try:
-        header = next(csv.reader([text.removeprefix("\ufeff")], delimiter=_separator(path)))
+        header = next(csv.reader([text.removeprefix("\ufeff")], delimiter=_separator_of(text, path)))
     except csv.Error as error:  # such as line ends of old Macs
         raise InputError(f"{path}: line 1: expected a header, found another form of text ({error})") from None
     _check_header(path, header)
@@ -211,21 +228,18 @@ def _check_width(path: Path, columns: Sized) -> None:
 
 
 def _check_header(path: Path, header: list[str]) -> None:
-    """Refuse another separator, and repeated columns: polars would rename them."""
-    if problem := other_separator(header):
-        raise InputError(f"{path}: {problem}")
+    """Refuse repeated columns: polars would rename them."""
     _check_width(path, header)
     repeated = [name for name, times in Counter(header).items() if times > 1 and name]
     if repeated:
         raise InputError([f"{path}: column '{name}' occurs twice; keep one" for name in repeated])
 
 
-def _zstandard_header(path: Path) -> list[str]:
+def _zstandard_header(path: Path, separator: str) -> list[str]:
     """The header of a file that polars can decompress, and the standard library cannot."""
+    options: dict[str, Any] = {"has_header": False, "infer_schema": False, "truncate_ragged_lines": True}
     with read_errors(path):
-        head = pl.scan_csv(
-            path, separator=_separator(path), has_header=False, infer_schema=False, n_rows=1, glob=False
-        ).collect()
+        head = pl.scan_csv(path, separator=separator, n_rows=1, glob=False, **options).collect()
     return [str(name) for name in head.row(0)] if len(head) else []
 
 

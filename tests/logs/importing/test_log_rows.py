@@ -162,17 +162,27 @@ def test_an_optional_column_that_is_named_must_be_there() -> None:
         read_log_table(ROWS, CANDIDATES, ImportOptions(columns={"reward": "revenue"}))
 
 
-@pytest.mark.parametrize(
-    ("separator", "problem"),
-    [
-        (";", "expected columns separated by commas, found ';'; save the file with commas"),
-        ("\t", "expected columns separated by commas, found tabs; rename the file to .tsv"),
-    ],
-)
-def test_another_separator_is_told(separator: str, problem: str, tmp_path: Path) -> None:
-    ROWS.write_csv(tmp_path / "log.csv", separator=separator)
-    with pytest.raises(InputError, match=problem):
-        read_log_table(tmp_path / "log.csv", CANDIDATES)
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
+def test_another_separator_is_recognised(separator: str, name: str, tmp_path: Path) -> None:
+    text = ROWS.write_csv(separator=separator).encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    log, _ = read_log_table(tmp_path / name, CANDIDATES)
+    ROWS.write_csv(tmp_path / "commas.csv")
+    with_commas, _ = read_log_table(tmp_path / "commas.csv", CANDIDATES)
+    assert log.documents.tolist() == with_commas.documents.tolist()
+    assert log.clicks.tolist() == with_commas.clicks.tolist()
+
+
+def test_another_separator_is_told_where_it_is_not_recognised(tmp_path: Path) -> None:
+    everything_in_one = pl.DataFrame({"query_id;session_id;position": ["q;s;1"]})
+    with pytest.raises(InputError, match="expected columns separated by commas, found ';'; save the table with commas"):
+        read_log_table(everything_in_one, CANDIDATES)
+
+
+def test_the_columns_that_were_found_are_those_of_the_table() -> None:
+    with pytest.raises(MissingColumnsError, match=r"column 'click' is missing.*; found: session_id, position, doc_id$"):
+        read_log_table(ROWS.drop("query_id", "click"), CANDIDATES, ImportOptions(one_query=True))
 
 
 def test_whole_numbers_that_pandas_made_floats_are_ids() -> None:

@@ -162,11 +162,13 @@ def _known_columns(
     rows: pl.LazyFrame, place: Path | str, options: ImportOptions, features: Sequence[str]
 ) -> pl.LazyFrame:
     """The row's number and the known columns, ids as text; and the features."""
+    with read_errors(place):
+        given = rows.drop(ROW).collect_schema().names()
     if options.one_query:
         rows = rows.with_columns(pl.lit(ONE_QUERY).alias(options.columns.get("query_id", "query_id")))
     with read_errors(place):
         schema = rows.drop(ROW).collect_schema()
-    if problem := other_separator(schema.names()):
+    if problem := other_separator(given):
         raise InputError(f"{place}: {problem}")
     ours = {name: options.columns.get(name, name) for name in (*REQUIRED, *OPTIONAL)}
     missing = [
@@ -175,7 +177,7 @@ def _known_columns(
         if source not in schema and (name in REQUIRED or name in options.columns)
     ]
     if missing:
-        raise MissingColumnsError(missing, schema.names())
+        raise MissingColumnsError(missing, given)
     if lacking := [name for name in features if name not in schema]:
         found = ", ".join(schema.names())
         raise InputError([f"{place}: feature column '{name}' is missing; found: {found}" for name in lacking])
