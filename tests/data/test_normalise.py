@@ -184,6 +184,23 @@ def test_missing_values_do_not_change_the_others(kind: str) -> None:
     np.testing.assert_array_equal(natively, np.where(missing, np.float32(nan), theirs))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("share_missing", [0.0, 0.2])
+def test_used_documents_are_scaled_to_the_same_bits_as_with_all_others(kind: str, share_missing: float) -> None:
+    random = np.random.default_rng(1)
+    features = np.exp(5 * random.normal(size=(900, 7))).astype(np.float32)
+    features[random.random(features.shape) < share_missing] = np.nan
+    sizes = [0, 5, 1, *[9] * 98, 12]
+    candidates = candidates_of(features.tolist(), sizes)
+    normaliser = Normaliser.fit(kind, candidates)
+    used = random.random(900) < 0.1
+    used[:600] = False  # skips a part
+    parts = list(normaliser.in_parts(candidates, used))
+    expected = np.concatenate([part for _, part in normaliser.in_parts(candidates)])[used]
+    assert np.concatenate([part for _, part in parts]).tobytes() == expected.tobytes()
+    assert [len(part) for _, part in parts] == [used[rows].sum() for rows, _ in parts]
+
+
 def test_indicators_have_names() -> None:
     train = named([[0, 1], [nan, 2]], "price", "stars")
     assert Normaliser.fit("none", train).apply(train).feature_names.tolist() == ["price", "stars", "price is missing"]  # type: ignore[union-attr]

@@ -179,13 +179,22 @@ class Normaliser:
 
         Args:
             candidates: Candidates to scale.
-            used: [n_documents] parts without a used document are skipped; None = all are used.
+            used: [n_documents] the rows that features are yielded of; parts without any are skipped. None = all.
         """
         for first in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
             offsets = candidates.offsets[first : first + QUERIES_AT_A_TIME + 1]
             rows = slice(int(offsets[0]), int(offsets[-1]))
-            if used is None or used[rows].any():
-                yield rows, self.transform(candidates.features[rows], offsets - offsets[0])
+            features, offsets = candidates.features[rows], offsets - offsets[0]
+            if used is None:
+                yield rows, self.transform(features, offsets)
+            elif used[rows].any():
+                yield rows, self._transform_used(features, offsets, used[rows])
+
+    def _transform_used(self, features: Floats, offsets: Ints, used: Bools) -> Floats:
+        """The used documents of whole queries, scaled; alone, unless scaling needs all documents of a query."""
+        if self.kind == "query-min-max":
+            return self.transform(features, offsets)[used]
+        return self.transform(features[used])
 
     def apply(self, candidates: Candidates) -> Candidates:
         """The same candidates with their features scaled."""

@@ -55,8 +55,7 @@ def scaled_features(candidates: Candidates, normaliser: Normaliser, used: Bools)
     """
     features = np.zeros((int(used.sum()) + 1, candidates.n_features + normaliser.n_indicators), np.float32)
     end = 0
-    for rows, part in normaliser.in_parts(candidates, used):
-        scaled = part[used[rows]]
+    for _, scaled in normaliser.in_parts(candidates, used):
         features[end : end + len(scaled)] = scaled
         end += len(scaled)
     return features

@@ -79,8 +79,12 @@ def logging_policy_share(policy: RankingPolicy, candidates: Candidates) -> float
     if not isinstance(policy, EnsemblePolicy) or not policy.logging_policy_members:
         return None
     scores = np.zeros((2, candidates.n_documents))
-    for i, (member, weight) in enumerate(zip(policy.members, policy.weights, strict=True)):
-        scores[int(i in policy.logging_policy_members)] += weight * member.score(candidates)
+    candidates = policy.normaliser.as_fitted(candidates, policy.n_features)
+    for rows, scaled in policy.normaliser.in_parts(candidates):
+        if not len(scaled):
+            continue
+        for i, (member, weight) in enumerate(zip(policy.members, policy.weights, strict=True)):
+            scores[int(i in policy.logging_policy_members), rows] += weight * member.score_scaled(scaled)
     of_clicks, of_logging_policy = scores.std(axis=1)
     total = of_clicks + of_logging_policy
     return float(of_logging_policy / total) if total > 0 else None

@@ -174,10 +174,9 @@ def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPoli
         return None
     # Only the documents of a pair, which many are not.
     rows, place = np.unique(np.concatenate([better, worse]), return_inverse=True)
-    scaled = np.empty((len(rows), chosen.n_features + normaliser.n_indicators), np.float32)
-    for part, values in normaliser.in_parts(chosen):
-        first, last = np.searchsorted(rows, (part.start, part.stop))
-        scaled[first:last] = values[rows[first:last] - part.start]
+    used = np.zeros(chosen.n_documents, np.bool_)
+    used[rows] = True
+    scaled = scaled_features(chosen, normaliser, used)[:-1]
     weights = fit_ranking_svm(scaled, place[: len(better)], place[len(better) :], C)
     return LinearPolicy(weights.astype(np.float32), normaliser)
 
