@@ -56,6 +56,18 @@ def test_lists_of_any_length_make_no_policy_seem_better() -> None:
     assert assess(BETTER, ragged).gain > 0
 
 
+def test_no_more_than_all_clicks_can_be_lost() -> None:
+    """None of the policy's documents was ever shown: without the limit, the interval would end below −100 %."""
+    log = log_of(LOGGER, sessions=1_500)
+    short = cut(log, np.full(len(log), 3))
+    opposite = replace(LOGGER, weights=-LOGGER.weights)
+    evaluation = assess(opposite, short)
+    assert evaluation.never_shown > 0.9
+    assert evaluation.interval[0] == -1
+    assert all(each.bounds[0] >= -1 for each in evaluation.estimates)
+    assert evaluation.recommendation == "keep"
+
+
 def test_a_query_counts_as_often_as_it_has_sessions() -> None:
     """A model that is better on all queries but the one that most sessions ask."""
     log, many = log_of(LOGGER, sessions=3_000), 20_000

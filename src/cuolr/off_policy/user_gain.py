@@ -191,6 +191,7 @@ class UserGain:
             policy's (`correction_towards_policy`), and those that should have more clicks than others
             (`correction_by_expectation`).
         changes: [n_queries] expected change of the reward of each query.
+        lowest: The lowest gain that there can be: −1 over the logged lists, whose reward can be lost only once.
     """
 
     users: str
@@ -201,12 +202,13 @@ class UserGain:
     calibration: float
     corrections: tuple[Correction, Correction]
     changes: Doubles
+    lowest: float
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The interval with what the log cannot say: its lower end in the worst case, upper in the best."""
         low, high = self.interval
-        return low + self.worst_case - self.gain, high + self.best_case - self.gain
+        return max(low + self.worst_case - self.gain, self.lowest), high + self.best_case - self.gain
 
 
 def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists, units: Units) -> UserGain:
@@ -248,6 +250,7 @@ def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists,
             correction_by_expectation(compared, response, gain),
         ),
         changes=changes,
+        lowest=-1.0 if compared.baseline is compared.logged else -np.inf,
     )
 
 
