@@ -1,16 +1,30 @@
 """The results of `studies.gain_coverage`: their file, and the tables of docs/results/gain-coverage.md."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from scipy.stats import binomtest
 
 from cuolr.files import atomic_file
 
 Line = dict[str, Any]
+SIZES = ("queries", "documents", "sessions", "training_sessions", "truth", "steps")
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    **dict.fromkeys(("users", "logger"), pl.String),
+    "log": pl.Int32,
+    "policy": pl.String,
+    "size": pl.Struct(dict.fromkeys(SIZES, pl.Int32)),
+    **dict.fromkeys(("truth", "gain"), pl.Float32),
+    "interval": pl.List(pl.Float32),
+    "recommendation": pl.String,
+    "identifiable": pl.Boolean,
+    "plausible": pl.List(pl.String),
+    "gains": pl.List(pl.Float32),
+    "intervals": pl.List(pl.List(pl.Float32)),
+}
 
 NAMES = {name: name.upper() for name in ("pbm", "dcm", "ccm", "ubm", "dbn", "sdbn")} | {"trust": "trust bias"}
 GROUPS = {"users": "users", "logger": "logging policy", "policy": "policy"}
@@ -22,15 +36,15 @@ FIRST_NEW_LOG = 2
 FEW_RUNS = 40
 
 
-def saved_lines(path: Path) -> list[Line]:
-    """The results so far; a last line that was not written whole is removed from the file."""
-    if not path.exists():
-        return []
-    whole, _, rest = path.read_text(encoding="utf-8").rpartition("\n")
-    if rest:
-        with atomic_file(path) as part:
-            part.write_text(f"{whole}\n" if whole else "", encoding="utf-8")
-    return [json.loads(line) for line in whole.splitlines()]
+def saved_runs(path: Path) -> list[Line]:
+    """The runs so far, in the order in which they were made."""
+    return pl.read_parquet(path).to_dicts() if path.exists() else []
+
+
+def save_runs(path: Path, lines: Sequence[Line]) -> None:
+    """Write all runs, with single precision, which is more than any of their numbers is worth."""
+    with atomic_file(path) as part:
+        pl.DataFrame(lines, schema=SCHEMA).write_parquet(part)
 
 
 def has_truth(line: Line) -> bool:

@@ -1,16 +1,15 @@
 """How often the interval of `assess` has the true gain, and how often it recommends to ship what gains nothing.
 
 For each kind of users and logging policy: logs of fresh queries, and policies that did not learn from them. The truth
-is the gain in expected clicks, in closed form, on other queries of the same kind. Results are appended to a file, a
-line for each log and policy, with the trained models beside it; the same command continues where it was stopped. With
-random lists, "the logger" is its order without noise.
+is the gain in expected clicks, in closed form, on other queries of the same kind. Results are kept in a file, a row for
+each log and policy, with the trained models beside it; the same command continues where it was stopped. With random
+lists, "the logger" is its order without noise.
 
-Run: python -m studies.gain_coverage --out coverage.jsonl [--users pbm dcm] [--loggers swaps] [--logs 40]
-Tables alone, as Markdown: python -m studies.gain_coverage --out coverage.jsonl --logs 0
+Run: python -m studies.gain_coverage --out coverage.parquet [--users pbm dcm] [--loggers swaps] [--logs 40]
+Tables alone, as Markdown: python -m studies.gain_coverage --out coverage.parquet --logs 0
 """
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -35,7 +34,7 @@ from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.types import Candidates, Doubles, IntegerArray, Ints, RankingDataset
-from studies.coverage_tables import markdown, saved_lines
+from studies.coverage_tables import markdown, save_runs, saved_runs
 
 K = 10
 USERS = ("pbm", "cascade", "dcm", "ccm", "ubm", "dbn", "sdbn", "trust", "mixture", "perfect")
@@ -240,22 +239,7 @@ def measure(
                 "plausible": [e.estimator for e in found.estimates],
                 "gains": [e.gain for e in found.estimates],
                 "intervals": [list(e.interval) for e in found.estimates],
-                "corrections": [[[value, *interval] for value, interval in e.corrections] for e in found.estimates],
-                "bounds": [list(e.bounds) for e in found.estimates],
             }
-
-
-def shortened(value: Any) -> Any:
-    """Numbers with six digits, which is more than any of them is worth, so that the file stays small.
-
-    >>> shortened({"gain": 0.0123456789, "interval": [-0.5, 1 / 3], "log": 3})
-    {'gain': 0.0123457, 'interval': [-0.5, 0.333333], 'log': 3}
-    """
-    if isinstance(value, dict):
-        return {name: shortened(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [shortened(part) for part in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def main(
@@ -269,7 +253,7 @@ def main(
     """Run what is missing, and print the tables as Markdown.
 
     Args:
-        out: File of results, a JSON line for each log and policy.
+        out: Parquet file of results, a row for each log and policy.
         users: Kinds of users.
         loggers: Logging policies.
         logs: Number of logs for each.
@@ -277,7 +261,7 @@ def main(
         policies: What is evaluated; `default` is trained first.
     """
     torch.set_num_threads(1)
-    lines = saved_lines(out)
+    lines = saved_runs(out)
     queries = Queries(size.documents)
     for logger, kind in itertools.product(loggers, users):
         asked = (kind, logger, asdict(size))
@@ -294,8 +278,7 @@ def main(
             seen = {(line["log"], line["policy"]) for line in of_setting}
             found = [line for line in of_log if (line["log"], line["policy"]) not in seen]
             lines += found
-            with out.open("a", encoding="utf-8") as file:
-                file.write("".join(json.dumps(shortened(line)) + "\n" for line in found))
+            save_runs(out, lines)
     print("\n".join(markdown(lines)))
 
 

@@ -23,11 +23,11 @@ import tyro
 
 from cuolr import Ranker, click_model, evaluate, fit_ranksvm, simulate
 from cuolr.cli.terminal import say, show_table
+from cuolr.files import atomic_file
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.types import Doubles, RankingDataset
-from studies.coverage_tables import saved_lines
 from studies.gain_coverage import Queries
 
 QUERIES = (60, 300, 2_000, 10_000)
@@ -113,6 +113,17 @@ def verdict(difference: float, error: float) -> str:
     if difference - QUANTILE * error > -MARGIN:
         return "non-inferior"
     return "inferior" if difference + QUANTILE * error < -MARGIN else "undecided"
+
+
+def saved_lines(path: Path) -> list[dict[str, Any]]:
+    """The results so far; a last line that was not written whole is removed from the file."""
+    if not path.exists():
+        return []
+    whole, _, rest = path.read_text(encoding="utf-8").rpartition("\n")
+    if rest:
+        with atomic_file(path) as part:
+            part.write_text(f"{whole}\n" if whole else "", encoding="utf-8")
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def tables(lines: Sequence[Mapping[str, Any]]) -> None:

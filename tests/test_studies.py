@@ -22,7 +22,7 @@ from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.types import Doubles
 from studies import gain_coverage, head_and_tail, recommendations, shop
 from studies.context_coverage import Devices
-from studies.coverage_tables import markdown
+from studies.coverage_tables import markdown, saved_runs
 from studies.gain_coverage import Queries, Setting, Size
 from studies.head_and_tail import pooled, verdict
 from studies.overview_figure import DARK, LIGHT, OUT, Numbers, figure
@@ -143,12 +143,12 @@ def test_the_clicks_of_production_are_those_of_its_log() -> None:
 
 @pytest.mark.thorough
 def test_a_run_continues_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "coverage.jsonl"
+    out = tmp_path / "coverage.parquet"
     gain_coverage.main(out, ("pbm",), ("plackett-luce-1",), 1, SMALL)
-    first = out.read_text()
+    first = saved_runs(out)
     gain_coverage.main(out, ("pbm",), ("plackett-luce-1",), 2, SMALL)
-    lines = [json.loads(line) for line in out.read_text().splitlines()]
-    assert out.read_text().startswith(first)
+    lines = saved_runs(out)
+    assert lines[:4] == first
     assert [(line["log"], line["policy"]) for line in lines] == [
         (number, policy) for number in (0, 1) for policy in ("better", "worse", "default", "logger")
     ]
