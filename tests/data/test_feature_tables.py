@@ -205,3 +205,9 @@ def test_variants_of_a_document_of_a_query_are_one() -> None:
 def test_without_features_of_impressions_ids_are_as_they_are() -> None:
     assert logged_ids(candidates(())).tolist() == IDS
     assert first_variants(candidates(())).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_columns_that_were_found_do_not_include_the_one_query() -> None:
+    items = pl.DataFrame({"item": ["a", "b"], "price": [1.0, 2.0]})
+    with pytest.raises(InputError, match=r"column 'doc_id' is missing.*; found: item, price$"):
+        read_candidates(FeatureTables(items, options=FeatureOptions(one_query=True)))

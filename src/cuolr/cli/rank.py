@@ -75,4 +75,5 @@ def rank(
         show_json({"out": str(out), "queries": documents.n_queries, "k": k, "sample": lists.sample})
     else:
         drawn = "top" if lists.sample is None else "sampled"
-        say(f"wrote {out}: {drawn} {k} documents of {documents.n_queries:,} queries")
+        queries = "query" if documents.n_queries == 1 else "queries"
+        say(f"wrote {out}: {drawn} {k} documents of {documents.n_queries:,} {queries}")

@@ -141,10 +141,10 @@ def _with_ids(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptions) 
     """The table with our names of its ids, which are text."""
     own_names = {own: name for name, own in options.columns.items() if name in ids and name not in table.columns}
     table = table.rename({own: name for own, name in own_names.items() if own in table.columns})
-    if options.one_query and "query_id" in ids:
-        table = table.with_columns(query_id=pl.lit(ONE_QUERY))
-    if problems := list(_id_type_problems(table.schema, ids)):
+    added = ["query_id"] if options.one_query and "query_id" in ids else []
+    if problems := list(_id_type_problems(table.schema, [name for name in ids if name not in added])):
         raise InputError(problems)
+    table = table.with_columns(pl.lit(ONE_QUERY).alias(name) for name in added)
     table = table.drop([name for name in options.drop_columns if name not in ids], strict=False)
     table = table.with_columns(id_text(name, table.schema[name]) for name in ids)
     if problems := list(_id_problems(table, ids)):
