@@ -60,6 +60,7 @@ def test_no_more_than_all_clicks_can_be_lost() -> None:
     """None of the policy's documents was ever shown: without the limit, the interval would end below −100 %."""
     log = log_of(LOGGER, sessions=1_500)
     short = cut(log, np.full(len(log), 3))
+    short = replace(short, logging_propensity=np.ones(short.ranking.shape, np.float32))
     opposite = replace(LOGGER, weights=-LOGGER.weights)
     evaluation = assess(opposite, short)
     assert evaluation.never_shown > 0.9

@@ -47,7 +47,7 @@ def _requirement(estimator: OffPolicyEstimator) -> Requirement:
 
 
 def _relative(found: GainEstimate, requirement: Requirement) -> GainByEstimator:
-    """Relative to the logged reward."""
+    """Relative to the logged reward, no more of which than all can be lost."""
     production = max(found.production, np.finfo(np.float64).tiny)
     low, high = found.relative_interval
     worst, best = found.worst_case - found.gain, found.best_case - found.gain
@@ -55,7 +55,7 @@ def _relative(found: GainEstimate, requirement: Requirement) -> GainByEstimator:
         found.estimator,
         found.relative_gain,
         found.relative_interval,
-        (low + worst / production, high + best / production),
+        (max(low + worst / production, -1.0), high + best / production),
         effective_sample_size=found.effective_sample_size,
         requirement=requirement,
         doubts=tuple(found.doubts),
