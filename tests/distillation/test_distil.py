@@ -12,9 +12,10 @@ from cuolr.distillation.student import StudentConfig, StudentKind, fit_student, 
 from cuolr.errors import InputError
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import PairNetwork, seeded
+from cuolr.policies.browsing_users import LastClickUsers
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.policies.planned_policy import BrowsingUsers, PlannedPolicy
+from cuolr.policies.planned_policy import PlannedPolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.sequential_policy import SequentialPolicy
@@ -39,7 +40,7 @@ def ensemble() -> EnsemblePolicy:
 
 def planned() -> PlannedPolicy:
     after_click = np.array([[1.0, 1.0, 1.0, 1.0], [0.9, 0.5, 1.0, 1.0], [0.8, 0.4, 1.0, 1.0]])
-    return PlannedPolicy(linear(), BrowsingUsers(after_click, 0.5), -0.5, 0.7, 0.0)
+    return PlannedPolicy(linear(), LastClickUsers(after_click), -0.5, 0.7, 0.0)
 
 
 def sequential() -> SequentialPolicy:

@@ -11,10 +11,11 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.networks.encoder import build_encoder
 from cuolr.networks.layers import DocumentNetwork, PairNetwork, seeded
+from cuolr.policies.browsing_users import LastClickUsers
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.network_policy import NetworkPolicy
-from cuolr.policies.planned_policy import BrowsingUsers, PlannedPolicy
+from cuolr.policies.planned_policy import PlannedPolicy
 from cuolr.policies.policy import POLICIES, RankingInParts, RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.policies.sequential_policy import SequentialPolicy
@@ -55,7 +56,7 @@ def ensemble() -> RankingPolicy:
 
 def planned() -> PlannedPolicy:
     after_click = np.array([[1.0, 1.0, 1.0, 1.0], [0.9, 0.5, 1.0, 1.0], [0.8, 0.4, 1.0, 1.0]])
-    return PlannedPolicy(linear(), BrowsingUsers(after_click, 0.5), -0.5, 0.7, 0.0)
+    return PlannedPolicy(linear(), LastClickUsers(after_click), -0.5, 0.7, 0.0)
 
 
 EXAMPLES: dict[str, Callable[[], RankingPolicy]] = {

@@ -48,7 +48,15 @@ def add(**values: Any) -> Callable[[Arrays], None]:
     return lambda arrays: arrays.update(values)
 
 
+def drop(name: str) -> Callable[[Arrays], None]:
+    def change(arrays: Arrays) -> None:
+        del arrays[name]
+
+    return change
+
+
 RANDOM = {"policy": "random", "settings": {"seed": 1}}
+CONTINUES = {"positions": 3, "after_skip": 0.9, "after_irrelevant": 0.5, "after_relevant": 0.25}
 LEVELS = {"context_levels": ["phone", "desktop"]}
 RECIPE = {"columns": [{"name": "brand", "kind": "hashed category", "buckets": 10**12}], "dropped": []}
 DATES = {"columns": [{"name": "since", "kind": "date", "latest": "yesterday"}] * 4, "dropped": []}
@@ -96,7 +104,14 @@ DATES = {"columns": [{"name": "since", "kind": "date", "latest": "yesterday"}] *
         ("trees", put("trees.value", np.zeros(8, np.int32)), {}, "trees.value: found int32"),
         ("planned", put("users", np.ones((3, 3))), {}, "users: expected an array of K rows and K \\+ 1 columns"),
         ("planned", put("users", lambda a: a - 5), {}, "users: expected finite numbers from 0 up"),
-        ("planned", None, {"satisfaction": float("inf")}, "satisfaction: expected 0 to 1, found inf"),
+        (
+            "planned",
+            drop("users"),
+            {"users": CONTINUES | {"after_skip": float("inf")}},
+            "after_skip': expected 0 to 1, found inf",
+        ),
+        ("planned", drop("users"), {"users": CONTINUES | {"positions": 0}}, "positions': expected"),
+        ("planned", drop("users"), {"users": {"positions": 3}}, "after_skip"),
         ("random", None, {"seed": "x"}, "seed: expected"),
     ],
 )

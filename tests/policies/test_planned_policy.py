@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from cuolr.clicks.cascade import CascadeModel
+from cuolr.clicks.ccm import ClickChainModel
 from cuolr.clicks.click_model import ClickModel, click_model
+from cuolr.clicks.dbn import DynamicBayesianModel
 from cuolr.clicks.pbm import PositionBasedModel
 from cuolr.clicks.ubm import UserBrowsingModel
 from cuolr.data.normalise import UNSCALED
+from cuolr.policies.browsing_users import BrowsingUsers, LastClickUsers, TopDownUsers
 from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.policies.linear_policy import LinearPolicy
-from cuolr.policies.planned_policy import BrowsingUsers, PlannedPolicy, best_lists
+from cuolr.policies.planned_policy import PlannedPolicy, best_lists
 from cuolr.types import Bools, Candidates, Doubles, Ints
 
 K = 4
@@ -38,7 +41,7 @@ def candidates_of(sizes: list[int]) -> Candidates:
 
 def policy_of(min_gain: float = 0.0, table: Doubles = TABLE, slope: float = 2.0) -> PlannedPolicy:
     scorer = LinearPolicy(np.ones(1, np.float32), UNSCALED)
-    return PlannedPolicy(scorer, BrowsingUsers(table), -1.0, slope, min_gain)
+    return PlannedPolicy(scorer, LastClickUsers(table), -1.0, slope, min_gain)
 
 
 def expected(policy: PlannedPolicy, candidates: Candidates, ranking: Ints) -> Doubles:
@@ -108,9 +111,8 @@ def values_of(users: BrowsingUsers, attractiveness: Doubles, lists: Ints) -> Dou
     return users.expected_clicks(shown, lists >= 0)
 
 
-@pytest.mark.parametrize("satisfaction", [0.0, 0.7])
-def test_the_search_finds_the_best_of_all_lists(satisfaction: float) -> None:
-    users = BrowsingUsers(published_ubm(), satisfaction)
+@pytest.mark.parametrize("users", [LastClickUsers(published_ubm()), TopDownUsers(K, 0.95, 1.0, 0.1)])
+def test_the_search_finds_the_best_of_all_lists(users: BrowsingUsers) -> None:
     attractiveness = sorted_attractiveness(40, 6)
     lists, gain = best_lists(users.expected_clicks, attractiveness, np.full(40, 6), K)
     orders = np.array(list(itertools.permutations(range(6), K)))
@@ -127,7 +129,7 @@ def test_where_sorting_is_optimal_nothing_changes() -> None:
     cascade = np.zeros((K, K + 1))
     cascade[:, 0] = 1
     for table in (falling, cascade):
-        lists, gain = best_lists(BrowsingUsers(table).expected_clicks, sorted_attractiveness(30, 9), np.full(30, 9), K)
+        lists, gain = best_lists(LastClickUsers(table).expected_clicks, sorted_attractiveness(30, 9), np.full(30, 9), K)
         assert lists.tolist() == [list(range(K))] * 30
         assert (gain == 0).all()
 
@@ -144,7 +146,7 @@ def test_short_queries_have_no_gaps() -> None:
 
 
 def test_lists_longer_than_the_documents_end_with_nothing() -> None:
-    lists, _ = best_lists(BrowsingUsers(published_ubm()).expected_clicks, np.array([[0.9, 0.1]]), np.array([2]), 5)
+    lists, _ = best_lists(LastClickUsers(published_ubm()).expected_clicks, np.array([[0.9, 0.1]]), np.array([2]), 5)
     assert sorted(lists[0, :2].tolist()) == [0, 1]
     assert lists[0, 2:].tolist() == [-1, -1, -1]
 
@@ -195,6 +197,29 @@ def test_it_equals_the_click_probability_of_the_click_models(model: ClickModel) 
     attractiveness = model.attractiveness(relevance.astype(np.float64))
     found = forward_clicks(attractiveness, where, table_of(model))
     np.testing.assert_allclose(found, model.click_probability(relevance, where), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("users", "model"),
+    [
+        (TopDownUsers(FORWARD_K, 1.0, 0.0, 0.0), CascadeModel()),
+        (TopDownUsers(FORWARD_K, 0.9, 0.5, 0.25), ClickChainModel(relevance_is_attractiveness=True)),
+        # s = 0.9 · relevance, which is 0.9 · (α − 0.1) / 0.9: from 1.1 − α on, of which a click has γ.
+        (TopDownUsers(FORWARD_K, 0.9, 0.99, 0.09), DynamicBayesianModel()),
+    ],
+)
+def test_top_down_users_have_the_clicks_of_the_click_models(users: TopDownUsers, model: ClickModel) -> None:
+    relevance = np.random.default_rng(0).random((20, FORWARD_K)).astype(np.float32)
+    where = np.ones((20, FORWARD_K), np.bool_)
+    where[:5, 3:] = False
+    found = users.expected_clicks(model.attractiveness(relevance.astype(np.float64)), where)
+    np.testing.assert_allclose(found, model.click_probability(relevance, where).sum(axis=1), atol=1e-7)
+
+
+def test_a_gap_is_passed() -> None:
+    users = TopDownUsers(3, 0.5, 0.4, 0.4)
+    found = users.expected_clicks(np.array([[0.5, 0.9, 0.8]]), np.array([[True, False, True]]))
+    assert found == pytest.approx([0.5 + 0.8 * (0.5 * 0.5 + 0.5 * 0.4)])
 
 
 def test_nothing_is_clicked_where_nothing_is_shown_and_the_rest_is_as_without_a_click_there() -> None:

@@ -7,12 +7,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from cuolr.config import Range
-from cuolr.examination.satisfaction import with_satisfaction
+from cuolr.examination.continuation import Attractiveness, likely_users
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.learners.factored.learner import ClickEstimates, Factored, FactoredConfig, FactoredSteps
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.page_positions import at_page_positions
-from cuolr.policies.planned_policy import BrowsingUsers, PlannedPolicy
+from cuolr.policies.browsing_users import BrowsingUsers, LastClickUsers
+from cuolr.policies.planned_policy import PlannedPolicy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.training.steps import Steps
@@ -31,33 +32,32 @@ class PlannedConfig(FactoredConfig):
             and the best of many lists is one whose estimate is too high.
     """
 
-    min_gain: Annotated[float, Range(0, 10)] = 0.01
+    min_gain: Annotated[float, Range(0, 10)] = 0.002
 
 
 @LEARNERS.register("planned")
 class Planned(Factored):
     """Shows the list of the most expected clicks, Σ_k P(C_k = 1), which is not always the sorted one.
 
-    The ranking MDP with a model: its state is the position, the last click above and the documents left, and the
-    transitions are those of users who were estimated from the log,
-
-        P(C_k = 1 | last click above at j) = χ(k, j) · (1 − σ · α(d_j)) · α(d_k),
-
-    with χ from stage 1 of `factored`, σ the satisfaction of users (`with_satisfaction`), and α = sigmoid(a + b · score)
-    calibrated on the scores of `factored`. The list is found by local search, from the sorted one on (`best_lists`).
-    Where sorting is optimal, as under PBM, the cascade model and DCM, it sorts.
+    The ranking MDP with a model: its state is the position, the clicks above and the documents left, and the
+    transitions are those of users who were estimated from the log. They examine by the last click above, with χ from
+    stage 1 of `factored`, or they read down until they stop, whichever makes the clicks more likely (`likely_users`).
+    Attractiveness is α = sigmoid(a + b · score), calibrated on the scores of `factored`. The list is found by local
+    search, from the sorted one on (`best_lists`). Where sorting is optimal, as under PBM, the cascade model and DCM, it
+    sorts.
 
     If the log has rewards, reward rates take the place of α.
     """
 
     Config = PlannedConfig
     config: PlannedConfig
-    takes_documents: ClassVar[bool] = False  # satisfaction is estimated from the clicks of each list
+    takes_documents: ClassVar[bool] = False  # users are estimated from the clicks of each list
 
     def fit(self, task: FitTask) -> RankingPolicy:
         """Estimate the users up front, then train the rankers of `factored` step by step."""
         found = self.estimates(task)
-        return task.loop.run(PlannedSteps(self.steps(task, found), _users(task, found), self.config.min_gain))
+        users = _users(task, found, self.config.click_rates.prior_strength)
+        return task.loop.run(PlannedSteps(self.steps(task, found), users, self.config.min_gain))
 
 
 class PlannedSteps(Steps):
@@ -94,18 +94,20 @@ class PlannedSteps(Steps):
         self._steps.load_state(state)
 
 
-def _users(task: FitTask, found: ClickEstimates) -> BrowsingUsers:
+def _users(task: FitTask, found: ClickEstimates, prior_strength: float) -> BrowsingUsers:
     """The users of the training queries."""
     table = found.examination.probabilities()
     if task.log.aggregated:
-        return BrowsingUsers(table)
+        return LastClickUsers(table)
     patterns = ClickPatterns.of(at_page_positions(task.log)).with_every_document()
     patterns = patterns.select(~np.isin(patterns.query, task.held_out))
-    attractiveness = np.zeros(task.log.candidates.n_documents)
-    where = found.rates.where
-    attractiveness[found.shown.rows[found.rates.documents[where]]] = found.rates.rate[where]
-    satisfaction, table = with_satisfaction(patterns, attractiveness, table)
-    return BrowsingUsers(table, satisfaction)
+    rates, where = found.rates, found.rates.where
+    # α̂ = (clicks + clicks of the prior) / (examinations + strength of the prior)
+    of_prior = rates.rate * (rates.expected_examinations + prior_strength) - rates.rewards
+    rate, prior_clicks = np.zeros((2, task.log.candidates.n_documents))
+    documents = found.shown.rows[rates.documents[where]]
+    rate[documents], prior_clicks[documents] = rates.rate[where], np.maximum(of_prior[where], 0.0)
+    return likely_users(patterns, Attractiveness(rate, prior_clicks, prior_strength), table)
 
 
 def calibrated(scores: Doubles, rates: ClickRates) -> tuple[float, float]:

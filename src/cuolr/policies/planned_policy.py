@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from cuolr.config import Range, check_arguments
-from cuolr.policies.forward_clicks import forward_clicks
+from cuolr.policies.browsing_users import BrowsingUsers, users_as_parts, users_from_parts
 from cuolr.policies.policy import POLICIES, RankingPolicy, ScoringPolicy, rank_by_score
 from cuolr.types import Bools, Candidates, Doubles, FeatureRecipe, Ints, Strings
 
@@ -118,29 +118,6 @@ MORE_DOCUMENTS = 10
 # Queries that are planned at a time.
 QUERIES_AT_A_TIME = 1_024
 
-USERS = "users"
-
-
-@dataclass(frozen=True)
-class BrowsingUsers:
-    """Users who examine position k by the last click above, and stop after a click that satisfied them.
-
-    P(C_k = 1 | last click above at j) = χ(k, j) · (1 − σ · α(d_j)) · α(d_k), the user browsing model with satisfaction.
-
-    Attributes:
-        examination: [K, K + 1] χ, as in `ExaminationModel`.
-        satisfaction: σ, from 0 to 1.
-    """
-
-    examination: Doubles
-    satisfaction: float = 0.0
-
-    def expected_clicks(self, attractiveness: Doubles, where: Bools) -> Doubles:
-        """[B] the expected clicks on lists [B, k], k at most K: the return of the ranking MDP."""
-        table = self.examination[: attractiveness.shape[1]]
-        total: Doubles = forward_clicks(attractiveness, where, table, self.satisfaction).sum(axis=1)
-        return total
-
 
 @POLICIES.register("planned")
 class PlannedPolicy(RankingPolicy):
@@ -182,7 +159,7 @@ class PlannedPolicy(RankingPolicy):
         """The planned list of each query; positions that the log does not have are filled by score."""
         check_arguments(k=(k, Range(1)))
         scores = self.scorer.score(candidates)
-        planned = min(k, len(self.users.examination))
+        planned = min(k, self.users.positions)
         longest = int(candidates.sizes.max(initial=1))
         ranking = rank_by_score(scores, candidates.offsets, max(k, min(longest, planned + MORE_DOCUMENTS)))
         for start in range(0, candidates.n_queries, QUERIES_AT_A_TIME):
@@ -208,23 +185,18 @@ class PlannedPolicy(RankingPolicy):
         return changed
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Those of the scorer, and the users' examination."""
-        return {**{f"scorer.{name}": values for name, values in self.scorer.arrays().items()}, USERS: self._table}
+        """Those of the scorer, and of the users."""
+        return {**{f"scorer.{name}": values for name, values in self.scorer.arrays().items()}, **self._users[0]}
 
     @property
-    def _table(self) -> Doubles:
-        return self.users.examination
+    def _users(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, float]]:
+        return users_as_parts(self.users)
 
     def settings(self) -> dict[str, Any]:
         """The scorer, and the numbers."""
         scorer = {"policy": POLICIES.name_of(type(self.scorer)), "settings": self.scorer.settings()}
-        return {
-            "scorer": scorer,
-            "satisfaction": self.users.satisfaction,
-            "intercept": self.intercept,
-            "slope": self.slope,
-            "min_gain": self.min_gain,
-        }
+        numbers = {"intercept": self.intercept, "slope": self.slope, "min_gain": self.min_gain}
+        return {"scorer": scorer, "users": self._users[1], **numbers}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
@@ -234,16 +206,10 @@ class PlannedPolicy(RankingPolicy):
         scorer = POLICIES.get(saved["policy"]).from_parts(own, saved["settings"])
         if not isinstance(scorer, ScoringPolicy):
             raise ValueError(f"scorer: expected a policy that scores documents, found {saved['policy']}")
-        table = arrays[USERS]
-        if table.ndim != 2 or table.shape[1] != table.shape[0] + 1 or not len(table):
-            raise ValueError(f"{USERS}: expected an array of K rows and K + 1 columns, found {table.shape}")
-        if np.isinf(table).any() or (table < 0).any():
-            raise ValueError(f"{USERS}: expected finite numbers from 0 up")
         check_arguments(
-            satisfaction=(settings["satisfaction"], Range(0, 1)),
             intercept=(settings["intercept"], Range()),
             slope=(settings["slope"], Range()),
             min_gain=(settings["min_gain"], Range()),
         )
-        users = BrowsingUsers(table.astype(np.float64), float(settings["satisfaction"]))
+        users = users_from_parts(arrays, settings["users"])
         return cls(scorer, users, settings["intercept"], settings["slope"], settings["min_gain"])
