@@ -112,6 +112,7 @@ DATES = {"columns": [{"name": "since", "kind": "date", "latest": "yesterday"}] *
         ),
         ("planned", drop("users"), {"users": CONTINUES | {"positions": 0}}, "positions': expected"),
         ("planned", drop("users"), {"users": {"positions": 3}}, "after_skip"),
+        ("planned", None, {"satisfaction": 0.4}, "planned for users of an earlier version of cuolr; train it again"),
         ("random", None, {"seed": "x"}, "seed: expected"),
     ],
 )

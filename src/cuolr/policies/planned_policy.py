@@ -211,5 +211,7 @@ class PlannedPolicy(RankingPolicy):
             slope=(settings["slope"], Range()),
             min_gain=(settings["min_gain"], Range()),
         )
-        users = users_from_parts(arrays, settings["users"])
+        if settings.get("satisfaction"):  # of users that are estimated in another way now
+            raise ValueError("planned for users of an earlier version of cuolr; train it again")
+        users = users_from_parts(arrays, settings.get("users", {}))
         return cls(scorer, users, settings["intercept"], settings["slope"], settings["min_gain"])
