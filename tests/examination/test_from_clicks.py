@@ -233,6 +233,7 @@ def estimated_satisfaction(name: str) -> tuple[float, Doubles, Doubles]:
     return *with_satisfaction(patterns, attractiveness, examination), examination
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "truth"), [("dbn", 0.9), ("sdbn", 0.9), ("ccm", 0.5)])
 def test_satisfaction_is_recovered(name: str, truth: float) -> None:
     """DBN: 1 − 0.9 · relevance; CCM: continuing falls from 0.5 to 0.25 with relevance, half of it."""
@@ -242,6 +243,7 @@ def test_satisfaction_is_recovered(name: str, truth: float) -> None:
     np.testing.assert_array_equal(table[:, 0], examination[:, 0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["pbm", "cascade", "dcm", "ubm"])
 def test_users_who_do_not_depend_on_the_clicked_document_have_none(name: str) -> None:
     satisfaction, table, examination = estimated_satisfaction(name)
