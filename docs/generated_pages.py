@@ -86,13 +86,26 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return OUTSIDE.sub(r"\1 (`\2`)", markdown)
 
 
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let lines break after the parts of a name in a text, and not within a flag: `--` is not the end of a word."""
+    return re.sub(r"<pre.*?</pre>|<code>([^<]*)</code>", _breakable, html, flags=re.DOTALL)
+
+
+def _breakable(found: re.Match[str]) -> str:
+    if found[1] is None:  # a block of code
+        return found[0]
+    text = re.sub(r"(?<=[^\W_])([._/])(?=\w)", r"\1<wbr>", found[1])
+    text = re.sub(r"--[a-z][a-z-]*", r'<span class="flag">\g<0></span>', text)
+    return f"<code>{text}</code>"
+
+
 def commands() -> str:
     """The help of every command."""
     parts = ["# Every command and option", "`cuolr COMMAND --help` shows the same in a terminal."]
     for group, of_group in GROUPS.items():
         parts.append(f"## {group}")
         for name, command in of_group.items():
-            text = command_help(name, command.load(), command.example, width=100)
+            text = command_help(name, command.load(), command.example, width=80)
             parts.append(f"### {name}\n\n```text\n{text}\n```")
     return "\n\n".join(parts) + "\n"
 

@@ -15,6 +15,8 @@ from nbclient import NotebookClient
 FOLDER = "tutorials"
 # Shows the scripts without running them, which takes a minute or two.
 SKIP = "CUOLR_SKIP_TUTORIALS"
+# Output of so many lines is not a table.
+SENTENCES = 3
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -65,4 +67,7 @@ def _outputs(outputs: list[Any]) -> Iterator[str]:
         if "image/png" in data:
             yield f"![Plot](data:image/png;base64,{''.join(data['image/png'].split())})"
         elif output.output_type == "stream" and output.name == "stdout":
-            yield f"```text\n{output.text.rstrip()}\n```"
+            lines = output.text.rstrip().splitlines()
+            # Sentences may be wider than the page; a table keeps its columns.
+            style = "{ .text .wrapped }" if len(lines) <= SENTENCES else "text"
+            yield "\n".join([f"```{style}", *lines, "```"])

@@ -152,6 +152,7 @@ def rooms_used(sources: Sources) -> dict[str, set[str]]:
     return used
 
 
+@pytest.mark.thorough
 def test_the_ground_floor_imports_no_room() -> None:
     used = rooms_used(project_sources())
     assert {floor: used[floor] - GROUND_FLOOR for floor in GROUND_FLOOR} == {floor: set() for floor in GROUND_FLOOR}
@@ -197,6 +198,7 @@ def test_a_repeated_name_is_noticed() -> None:
         assert repeated in repeated_names(sources | {module: source})
 
 
+@pytest.mark.thorough
 def test_no_learner_can_reach_a_label() -> None:
     assert violations(project_sources()) == []
 

@@ -154,10 +154,12 @@ def test_the_site_builds_strictly_and_is_self_contained(tmp_path: Path) -> None:
         "reference/settings.html",
     } <= pages.keys()
     assert "cuolr import-log" in pages["reference/commands.html"]
-    assert "prior_strength" in pages["reference/settings.html"]
+    assert "<code>prior_<wbr>strength</code>" in pages["reference/settings.html"]
+    assert '<code><span class="flag">--temperature</span> 0.5</code>' in pages["index.html"]
     assert 'class="doc doc-heading"' in pages["reference/python-api.html"]
     # Search works in a page that is opened from a folder: its index is a script, too.
     assert (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8").startswith("var __index = {")
+    assert "prior_strength" in (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8")
     assert 'src="iframe-worker.js"' in pages["index.html"]
     for name, page in pages.items():
         loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="(https?:[^"]+)"', page)

@@ -152,6 +152,7 @@ def test_a_learner_that_needs_propensities_says_how_to_give_them(log: ClickLog, 
         cuolr.Ranker(learner, steps=2).fit(log)
 
 
+@pytest.mark.thorough
 def test_it_says_whether_it_is_ready_and_knows_the_log_that_it_was_fitted_on(log: ClickLog) -> None:
     ranker = cuolr.Ranker("naive", steps=4, batch_size=8, settings={"learner.hidden": [8, 8]}).fit(log)
     own = ranker.assess(log)
@@ -197,6 +198,7 @@ def test_a_learner_can_be_given_as_its_config(log: ClickLog) -> None:
         cuolr.Ranker(learner=7)
 
 
+@pytest.mark.thorough
 def test_a_loaded_ranker_knows_its_settings_its_score_and_its_log(log: ClickLog, tmp_path: Path) -> None:
     ranker = cuolr.Ranker("sac", steps=6, batch_size=8, settings=QUICK).fit(log)
     ranker.save(tmp_path / "model")
@@ -244,6 +246,7 @@ def test_a_ranker_is_evaluated_as_its_policy_is(
     assert cuolr.evaluate(ranker, splits[2]).means() == cuolr.evaluate(ranker.policy_, splits[2]).means()
 
 
+@pytest.mark.thorough
 def test_a_loaded_policy_knows_its_own_log(log: ClickLog, tmp_path: Path) -> None:
     ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
     ranker.save(tmp_path / "model")
@@ -275,6 +278,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert (config.training.steps, config.learner_config.discount) == (7, 0.5)
 
 
+@pytest.mark.thorough
 def test_a_fitted_policy_knows_its_own_log(log: ClickLog) -> None:
     ranker = cuolr.Ranker("naive", steps=2, settings={"learner.hidden": [8]}).fit(log)
     expected = ranker.assess(log)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import cuolr
 from cuolr.config import SettingError
 from cuolr.errors import InputError, check_format, load_extra, problems_in
-from cuolr.files import ROWS_AT_A_TIME, atomic_file, atomic_folder, check_files, content_hash
+from cuolr.files import ROWS_AT_A_TIME, atomic_file, atomic_folder, check_files, content_hash, require_file
 from cuolr.random import shuffled
 
 
@@ -186,3 +186,18 @@ def test_orders_of_another_number_or_seed_differ() -> None:
     first, second, third = (shuffled(np.arange(1_000), 1_000, s, n) for s, n in ((1, 0), (1, 1), (2, 0)))
     assert (first == second).mean() < 0.02
     assert (first == third).mean() < 0.02
+
+
+def test_a_file_that_is_not_there_is_told_with_one_of_another_format(tmp_path: Path) -> None:
+    (tmp_path / "features[1].csv").write_text("")
+    (tmp_path / "log.folder").mkdir()
+    for name, guess in {
+        "features[1].parquet": "features[1].csv",
+        "features1.csv": "",
+        "log.csv": "",
+        "LOG": "",
+    }.items():
+        with pytest.raises(InputError) as raised:
+            require_file(tmp_path / name)
+        hint = f" (did you mean '{tmp_path / guess}'?)" if guess else ""
+        assert str(raised.value) == f"{tmp_path / name}: file not found{hint}"

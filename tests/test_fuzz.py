@@ -30,6 +30,7 @@ def test_no_crafted_trees_crash_or_hang() -> None:
     assert ended.returncode == 0, ended.stderr + ended.stdout
 
 
+@pytest.mark.thorough
 def test_the_table_of_the_documentation_is_that_of_the_run() -> None:
     printed = run("--table", "docs/results/fuzz-counts.json").stdout
     assert printed.count("\n") > 10

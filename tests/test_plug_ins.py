@@ -115,6 +115,7 @@ def test_its_importer_reads_a_log(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["report"]["kept"] == {"sessions": 1, "impressions": 3, "clicks": 1}
 
 
+@pytest.mark.thorough
 def test_its_learner_runs_in_an_experiment(report: Any) -> None:
     measured = {(score["method"], score["measure"]): score["mean"] for score in report["scores"]}
     assert 0 < measured["popularity", "ndcg@5"] <= 1
@@ -122,6 +123,7 @@ def test_its_learner_runs_in_an_experiment(report: Any) -> None:
     assert (report["finished"], report["failed"]) == (3, {})
 
 
+@pytest.mark.thorough
 def test_a_report_is_written_without_its_code(results: Path, report: Any, tmp_path: Path) -> None:
     done = cuolr("report", results, "--out", tmp_path / "report", "--json", installed=False)
     assert done.returncode == 0, done.stderr

@@ -123,6 +123,7 @@ def test_examination_is_told_position_by_position() -> None:
     heard.check()
 
 
+@pytest.mark.thorough
 def test_all_stages_of_an_evaluation_end() -> None:
     heard = Heard()
     assert assess(RandomPolicy(1), LOG, stages=heard) == assess(RandomPolicy(1), LOG)

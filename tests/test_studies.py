@@ -38,6 +38,7 @@ def test_intervals_hold_the_true_gain_of_users_of_two_devices() -> None:
         assert sum(each.covered for each in found) >= 18
 
 
+@pytest.mark.thorough
 def test_a_ranker_that_changes_nothing_gains_nothing() -> None:
     devices = Devices.of(queries=30)
     same = Devices(devices.data, devices.logger, devices.logger)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """Errors and warnings about input, in words that a user can act on."""
 
+import glob
 import importlib
 import re
 from collections.abc import Iterator, Sequence
@@ -36,8 +37,16 @@ def problems_in(place: object) -> Iterator[None]:
 
 def unreadable(path: Path, error: OSError) -> InputError:
     """The error for a file that cannot be read."""
-    missing = isinstance(error, FileNotFoundError)
-    return InputError(f"{path}: file not found" if missing else f"{path}: cannot be read ({error.strerror or error})")
+    if isinstance(error, FileNotFoundError):
+        return not_found(path)
+    return InputError(f"{path}: cannot be read ({error.strerror or error})")
+
+
+def not_found(path: Path) -> InputError:
+    """The error for a file that does not exist; it names one of another format, if there is one."""
+    others = sorted(path.parent.glob(f"{glob.escape(path.stem)}.*")) if path.suffix else []
+    others = [other for other in others if other.is_file()]
+    return InputError(f"{path}: file not found" + (f" (did you mean '{others[0]}'?)" if others else ""))
 
 
 def does_not_match(path: Path) -> InputError:

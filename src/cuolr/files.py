@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 import cuolr
-from cuolr.errors import InputError, does_not_match, problems_in, unreadable
+from cuolr.errors import InputError, does_not_match, not_found, problems_in, unreadable
 from cuolr.output_lock import hold, writing
 
 # Packages that affect results.
@@ -121,10 +121,10 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
 
 def require_file(path: Path) -> None:
     """Raise if there is no such file."""
+    if not path.exists():
+        raise not_found(path)
     if not path.is_file():
-        raise InputError(
-            f"{path}: {'expected a file, found a folder or a device' if path.exists() else 'file not found'}"
-        )
+        raise InputError(f"{path}: expected a file, found a folder or a device")
 
 
 def size_of(path: Path) -> int:

@@ -41,6 +41,7 @@ def test_more_sessions_make_the_relative_error_smaller() -> None:
     assert relative[1] == pytest.approx(relative[0] / 4, rel=0.3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["pbm", "cascade", "trust"])
 def test_an_interval_is_no_wider_than_what_documents_can_change(model: str) -> None:
     train, _, _ = cuolr.generate_splits("tiny", 30, 2, 2, seed=3)

@@ -25,6 +25,7 @@ def log() -> ClickLog:
     return small_log(300, queries=40)
 
 
+@pytest.mark.thorough
 def test_a_model_saved_from_python_knows_the_log_that_it_was_fitted_on(run: Run, log: ClickLog, tmp_path: Path) -> None:
     ranker = cuolr.Ranker("naive", steps=4, batch_size=8, settings={"learner.hidden": [8, 8]}).fit(log)
     ranker.save(tmp_path / "model")

@@ -17,6 +17,7 @@ from tests.cli.conftest import Run
 from tests.small_log import small_candidates, small_log
 
 
+@pytest.mark.thorough
 def test_a_page_is_written_to_one_file_and_how_many_queries_it_has_is_said(
     run: Run, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:

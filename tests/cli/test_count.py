@@ -53,6 +53,7 @@ def test_click_models_are_fitted_to_counts(run: Run, counts: Path) -> None:
     assert result.status == 0, result.err
 
 
+@pytest.mark.thorough
 def test_a_model_is_trained_and_assessed_on_counts(run: Run, counts: Path) -> None:
     model = counts.parent / "MODEL"
     assert run("train", counts, "--learner", "naive", "--steps", 5, "--out", model).status == 0
@@ -69,6 +70,7 @@ def test_what_needs_sessions_says_so(run: Run, counts: Path) -> None:
     assert "simulating users needs sessions one by one, but this log is counted" in result.err
 
 
+@pytest.mark.thorough
 def test_documents_are_counted_trained_on_and_assessed(run: Run, counts: Path) -> None:
     log, documents, model = (counts.parent / name for name in ("LOG", "DOCUMENTS", "MODEL"))
     assert "360 sessions in" in run("count", log, "--by", "document", "--out", documents).err

@@ -102,6 +102,7 @@ def test_hashed_ids_are_the_same_week_after_week(run: Run, tmp_path: Path) -> No
     assert load_click_log(tmp_path / "LOG").sessions == 48
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("days")
 def test_models_that_learned_from_the_deleted_sessions_are_told(run: Run, tmp_path: Path) -> None:
     import_days(run, tmp_path)

@@ -99,6 +99,7 @@ def test_without_what_draws_plots_the_demo_ends_in_the_table_and_says_how_to_get
     assert "plots need matplotlib; install it with: pip install 'cuolr[report]'" in refused.err
 
 
+@pytest.mark.thorough
 def test_cells_that_fail_are_told_after_the_report_on_the_others(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_a_student_of_trees_is_put_beside_a_model_that_is_not_fast(made: Path) -> None:
     student = load_policy(made / "MODEL" / "student")
     assert isinstance(student, TreesPolicy)
@@ -36,6 +37,7 @@ def test_a_student_of_trees_is_put_beside_a_model_that_is_not_fast(made: Path) -
     assert 0.5 < of_student["student"]["agreement_of_top_10"] <= 1
 
 
+@pytest.mark.thorough
 def test_without_a_student_the_model_is_the_same(made: Path, run: Run, tmp_path: Path) -> None:
     result = run("train", made / "LOG", "--out", tmp_path / "M", "--steps", 10, *SETTINGS, "--no-student", "--json")
     assert result.status == 0
@@ -72,6 +74,7 @@ def test_distil_prints_what_is_lost_and_writes_a_model(made: Path, run: Run, tmp
     assert "already exists" in again.err
 
 
+@pytest.mark.thorough
 def test_json_has_the_same_and_a_fast_teacher_is_told(made: Path, run: Run, tmp_path: Path) -> None:
     student = made / "MODEL" / "student"
     result = run("distil", student, "--data", made / "LOG", "--out", tmp_path / "S", "--to", "linear", "--json")

@@ -222,6 +222,7 @@ def test_json_has_the_numbers_of_the_page(run: Run, results: Path, tmp_path: Pat
     assert not (results / "report").exists()
 
 
+@pytest.mark.thorough
 def test_a_report_can_be_made_again(run: Run, results: Path) -> None:
     assert run("report", results).status == 0
     assert run("report", results).status == 0
@@ -262,6 +263,7 @@ def packed_results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
+@pytest.mark.thorough
 def test_a_packed_file_has_the_report_of_the_folder(run: Run, packed_results: Path, tmp_path: Path) -> None:
     file = tmp_path / "all.parquet"
     packed = run("pack", packed_results, file)

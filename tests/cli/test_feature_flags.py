@@ -63,6 +63,7 @@ def test_what_is_not_usable_is_listed_with_the_flag_that_leaves_it_out(run: Run,
     assert description.endswith("leave it out with --drop-column description")
 
 
+@pytest.mark.thorough
 def test_hotels_are_imported_trained_on_and_ranked(run: Run, tmp_path: Path) -> None:
     write_hotels(tmp_path)
     allowed = ("--allow-column", "rating", "--drop-column", "description")
@@ -107,6 +108,7 @@ def test_hotels_are_imported_trained_on_and_ranked(run: Run, tmp_path: Path) -> 
     assert set(pl.read_csv(tmp_path / "out.csv")["doc_id"][:2]) == {"h2", "h4"}
 
 
+@pytest.mark.thorough
 def test_the_log_of_next_week_is_encoded_as_the_model(run: Run, tmp_path: Path) -> None:
     write_hotels(tmp_path)
     allowed = ("--allow-column", "rating", "--drop-column", "description")

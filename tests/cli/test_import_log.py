@@ -214,3 +214,30 @@ def test_a_reward_that_cannot_be_read_is_one_line(run: Run, features: Path, tmp_
     assert result.err.startswith("error: --reward: expected a number after '=', such as purchase=10, found 'click=x'")
     result = run("import-log", table, "--features", features, "--context", "grade", "--out", tmp_path / "out")
     assert result.err.startswith("error: --context: 'grade' looks like a relevance label")
+
+
+def test_the_flag_of_a_column_can_be_pasted_into_a_shell(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(TABLE.replace("query_id", "Search Term").replace("session_id", "RequestID"))
+    (tmp_path / "features.csv").write_text("query_id,doc_id,avg. rating (1-5)\nq,a,3\nq,b,4\n")
+    command = ("import-log", tmp_path / "log.csv", "--out", tmp_path / "out")
+    query, session = run(*command).err.splitlines()
+    assert "(did you mean --column query_id='Search Term'?)" in query
+    assert "if it is called otherwise, say --column session_id=NAME" in session
+    named = ("--column", "query_id=Search Term", "--column", "session_id=RequestID")
+    refused = run(*command, *named, "--features", tmp_path / "features.csv").err
+    assert "say --allow-column 'avg. rating (1-5)', otherwise leave it out with --drop-column 'avg. rating" in refused
+
+
+@pytest.mark.parametrize(("column", "noted"), [("ts", True), ("Date", True), ("timestamp", False), ("device", False)])
+def test_a_column_that_seems_to_have_the_timestamps_is_named(
+    run: Run, features: Path, tmp_path: Path, column: str, noted: bool
+) -> None:
+    table = tmp_path / "log.csv"
+    rows = [f"{row},2026-10-0{number}" for number, row in enumerate(TABLE.split()[1:], start=1)]
+    table.write_text("\n".join([f"{TABLE.split()[0]},{column}", *rows, ""]))
+    command = ("import-log", table, "--features", features, "--out", tmp_path / "out")
+    result = run(*command)
+    note = f"note: the log has no timestamps; if column '{column}' has them, say --column timestamp={column}\n"
+    assert (result.status, result.out, note in result.err) == (0, "", noted)
+    named = run(*command, "--overwrite", "--column", f"timestamp={column}")
+    assert "note" not in named.err if noted else True

@@ -80,3 +80,9 @@ def test_an_unknown_name_is_one_line_with_a_guess(run: Run) -> None:
 def test_a_name_may_be_written_another_way(run: Run, written: str, name: str) -> None:
     other, own = (run("list", spelling, "--json") for spelling in (written, name))
     assert (other.status, other.out) == (0, own.out)
+
+
+def test_the_settings_say_how_to_set_one(run: Run) -> None:
+    assert "Set one with: cuolr train LOG --learner cql --set learner." in run("list", "cql").out
+    assert "--encoder attention --set learner.encoder_settings." in run("list", "attention").out
+    assert "Set one with" not in run("list", "pbm").out

@@ -54,6 +54,7 @@ def test_a_model_of_the_first_week_is_assessed_on_the_second(run: Run, log: Path
     assert "--since: expected a date" in run("assess", model, log, "--since", "later").err
 
 
+@pytest.mark.thorough
 def test_training_starts_from_last_weeks_model(run: Run, log: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "WEEK1", tmp_path / "WEEK2"
     assert run("train", log, "--out", first, *SMALL, "--until", "2026-11-08").status == 0

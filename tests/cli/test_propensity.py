@@ -107,6 +107,7 @@ def test_the_estimates_are_drawn(run: Run, log: Path, tmp_path: Path) -> None:
     assert "expected a name that ends in .png, .svg, .pdf, found '.docx'" in result.err
 
 
+@pytest.mark.thorough
 def test_the_same_estimates_give_the_same_picture(run: Run, log: Path, tmp_path: Path) -> None:
     for kind in ("png", "pdf"):
         pictures = [tmp_path / f"{number}.{kind}" for number in range(2)]
@@ -146,6 +147,7 @@ def test_values_of_ones_own_are_shown_and_drawn(run: Run, tmp_path: Path) -> Non
     assert "<!-- given -->" in (tmp_path / "own.svg").read_text()
 
 
+@pytest.mark.thorough
 def test_a_log_in_random_order_gives_an_estimate_for_another(run: Run, tiny: Path, log: Path, tmp_path: Path) -> None:
     random_order = ("--logging", "random", "--temperature", 1e6, "--randomised-lists", 0)
     simulate(run, tiny, tmp_path / "randomised", *random_order)
@@ -187,6 +189,7 @@ def test_a_folder_without_estimates_is_one_line_that_says_how_to_get_them(run: R
     assert len(result.err.splitlines()) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("learner", ["ipw", "cm-ipw"])
 def test_the_estimates_beside_the_log_are_found(run: Run, log: Path, tmp_path: Path, learner: str) -> None:
     file = tmp_path / "given.json"
@@ -209,6 +212,7 @@ def test_without_estimates_training_stops_with_one_line(run: Run, log: Path, tmp
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.thorough
 def test_examination_in_the_log_serves_ipw_where_there_is_no_estimate(run: Run, tiny: Path, tmp_path: Path) -> None:
     simulate(run, tiny, tmp_path / "log", "--randomised-lists", 0, "--keep-examination")
     assert train(run, tmp_path / "log", tmp_path / "model", "--learner", "ipw").status == 0
@@ -224,6 +228,7 @@ def test_other_learners_do_not_take_propensities(run: Run, log: Path, tmp_path: 
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("learner", [name for name in LEARNERS.names() if not LEARNERS.get(name).takes_propensities])
 def test_no_other_learner_notices_that_the_estimates_are_garbage(
     run: Run, log: Path, tmp_path: Path, learner: str

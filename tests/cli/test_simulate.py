@@ -171,6 +171,7 @@ def test_problems_of_your_own_log_are_told_together(run: Run, tmp_path: Path) ->
     assert not (tmp_path / "log").exists()
 
 
+@pytest.mark.thorough
 def test_a_log_has_its_context_and_training_uses_it(run: Run, tiny: Path, tmp_path: Path) -> None:
     simulate(run, tiny, tmp_path / "log", "--context", "device=desktop:0.6,mobile:0.4:2", "--context", "layout=grid:1")
     log = load_click_log(tmp_path / "log")

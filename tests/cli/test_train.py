@@ -65,6 +65,7 @@ def test_learners_and_encoders_are_found_by_name(run: Run, log: Path, tmp_path: 
     assert (settings["name"], settings["encoder"], settings["hidden"]) == (learner, "position", [8, 8])
 
 
+@pytest.mark.thorough
 def test_products_can_be_in_bfloat16(run: Run, log: Path, tmp_path: Path) -> None:
     for precision in ("float32", "bfloat16"):
         result = train(run, log, tmp_path / precision, "--precision", precision)
@@ -73,6 +74,7 @@ def test_products_can_be_in_bfloat16(run: Run, log: Path, tmp_path: Path) -> Non
     assert weights(tmp_path / "float32") != weights(tmp_path / "bfloat16")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("has", "rounding", "precision", "said"),
     [
@@ -100,11 +102,13 @@ def test_precision_auto_is_bfloat16_where_it_is_native_and_changes_no_loss(
     assert description(tmp_path / "auto")["provenance"]["precision"]["chosen"] == precision
 
 
+@pytest.mark.thorough
 def test_it_is_said_that_clicks_choose_badly_among_the_steps_of_a_critic(run: Run, log: Path, tmp_path: Path) -> None:
     result = train(run, log, tmp_path / "model")
     assert "note: held-out clicks predict the best step poorly; --set training.keep=last" in result.err
 
 
+@pytest.mark.thorough
 def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny: Path, tmp_path: Path) -> None:
     result = train(run, log, tmp_path / "model", "--validate", tiny, "--measure", "ndcg@5")
     assert result.status == 0, result.err
@@ -119,12 +123,14 @@ def test_labels_choose_the_model_where_they_are_given(run: Run, log: Path, tiny:
     assert json.loads(evaluated.out)["measures"]["ndcg@5"] == pytest.approx(score)
 
 
+@pytest.mark.thorough
 def test_a_measure_is_the_same_however_it_is_written(run: Run, log: Path, tiny: Path, tmp_path: Path) -> None:
     result = train(run, log, tmp_path / "model", "--validate", tiny, "--measure", "ndcg@010")
     assert result.status == 0, result.err
     assert description(tmp_path / "model")["provenance"]["settings"]["validated_by"]["measure"] == "ndcg@10"
 
 
+@pytest.mark.thorough
 def test_what_a_preset_cannot_make_as_in_the_paper_is_told(run: Run, log: Path, tiny: Path, tmp_path: Path) -> None:
     # Without a list behind them, the values were given.
     for lists in (9_999_999, 10_000_000, 0):
@@ -148,6 +154,7 @@ def test_what_a_preset_cannot_make_as_in_the_paper_is_told(run: Run, log: Path, 
     assert of_measure.endswith("which uses ndcg@10, the model is chosen by err@10")
 
 
+@pytest.mark.thorough
 def test_the_model_says_where_it_comes_from(run: Run, log: Path, tmp_path: Path) -> None:
     train(run, log, tmp_path / "model", "--preset", "paper", "--seed", 7)
     content = description(tmp_path / "model")
@@ -159,6 +166,7 @@ def test_the_model_says_where_it_comes_from(run: Run, log: Path, tmp_path: Path)
     assert {"cuolr", "torch", "numpy", "python"} <= set(provenance["versions"])
 
 
+@pytest.mark.thorough
 def test_what_made_the_log_changes_no_weight(run: Run, log: Path, tmp_path: Path) -> None:
     train(run, log, tmp_path / "before")
     meta = json.loads((log / "meta.json").read_text())
@@ -201,6 +209,7 @@ def test_a_stopped_run_is_resumed_as_if_it_had_not_been(
     assert steps == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.thorough
 def test_labels_are_the_same_whatever_path_leads_to_them(
     run: Run, log: Path, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +219,7 @@ def test_labels_are_the_same_whatever_path_leads_to_them(
     assert resumed.status == 0, resumed.err
 
 
+@pytest.mark.thorough
 def test_ctrl_c_twice_says_where_to_go_on(run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "log", press_twice)
@@ -219,6 +229,7 @@ def test_ctrl_c_twice_says_where_to_go_on(run: Run, log: Path, tmp_path: Path, m
     assert train(run, log, tmp_path / "model", "--resume").status == 0
 
 
+@pytest.mark.thorough
 def test_fewer_steps_than_were_made_are_refused(run: Run, log: Path, tmp_path: Path) -> None:
     assert train(run, log, tmp_path / "model").status == 0
     fewer = train(run, log, tmp_path / "model", "--resume", "--steps", 4)
@@ -226,6 +237,7 @@ def test_fewer_steps_than_were_made_are_refused(run: Run, log: Path, tmp_path: P
     assert "has been trained for 6 steps already; steps must be at least 6" in fewer.err
 
 
+@pytest.mark.thorough
 def test_the_old_model_stays_until_there_is_a_new_one(
     run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +260,7 @@ def sparse_file(path: Path, *indices: int) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_labels_of_other_features_are_filled_up_or_refused_before_anything_starts(
     run: Run, log: Path, tmp_path: Path
 ) -> None:
@@ -282,6 +295,7 @@ def test_a_seed_beyond_all_generators_is_refused(run: Run, log: Path, tmp_path: 
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.thorough
 def test_without_labels_it_is_said_that_the_last_step_may_be_better(
     run: Run, log: Path, tiny: Path, tmp_path: Path
 ) -> None:
@@ -296,6 +310,7 @@ def test_without_labels_it_is_said_that_the_last_step_may_be_better(
         assert (note in result.err.replace("\n", " ")) is expected
 
 
+@pytest.mark.thorough
 def test_a_run_of_other_settings_or_of_another_log_is_not_resumed(run: Run, log: Path, tmp_path: Path) -> None:
     train(run, log, tmp_path / "model")
     changed = train(run, log, tmp_path / "model", "--resume", "--set", "learner.conservative_weight=0.5", "--seed", 9)
@@ -310,6 +325,7 @@ def test_a_run_of_other_settings_or_of_another_log_is_not_resumed(run: Run, log:
     assert "belongs to another log; start again with overwrite" in other.err
 
 
+@pytest.mark.thorough
 def test_a_model_is_not_overwritten_unless_asked_for(run: Run, log: Path, tmp_path: Path) -> None:
     train(run, log, tmp_path / "model")
     refused = train(run, log, tmp_path / "model", "--seed", 2)
@@ -319,6 +335,7 @@ def test_a_model_is_not_overwritten_unless_asked_for(run: Run, log: Path, tmp_pa
     assert description(tmp_path / "model")["provenance"]["settings"]["training"]["seed"] == 2
 
 
+@pytest.mark.thorough
 def test_sessions_of_one_list_become_one_row_by_default(run: Run, log: Path, tmp_path: Path) -> None:
     rows = len(aggregate(load_click_log(log)))
     assert f"400 sessions in {rows} rows" in train(run, log, tmp_path / "a").err
@@ -326,6 +343,7 @@ def test_sessions_of_one_list_become_one_row_by_default(run: Run, log: Path, tmp
     assert rows <= 60
 
 
+@pytest.mark.thorough
 def test_lists_that_were_drawn_at_random_are_left_as_they_are(run: Run, tiny: Path, tmp_path: Path) -> None:
     arguments = ("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 300, "--temperature", 1)
     run(*arguments, "--randomised-lists", 1_000, "--out", tmp_path / "log")
@@ -334,6 +352,7 @@ def test_lists_that_were_drawn_at_random_are_left_as_they_are(run: Run, tiny: Pa
     assert f"300 sessions in {rows} rows" in train(run, tmp_path / "log", tmp_path / "b", "--aggregate", "yes").err
 
 
+@pytest.mark.thorough
 def test_naive_and_its_kind_always_learn_from_one_row_for_each_list(run: Run, tiny: Path, tmp_path: Path) -> None:
     arguments = ("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 300, "--temperature", 0.01)
     run(*arguments, "--randomised-lists", 1_000, "--out", tmp_path / "log")
@@ -349,6 +368,7 @@ def test_naive_and_its_kind_always_learn_from_one_row_for_each_list(run: Run, ti
         assert f"300 sessions in {read} rows" in told
 
 
+@pytest.mark.thorough
 def test_a_learner_that_needs_sessions_gets_them(
     run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,7 +390,9 @@ def test_a_learner_that_needs_sessions_gets_them(
         (["--preset", "papers"], "unknown preset 'papers' (did you mean 'paper'?)"),
         (["--encoder", "atention"], "unknown encoder 'atention' (did you mean 'attention'?)"),
         (["--set", "learner.conservative_wieght=1"], "did you mean 'learner.conservative_weight'?"),
-        (["--set", "conservative_weight=1"], "expected a name that starts with 'learner.' or 'training.'"),
+        (["--set", "conservative_weight=1"], "(did you mean 'learner.conservative_weight'?)"),
+        (["--set", "steps=1"], "'learner.' or 'training.' (did you mean 'training.steps'?)"),
+        (["--set", "weight=1"], "expected a name that starts with 'learner.' or 'training.'"),
         (["--set", "learner.conservative_weight"], "expected <name>=<value>"),
         (["--set", "learner.conservative_weight=much"], "expected a number, found 'much'"),
         (["--set", "learner.hidden=[8]"], "setting 'learner.hidden'"),
@@ -419,6 +441,7 @@ def test_a_learner_without_an_ensemble_is_not_trained_on_a_cluster(run: Run, log
     assert "ray: no Ray cluster at '127.0.0.1:9'" in result.err
 
 
+@pytest.mark.thorough
 def test_propensities_are_the_same_however_their_path_is_spelt(
     run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,6 +480,7 @@ def test_the_default_model_is_assessed_and_its_examination_kept(run: Run, log: P
     assert table.out.splitlines()[-1].startswith(("ship: ", "test: ", "keep: "))
 
 
+@pytest.mark.thorough
 def test_the_paper_s_preset_is_of_cql(run: Run, log: Path, tmp_path: Path) -> None:
     result = run("train", log, "--out", tmp_path / "model", "--preset", "paper", *SMALL)
     assert result.status == 0, result.err

@@ -59,6 +59,7 @@ def test_the_same_seed_gives_the_same_log_whatever_the_batch_size(
         assert_same_log(concatenate(simulation.blocks(sessions_per_block=size, threads=1), 200), expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("policy", [FirstFeature(), STOCHASTIC], ids=["deterministic", "stochastic"])
 def test_the_same_seed_gives_the_same_files_byte_for_byte(
     policy: FirstFeature | StochasticLogger, tmp_path: Path

@@ -40,6 +40,7 @@ def test_every_preset_is_tested() -> None:
     assert ENOUGH.keys() == PRESETS.keys()
 
 
+@pytest.mark.thorough
 def test_grades_come_in_the_presets_proportions(preset: str, dataset: RankingDataset) -> None:
     expected = np.array(PRESETS[preset].grades)
     shares = np.bincount(dataset.relevance, minlength=len(expected)) / len(dataset.relevance)
@@ -126,6 +127,7 @@ def directions(dataset: RankingDataset) -> Floats:
     return difference
 
 
+@pytest.mark.thorough
 def test_splits_share_a_world_and_seeds_do_not() -> None:
     train, _, test = generate_splits("web10k-like", 300, 1, 300, seed=1)
     ours, same_world, elsewhere = map(directions, (train, test, generate("web10k-like", 300, seed=2)))

@@ -261,6 +261,7 @@ def bomb() -> bytes:
     return part * 16
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "read"),
     [
@@ -346,6 +347,7 @@ def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
         list(line_blocks.blocks_of_lines(tmp_path / "data.txt", 100, None))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet", "feather"])
 def test_a_table_of_very_many_columns_is_refused_at_once(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"wide.{ending}"

@@ -50,6 +50,7 @@ def sequential() -> SequentialPolicy:
         return SequentialPolicy(encoder, scorer, Normaliser.fit("log-min-max", QUERIES))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["trees", "linear", "network"])
 @pytest.mark.parametrize("teacher", [ensemble(), planned(), sequential()])
 def test_a_student_has_most_of_the_teachers_top_3_on_other_queries(kind: StudentKind, teacher: RankingPolicy) -> None:

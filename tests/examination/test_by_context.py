@@ -69,6 +69,7 @@ def test_a_level_with_little_data_has_the_curve_of_the_other() -> None:
     assert (mobile > tables[1] + 0.6 * (tables[0] - tables[1]))[1:].all(), "nearly the curve of all"
 
 
+@pytest.mark.thorough
 def test_desktop_and_mobile_are_told_apart() -> None:
     log = two_devices(60_000)
     model, pooled = ExaminationModel.fit(log), ExaminationModel.fit(replace(log, context={}))
@@ -135,6 +136,7 @@ def test_the_gradient_of_the_parameters_is_that_of_finite_differences() -> None:
     np.testing.assert_allclose(approx_fprime(values, total, 1e-6), design.back(weights), atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_clicks_above_count_as_well() -> None:
     """Under UBM with two severities, the table of each level is that of its severity, by last click above, too."""
     context = SimulatedContext("device", ("desktop", "mobile"), (0.5, 0.5), (0.5, 1.5))

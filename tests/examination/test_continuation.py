@@ -41,6 +41,7 @@ def likely(name: str, prior_strength: float = 5.0) -> BrowsingUsers:
     return likely_users(patterns, Attractiveness(rate, first.prior_clicks, prior_strength), examination)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "truth"),
     # DBN: γ = 0.9, and a click on a document of attractiveness α satisfies with probability α − 0.1.
@@ -53,6 +54,7 @@ def test_the_probabilities_to_continue_are_recovered(name: str, truth: tuple[flo
     assert [users.after_skip, users.after_irrelevant, users.after_relevant] == pytest.approx(truth, abs=0.1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["pbm", "ubm", "trust"])
 def test_users_who_examine_by_position_or_last_click_are_not_taken_for_top_down(name: str) -> None:
     assert isinstance(likely(name), LastClickUsers)

@@ -164,6 +164,7 @@ def test_propensities_of_a_log_are_compared_with_their_hash_if_they_were_written
         assert propensities_of_log(tmp_path / "with") is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", PLOT_SUFFIXES)
 def test_the_same_table_gives_the_same_file(suffix: str, tmp_path: Path) -> None:
     table = ExaminationModel.fit(small_log(rows=100)).probabilities()

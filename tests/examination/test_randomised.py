@@ -212,6 +212,7 @@ def test_users_who_always_go_on_are_known_as_such() -> None:
     assert found.continuation["paper"].values[8] < 0.7  # type: ignore[operator]
 
 
+@pytest.mark.thorough
 def test_estimates_are_within_a_few_standard_errors() -> None:
     dataset = generate("web10k-like", 100, 1)
     ratio = np.array(EYE_TRACKING) / EYE_TRACKING[0]

@@ -99,6 +99,7 @@ def test_the_origin_and_scale_of_relevance_change_nothing() -> None:
     np.testing.assert_allclose(moved.intercept, plain.intercept, atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 def test_true_bias_is_recovered_from_a_stochastic_log(seed: int) -> None:
     model, sessions = TrustBiasModel(), 60_000

@@ -72,6 +72,7 @@ def test_nothing_finished_can_be_packed(tmp_path: Path) -> None:
     assert same(read_packed(tmp_path / "all.parquet"), results)
 
 
+@pytest.mark.thorough
 def test_packed_cells_are_not_run_again_and_newer_ones_stand_beside_them(tmp_path: Path) -> None:
     def fail_in_seed_2(cell: Cell) -> None:
         if cell.seed == 2:
@@ -91,6 +92,7 @@ def test_packed_cells_are_not_run_again_and_newer_ones_stand_beside_them(tmp_pat
     }.items()
 
 
+@pytest.mark.thorough
 def test_packed_results_of_another_configuration_are_stale(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "second").mkdir()
     write_packed(read_results(finished), tmp_path / "second" / PACKED)

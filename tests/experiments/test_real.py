@@ -226,6 +226,7 @@ def test_a_table(tmp_path: Path) -> None:
     assert_labels(tmp_path / "labels.csv")
 
 
+@pytest.mark.thorough
 def test_expert_labels_of_baidu_have_the_features_of_the_log(tmp_path: Path) -> None:
     log, _ = import_log_with_report(write_part(tmp_path / "part-0_split-0.feather"), format="baidu-ultr-uva")
     labels = read_labels(write_part(tmp_path / "validation.feather", label=True), log.candidates)
@@ -238,6 +239,7 @@ def test_expert_labels_of_baidu_have_the_features_of_the_log(tmp_path: Path) -> 
     assert labels.relevance.tolist() == [int(name[1:]) % 5 for name in labels.candidates.document_ids]
 
 
+@pytest.mark.thorough
 def test_labels_without_the_features_of_the_log_are_refused(tmp_path: Path) -> None:
     log, _ = import_log_with_report(write_part(tmp_path / "part-0_split-0.feather"), format="baidu-ultr-uva")
     labels = write_part(tmp_path / "validation.feather", embedding=False, label=True)

@@ -30,6 +30,7 @@ def test_every_cell_has_a_result_and_every_number_is_of_that_cell(finished: Path
             assert len(result.log["click_rate"]) == 5
 
 
+@pytest.mark.thorough
 def test_data_is_shared_once_and_so_is_the_log_of_each_group(tmp_path: Path) -> None:
     shared: list[object] = []
 
@@ -46,6 +47,7 @@ def test_data_is_shared_once_and_so_is_the_log_of_each_group(tmp_path: Path) -> 
     assert workers.shared == [None] * len(shared), "what is not needed any more is forgotten"
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_where_it_stopped_and_ends_in_the_same_numbers(finished: Path, tmp_path: Path) -> None:
     class StoppedError(Exception):
         pass
@@ -66,6 +68,7 @@ def test_a_run_goes_on_where_it_stopped_and_ends_in_the_same_numbers(finished: P
     }
 
 
+@pytest.mark.thorough
 def test_a_cell_that_fails_is_reported_and_does_not_stop_the_rest(tmp_path: Path) -> None:
     def spoil(cell: Cell) -> None:
         if cell.method == "naive" and cell.click_model == "dcm":
@@ -169,6 +172,7 @@ def test_a_folder_that_is_not_of_results_is_left_alone(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.thorough
 def test_what_a_kill_in_the_first_moment_leaves_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / ".experiment.json.0123456789ab.unfinished").write_text('{"for')

@@ -33,6 +33,7 @@ def test_what_is_in_use_and_what_is_not_ours_stays(temporary: Path) -> None:
     assert [folder.name for folder in temporary.iterdir()] == [f"{PREFIX}mine"]
 
 
+@pytest.mark.thorough
 def test_what_a_killed_process_has_left_is_removed_by_the_next(temporary: Path) -> None:
     code = (
         "import tempfile, time; from cuolr.experiments.local_workers import Scratch\n"
@@ -67,6 +68,7 @@ def test_without_locks_an_old_folder_is_abandoned(temporary: Path, monkeypatch: 
     left.close()
 
 
+@pytest.mark.thorough
 def test_the_module_loads_where_there_is_no_fcntl(temporary: Path) -> None:
     code = (
         "import sys; sys.modules['fcntl'] = None\n"

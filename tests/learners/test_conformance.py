@@ -44,7 +44,15 @@ OTHER_RANKERS = (
     "dla+lambdamart",
     "doubly-robust+lambdamart",
 )
-every_learner = pytest.mark.parametrize("name", [*LEARNERS.names(), *OTHER_RANKERS])
+# They take as long as all others together.
+THOROUGH = ("planned", "naive+ensemble", "cm-ipw+ensemble")
+every_learner = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] if name in THOROUGH else [])
+        for name in (*LEARNERS.names(), *OTHER_RANKERS)
+    ],
+)
 LOG = small_log(rows=240, queries=12)
 PROPENSITIES = Propensities(Estimate((1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2)), {"given": Estimate((0.6,) * 7)})
 WITH_MISSING = replace(LOG, candidates=with_missing_values(LOG.candidates))

@@ -60,6 +60,7 @@ def assert_same(state: Any, expected: Any) -> None:
         assert state == expected
 
 
+@pytest.mark.thorough
 @every_case
 def test_a_policy_ranks_the_same_after_save_and_load(name: str, encoder: str, tmp_path: Path) -> None:
     learner = built(name, encoder)
@@ -127,6 +128,7 @@ def test_lists_without_clicks_leave_finite_numbers(name: str, lengths: tuple[int
     assert learner.held_out_scores(batch).isfinite().all()
 
 
+@pytest.mark.thorough
 @every_case
 def test_resuming_equals_not_stopping(name: str, encoder: str, tmp_path: Path) -> None:
     batches = [random_batch(seed, lengths=(4, 2, 3, 4)) for seed in range(4)]
@@ -275,6 +277,7 @@ def test_an_unknown_encoder_or_encoder_setting_is_refused(name: str) -> None:
         build(name, encoder_settings={"head": 4})
 
 
+@pytest.mark.thorough
 @every_case
 def test_lists_of_one_position_are_learned_from(name: str, encoder: str) -> None:
     batch = random_batch(lengths=(1, 0, 1), k=1, n_unshown=3)

@@ -177,6 +177,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_or_foreign_folder_is_refused_in_words(
     damage: Callable[[Path], None], message: str, tmp_path: Path

@@ -74,6 +74,7 @@ def test_sessions_of_different_rewards_context_or_days_are_told_apart_and_ids_an
     assert sorted(zip(counted.reward[:, 0].tolist(), counted.count.tolist(), strict=True)) == [(1.0, 2), (2.0, 2)]
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 1000), lists=st.integers(1, 3), parts=st.integers(1, 4))
 def test_what_is_counted_of_counts_is_what_is_counted_of_sessions(seed: int, lists: int, parts: int) -> None:
     log = random_log(candidates_of(4, 3, 6, seed=seed), 50, 3, lists, seed)

@@ -22,6 +22,7 @@ from tests.small_log import small_log
 KEY = IdKey(b"0123456789abcdef")
 
 
+@pytest.mark.thorough
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), users=st.sets(st.integers(0, 7)), sessions=st.sets(st.integers(0, 14)))
 def test_what_is_left_and_what_is_deleted_is_what_there_was(
@@ -137,6 +138,7 @@ def test_sessions_that_lack_one_of_the_ids_given_are_counted_unless_deleted(tmp_
     assert delete_sessions(tmp_path / "log", SessionsToDelete(["1"]), dry_run=True).without_id == 1
 
 
+@pytest.mark.thorough
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), users=st.sets(st.integers(0, 4), min_size=1, max_size=3))
 def test_counts_without_the_deleted_sessions_are_those_of_the_rest(

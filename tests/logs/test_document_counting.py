@@ -83,6 +83,7 @@ def test_a_row_is_a_document_at_a_position_with_the_last_click_above_it() -> Non
     }
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 1000), parts=st.integers(1, 4))
 def test_counts_by_document_are_those_of_a_loop_and_add_up(seed: int, parts: int) -> None:
     log = random_log(candidates_of(4, 3, 6, seed=seed), 50, 3, 3, seed)

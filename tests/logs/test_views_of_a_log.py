@@ -88,6 +88,7 @@ def pbm_log() -> ClickLog:
     return simulate(generate("tiny", 60, seed=1), UniformLogger(), PositionBasedModel(), 60_000, k=10, seed=1)
 
 
+@pytest.mark.thorough
 def test_examination_of_a_log_with_gaps_is_that_of_the_page(pbm_log: ClickLog) -> None:
     truth = np.array(EYE_TRACKING) / EYE_TRACKING[0]
     gaps = with_gaps(pbm_log, share=0.4)
@@ -98,6 +99,7 @@ def test_examination_of_a_log_with_gaps_is_that_of_the_page(pbm_log: ClickLog) -
     assert np.abs(by_index[:8] - truth[:8]).max() > 0.15, "by the index in the list it is wrong"
 
 
+@pytest.mark.thorough
 def test_assess_compares_lists_with_gaps(pbm_log: ClickLog) -> None:
     dataset = generate("tiny", 60, seed=1)
     good = fit_ranksvm(dataset, 1.0)

@@ -40,6 +40,7 @@ def provenance(log: ClickLog, **validated_by: Any) -> dict[str, Any]:
     return {"log": {"clicks_sha256": digest_of_clicks(log)}, "settings": settings}
 
 
+@pytest.mark.thorough
 def test_the_logging_policy_itself_gains_nothing_and_shows_nothing_new() -> None:
     evaluation = assess(LOGGER, log_of(LOGGER))
     assert evaluation.never_shown == 0
@@ -48,6 +49,7 @@ def test_the_logging_policy_itself_gains_nothing_and_shows_nothing_new() -> None
     assert evaluation.recommendation == "keep"
 
 
+@pytest.mark.thorough
 def test_lists_of_any_length_make_no_policy_seem_better() -> None:
     log = log_of(LOGGER)
     ragged = cut(log, np.random.default_rng(1).integers(1, 11, len(log)))
@@ -69,6 +71,7 @@ def test_no_more_than_all_clicks_can_be_lost() -> None:
     assert evaluation.recommendation == "keep"
 
 
+@pytest.mark.thorough
 def test_a_query_counts_as_often_as_it_has_sessions() -> None:
     """A model that is better on all queries but the one that most sessions ask."""
     log, many = log_of(LOGGER, sessions=3_000), 20_000
@@ -96,10 +99,12 @@ def test_a_better_ranker_gains_and_a_random_order_loses(model: str) -> None:
     assert model == "cascade" or worse.estimates[0].interval[1] < 0
 
 
+@pytest.mark.thorough
 def test_a_weaker_ranker_does_not_seem_better_than_a_strong_logging_policy() -> None:
     assert assess(LOGGER, log_of(BETTER)).recommendation == "keep"
 
 
+@pytest.mark.thorough
 def test_only_the_given_queries_are_evaluated() -> None:
     log = log_of(LOGGER)
     assert evaluate_off_policy(BETTER, log, on=EvaluatedQueries(np.array([3, 5, 8]))).queries == 3
@@ -117,6 +122,7 @@ def test_on_its_own_log_a_model_is_evaluated_on_the_queries_that_training_held_o
     assert not evaluation.trained_on_these_queries
 
 
+@pytest.mark.thorough
 def test_a_model_that_labels_validated_was_trained_on_all_queries_of_its_log() -> None:
     log = log_of(LOGGER)
     evaluation = assess(BETTER, log, provenance=provenance(log, measure="ndcg@10"))
@@ -124,6 +130,7 @@ def test_a_model_that_labels_validated_was_trained_on_all_queries_of_its_log() -
     assert evaluation.recommendation != "ship"
 
 
+@pytest.mark.thorough
 def test_another_log_is_new_to_a_model_and_its_aggregated_own_log_is_not() -> None:
     log, other = log_of(LOGGER, sessions=6_000), log_of(BETTER, sessions=6_000)
     of_model = provenance(log, held_out_queries=0.2)
@@ -131,6 +138,7 @@ def test_another_log_is_new_to_a_model_and_its_aggregated_own_log_is_not() -> No
     assert assess(BETTER, aggregate(log), provenance=of_model).queries == 60
 
 
+@pytest.mark.thorough
 def test_on_its_own_log_the_examination_of_the_model_is_used_where_the_log_does_not_identify_it() -> None:
     log = log_of(LOGGER, sessions=6_000)
     table = 0.9 ** np.arange(10)[:, None] * np.ones(11)
@@ -143,6 +151,7 @@ def test_on_its_own_log_the_examination_of_the_model_is_used_where_the_log_does_
     np.testing.assert_allclose(np.array([row[0] for row in new.examination], float), estimated, rtol=0.3)
 
 
+@pytest.mark.thorough
 def test_the_interval_of_a_log_of_one_query_is_over_its_sessions() -> None:
     one = TRAIN.select(np.array([int(np.argmax(TRAIN.candidates.sizes))]))
     log = simulate(one, UniformLogger(), click_model("pbm"), 6_000, k=5, seed=2)
@@ -163,6 +172,7 @@ def test_of_its_own_log_of_one_query_a_model_is_evaluated_on_the_sessions_that_t
     assert own == replace(assess(BETTER, log.select(held_out_sessions(log, 0.2, 3))), held_out=True)
 
 
+@pytest.mark.thorough
 def test_sessions_that_show_nothing_do_not_change_what_is_evaluated() -> None:
     log = log_of(LOGGER, sessions=6_000)
     ranking = log.ranking.copy()
@@ -174,12 +184,14 @@ def test_sessions_that_show_nothing_do_not_change_what_is_evaluated() -> None:
     assert evaluation.queries == round(0.2 * len(shown))
 
 
+@pytest.mark.thorough
 def test_a_model_that_ranks_lists_is_evaluated_as_one_that_scores_documents() -> None:
     log = simulate(TRAIN, UniformLogger(), click_model("pbm"), 1_500, seed=1)
     ragged = cut(log, np.random.default_rng(1).integers(1, 11, len(log)))
     assert assess(OneAfterTheOther(BETTER), ragged) == assess(BETTER, ragged)
 
 
+@pytest.mark.thorough
 def test_with_propensities_every_estimator_is_in_the_table_and_one_decides() -> None:
     logger = StochasticLogger(LOGGER, float(np.std(LOGGER.score(TRAIN.candidates))))
     log = simulate(TRAIN, logger, click_model("pbm"), 12_000, k=3, seed=1)
@@ -201,6 +213,7 @@ def test_with_propensities_every_estimator_is_in_the_table_and_one_decides() -> 
     assert all(e.effective_sample_size is None for e in without.estimates)
 
 
+@pytest.mark.thorough
 def test_clicks_that_no_click_model_explains_are_a_doubt() -> None:
     """A rate of its own for each document at each position."""
     log = simulate(TRAIN, UniformLogger(), click_model("pbm"), 60_000, k=3, seed=1)
@@ -223,6 +236,7 @@ def test_a_propensity_that_is_none_is_one_line(wrong: float) -> None:
         assess(BETTER, replace(log, logging_propensity=propensity))
 
 
+@pytest.mark.thorough
 def test_an_aggregated_log_can_be_used() -> None:
     log = log_of(LOGGER)
     raw, aggregated = assess(BETTER, log), assess(BETTER, aggregate(log))
@@ -240,6 +254,7 @@ def test_an_aggregated_log_is_no_evidence_to_ship() -> None:
     assert "an aggregated log cannot tell click models apart" in evaluation.reason
 
 
+@pytest.mark.thorough
 def test_positions_on_the_page_do_not_change_how_many_documents_are_evaluated() -> None:
     logger = StochasticLogger(LOGGER, float(np.std(LOGGER.score(TRAIN.candidates))))
     log = simulate(TRAIN, logger, click_model("pbm"), 6_000, k=4, seed=1)
@@ -248,6 +263,7 @@ def test_positions_on_the_page_do_not_change_how_many_documents_are_evaluated() 
     assert assess(BETTER, with_gaps, k=2).gain == pytest.approx(assess(BETTER, log, k=2).gain, abs=0.02)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sessions", [1, 3, 20])
 def test_a_log_of_few_sessions_supports_nothing(sessions: int) -> None:
     log = log_of(LOGGER, sessions=sessions)
@@ -267,12 +283,14 @@ def test_a_log_that_shows_nothing_is_refused() -> None:
         assess(BETTER, nothing)
 
 
+@pytest.mark.thorough
 def test_k_is_10_or_the_length_of_the_lists_or_as_given() -> None:
     log = log_of(LOGGER, sessions=3_000)
     short = cut(log, np.full(len(log), 4))
     assert [assess(BETTER, log).k, assess(BETTER, short).k, assess(BETTER, log, k=3).k] == [10, 4, 3]
 
 
+@pytest.mark.thorough
 def test_the_share_and_the_overlap_of_the_logging_policy_are_reported() -> None:
     log = log_of(LOGGER, sessions=3_000)
     evaluation = assess(EnsemblePolicy([LOGGER], [2.0], logging_policy_members=[0]), log)

@@ -143,6 +143,7 @@ def test_what_is_no_discount_is_refused(discount: Discount) -> None:
         discount_weights(discount, 2)
 
 
+@pytest.mark.thorough
 def test_a_discount_that_counts_the_first_position_alone_is_a_list_of_one() -> None:
     log = simulate(TRAIN, DRAWN, click_model("pbm"), 12_000, k=3, seed=1)
     first, one = assess(BETTER, log, discount=(1, 0, 0)), assess(BETTER, log, k=1)
@@ -155,6 +156,7 @@ def test_a_discount_that_counts_the_first_position_alone_is_a_list_of_one() -> N
     assert "discounted clicks" not in one.reason
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["pbm", "dcm"])
 def test_the_interval_has_the_true_discounted_gain(model: str) -> None:
     weights = discount_weights("dcg", 5)

@@ -66,6 +66,7 @@ def test_item_position_ips_has_the_true_gain_for_position_based_users() -> None:
     assert np.ptp(found.interval) < np.ptp(estimate_gain(BETTER, log, "list-ips").interval)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_the_interval_has_the_true_gain_of_a_stochastic_policy(name: str) -> None:
     log = drawn_log()
@@ -76,6 +77,7 @@ def test_the_interval_has_the_true_gain_of_a_stochastic_policy(name: str) -> Non
     assert found.effective_sample_size > 1000
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["list-ips", "snips", "item-position-ips", "reward-interaction-ips"])
 def test_the_logging_policy_gains_nothing(name: str) -> None:
     log = drawn_log()

@@ -58,6 +58,7 @@ def preferences(model: str, first: Ints, second: Ints, sessions: int, rng: np.ra
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["pbm", "dcm"])
 def test_a_test_of_this_size_finds_the_gain_in_80_percent(model: str) -> None:
     drawn = StochasticLogger(LOGGER, float(np.std(LOGGER.score(TRAIN.candidates))))
@@ -72,6 +73,7 @@ def test_a_test_of_this_size_finds_the_gain_in_80_percent(model: str) -> None:
     assert 0.72 < power < 0.9
 
 
+@pytest.mark.thorough
 def test_a_model_has_no_preference_over_itself() -> None:
     drawn = StochasticLogger(LOGGER, float(np.std(LOGGER.score(TRAIN.candidates))))
     log = simulate(TRAIN, drawn, click_model("pbm"), 6_000, k=5, seed=1)

@@ -170,6 +170,7 @@ def test_clipping_is_said() -> None:
     assert f"weights of {found.share_clipped:.1%} of the sessions were clipped to 1" in found.doubts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("estimator", ALL)
 def test_95_percent_of_the_intervals_have_the_true_gain(estimator: OffPolicyEstimator) -> None:
     problem = enumerated(position_based, [4.0, 3.0, 2.0, 1.0], [1.0, 1.0, 3.0, 2.0])

@@ -62,6 +62,7 @@ RECIPE = {"columns": [{"name": "brand", "kind": "hashed category", "buckets": 10
 DATES = {"columns": [{"name": "since", "kind": "date", "latest": "yesterday"}] * 4, "dropped": []}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "change", "settings", "problem"),
     [

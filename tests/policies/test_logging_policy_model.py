@@ -78,6 +78,7 @@ def test_a_linear_logging_policy_is_cloned_by_one_linear_ranker() -> None:
     assert model.fold is None
 
 
+@pytest.mark.thorough
 def test_another_logging_policy_is_cloned_by_lambdamart_fitted_without_each_fold() -> None:
     log = logged_by_a_product()
     normaliser = Normaliser.fit("min-max", log.candidates)

@@ -117,6 +117,7 @@ def test_what_is_no_tree_is_refused(changed: dict[str, Any], problem: str) -> No
         small(**changed)
 
 
+@pytest.mark.thorough
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_any_arrays_are_refused_or_are_scored_like_a_walk_down_the_trees(data: st.DataObject) -> None:

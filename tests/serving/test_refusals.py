@@ -112,6 +112,7 @@ def test_a_document_that_the_model_cannot_score_is_named(tmp_path: Path) -> None
     assert found[2].startswith("document 'b': the model gives no score")
 
 
+@pytest.mark.thorough
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
@@ -126,6 +127,7 @@ def test_no_json_makes_the_service_fail(client: TestClient, value: Any) -> None:
 MANY = 200_000
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("body", "kind", "says"),
     [

@@ -32,6 +32,7 @@ def test_all_but_the_learners_that_say_why_not_can_start_from_a_model() -> None:
     assert set(LEARNERS.names()) - set(WARM) == {"factored", "planned", "unbiased-lambdamart", "xgboost"}
 
 
+@pytest.mark.thorough
 @every_warm_learner
 def test_before_its_first_step_it_ranks_as_the_model_and_has_its_score(name: str, tmp_path: Path) -> None:
     config = config_of(name, keep="last")
@@ -53,6 +54,7 @@ def test_before_its_first_step_it_ranks_as_the_model_and_has_its_score(name: str
     assert not np.array_equal(seen[-1].rank(LOG.candidates, 6), [])
 
 
+@pytest.mark.thorough
 @every_warm_learner
 def test_resuming_equals_not_stopping_after_a_warm_start(name: str, tmp_path: Path) -> None:
     fitted(name, folder=tmp_path / "model")
@@ -66,6 +68,7 @@ def test_resuming_equals_not_stopping_after_a_warm_start(name: str, tmp_path: Pa
         fitted(name, log, folder=tmp_path / "parts", resume=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["naive", "lightgbm", "two-tower"])
 def test_it_learns_faster_than_from_scratch(name: str, tmp_path: Path) -> None:
     log = small_log(rows=2_000, queries=40, seed=2)
@@ -124,6 +127,7 @@ def test_what_cannot_be_started_from_is_refused(tmp_path: Path) -> None:
         fitted("naive", warm_start=WarmStart.read(tmp_path / "random"))
 
 
+@pytest.mark.thorough
 def test_it_says_and_records_what_it_starts_from(tmp_path: Path) -> None:
     first, second = timed(LOG, "2026-11-01"), timed(small_log(rows=240, queries=12, seed=1), "2026-11-12")
     fitted("naive", first, folder=tmp_path / "week 1")

@@ -1,10 +1,11 @@
 """Flags of commands that read features of documents from tables."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import tyro
@@ -22,9 +23,9 @@ Columns = Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN"), tyro.conf.
 NamedColumns = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=COLUMN"), tyro.conf.UseAppendAction]
 
 # How the library says what to do about a column, and how the command does.
-FLAGS = {
-    re.compile(r"(drop|allow|category)_columns=\['(.*?)'\]"): r"--\1-column \2",
-    re.compile(r"columns={'(.*?)': '(.*?)'}"): r"--column \1=\2",
+FLAGS: dict[re.Pattern[str], str | Callable[[re.Match[str]], str]] = {
+    re.compile(r"(drop|allow|category)_columns=\['(.*?)'\]"): lambda found: f"--{found[1]}-column {quote(found[2])}",
+    re.compile(r"columns={'(.*?)': '(.*?)'}"): lambda found: column_flag(found[1], found[2]),
     re.compile(r"reward='(.*?)'"): r"--reward \1",
     re.compile(r"^(reward|context): "): r"--\1: ",
     re.compile(r"^columns: "): "--column: ",
@@ -139,15 +140,25 @@ def recipe_of(folder: Path) -> FeatureRecipe:
     return recipe
 
 
+def column_flag(name: str, column: str) -> str:
+    """How to say in a shell what the table calls a column."""
+    return f"--column {name}={quote(column)}"
+
+
+def with_flags(text: str) -> str:
+    """A message of the library, with flags in place of parameters."""
+    for parameter, flag in FLAGS.items():
+        text = parameter.sub(flag, text)
+    return text
+
+
 @contextmanager
 def flags_in_problems() -> Iterator[None]:
     """Name flags where the library names parameters."""
     try:
         yield
     except InputError as error:
-        problems = error.problems
-        for parameter, flag in FLAGS.items():
-            problems = [parameter.sub(flag, problem) for problem in problems]
+        problems = [with_flags(problem) for problem in error.problems]
         if problems == error.problems:
             raise
         raise InputError(problems) from None

@@ -6,7 +6,14 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from cuolr.cli.feature_flags import LogFeatureFlags, NamedColumns, flags_in_problems, parse_columns
+from cuolr.cli.feature_flags import (
+    LogFeatureFlags,
+    NamedColumns,
+    column_flag,
+    flags_in_problems,
+    parse_columns,
+    with_flags,
+)
 from cuolr.cli.options import LetorFlags, Name, RetentionFlags
 from cuolr.cli.terminal import in_one_line, progress_bar, say, show_json, show_table, show_text, stage_bars
 from cuolr.data.feature_tables import FeatureTables
@@ -140,7 +147,7 @@ def import_log(
         with flags_in_problems():
             log, report = _read(files, feature_tables, (repair.format, options), letor)
     except MissingColumnsError as error:
-        raise InputError(error.lines(lambda name, column: f"--column {name}={column}")) from None
+        raise InputError(error.lines(column_flag)) from None
     except TooManyDroppedError as error:
         if repair.dry_run:
             _show(error.report, json)
@@ -163,6 +170,8 @@ def import_log(
     noted = options.window or report.source is not None or report.source_notes
     if json or repair.dry_run or noted or not report.is_clean:
         _show(report, json, {**written, "sessions": log.sessions, "queries": log.candidates.n_queries, "k": log.k})
+    else:
+        _say_notes(report)
     if written and not json:
         say(f"wrote {out}: {log.sessions:,} sessions; describe it with: cuolr log-info {out}")
 
@@ -179,13 +188,17 @@ def _with_flag(headline: str) -> str:
     return headline.replace("max_dropped = ", "--max-dropped ")
 
 
+def _say_notes(report: ImportReport) -> None:
+    for note in report.notes:
+        say(f"note: {with_flags(note)}")
+
+
 def _show(report: ImportReport, json: bool, more: dict[str, Any] | None = None) -> None:
     """Print the report: a table for people, JSON for programs."""
     if json:
         show_json({**(more or {}), "report": report.to_dict()})
         return
-    for note in report.notes:
-        say(f"note: {note}")
+    _say_notes(report)
     for title, counts in report.source.tables() if report.source is not None else ():
         show_table(title, ["", ""], counts)
     rows = [("read", ImportFinding("", report.read)), ("kept", ImportFinding("", report.kept))]

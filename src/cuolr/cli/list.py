@@ -177,6 +177,11 @@ def _of_generated_data(preset: Preset) -> str:
 
 # Longer defaults, such as tables of probabilities, are truncated.
 MAX_DEFAULT = 40
+# How to set the settings of a kind in training.
+HOW_TO_SET = {
+    "learner": "cuolr train LOG --learner {name} --set learner.{setting}=VALUE --out MODEL",
+    "encoder": "cuolr train LOG --encoder {name} --set learner.encoder_settings.{setting}=VALUE --out MODEL",
+}
 
 
 def list_names(
@@ -243,6 +248,8 @@ def _show_one(name: str, found: dict[str, Entry], settings_of: dict[str, list[Se
     for kind, of_kind in settings_of.items():
         if of_kind:
             show_text("\n".join([f"\nSettings of the {kind}, with default and range:", *map(_lines, of_kind)]))
+            if kind in HOW_TO_SET:
+                show_text("\nSet one with: " + HOW_TO_SET[kind].format(name=name, setting=of_kind[0].name))
 
 
 def _lines(setting: SettingHelp) -> str:

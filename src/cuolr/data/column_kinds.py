@@ -26,7 +26,7 @@ from cuolr.types import FeatureColumn, FeatureRecipe
 SEPARATORS = {"\t": "tabs", ";": "';'", "|": "'|'"}
 # What columns are often called elsewhere, where the names are not alike.
 OTHER_NAMES = {
-    "query_id": ("query", "q", "search_query", "user_query", "search_term", "keywords"),
+    "query_id": ("query", "q", "search_query", "user_query", "search_term", "keyword", "keywords"),
     "session_id": ("search_id", "srch_id", "request_id", "request", "impression_id", "page_view_id"),
     "position": ("rank", "pos", "ordinal", "slot"),
     "doc_id": (
@@ -34,13 +34,15 @@ OTHER_NAMES = {
         *("document", "doc", "product", "item"),
     ),
     "click": ("clicked", "clicks", "click_bool", "is_click"),
+    "timestamp": ("ts", "time", "datetime", "date", "event_time", "created_at", "unixtime"),
 }
 
 
 def closest_column(name: str, found: Sequence[str]) -> str:
     """The column that a missing one is most likely called by, "" = none."""
-    close = difflib.get_close_matches(name, found, n=1)
-    return next((other for other in (*close, *OTHER_NAMES.get(name, ())) if other in found), "")
+    spelled = {re.sub(r"\W", "_", column.lower()): column for column in reversed(found)}
+    close = difflib.get_close_matches(name, spelled, n=1)
+    return next((spelled[other] for other in (*close, *OTHER_NAMES.get(name, ())) if other in spelled), "")
 
 
 def other_separator(columns: Sequence[str]) -> str:

@@ -118,7 +118,10 @@ def no_timestamps(aggregated: bool) -> InputError:
     """The error for a log that cannot be divided by time."""
     if aggregated:
         return InputError("an aggregated log has no timestamps; use the log from before aggregation")
-    return InputError("the log has no timestamps; import it from a table with a column timestamp")
+    return InputError(
+        "the log has no timestamps; import it from a table with a column timestamp, or name the column that has them: "
+        "cuolr import-log … --column timestamp=NAME"
+    )
 
 
 def no_session_in(window: TimeWindow, first: Time, last: Time) -> InputError:

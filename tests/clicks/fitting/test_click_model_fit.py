@@ -25,6 +25,7 @@ def outcomes(name: str, values: dict[str, Doubles], documents: list[int]) -> dic
     return every_outcome(name, (3, 3), {n: v.tolist() for n, v in values.items()}, documents)
 
 
+@pytest.mark.thorough
 @every_fit
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), documents=st.sampled_from(LISTS))

@@ -136,6 +136,7 @@ def test_sessions_of_several_clicks_are_impossible_under_the_cascade_model() -> 
     assert difference_to(other, scores).is_more_than_noise
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MODELS)
 def test_no_other_model_predicts_better_than_the_truth(name: str) -> None:
     """True parameters have the lowest conditional perplexity on average; another model may win by noise only."""

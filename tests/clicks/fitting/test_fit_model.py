@@ -152,6 +152,7 @@ def one_list_per_query() -> ClickLog:
     return ClickLog(candidates, query, ranking, clicks, np.ones(120, np.int64))
 
 
+@pytest.mark.thorough
 @every_fit
 @pytest.mark.parametrize(
     "log", [one_position, without_clicks, all_clicked, one_list_per_query, long_and_nearly_all_clicked]

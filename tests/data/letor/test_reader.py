@@ -334,6 +334,7 @@ def test_values_whose_sum_is_too_large_for_a_float_are_read(tmp_path: Path) -> N
     assert read_letor(path).candidates.features.tolist() == [[np.float32(3e38)]] * 2
 
 
+@pytest.mark.thorough
 @given(dataset=datasets(), name=st.sampled_from(["data.txt", "data.txt.gz"]))
 def test_what_is_written_reads_back_the_same(
     tmp_path_factory: pytest.TempPathFactory, dataset: RankingDataset, name: str
@@ -391,6 +392,7 @@ def files(draw: st.DrawFn) -> tuple[list[Row], bytes]:
     return rows, "".join(lines).encode()
 
 
+@pytest.mark.thorough
 @given(file=files())
 @settings(max_examples=200)
 def test_arbitrary_files_read_right(tmp_path_factory: pytest.TempPathFactory, file: tuple[list[Row], bytes]) -> None:
@@ -432,6 +434,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(text)
 
 
+@pytest.mark.thorough
 @given(text=damaged())
 @settings(max_examples=500)
 @pytest.mark.filterwarnings("ignore::cuolr.errors.InputWarning")

@@ -112,6 +112,7 @@ def test_numbers_are_there_for_programs(folder: Path) -> None:
     assert {score["method"] for score in numbers["scores"]} == {"naive", "CUOLR(CQL)", "LOGGING", "ORACLE"}
 
 
+@pytest.mark.thorough
 def test_an_earlier_report_is_replaced_and_nothing_else(folder: Path, tmp_path: Path) -> None:
     summary = summarise(write_made_up(tmp_path / "results", table1_like(measures=["ndcg@10"]), (1,), queries=20))
     (tmp_path / "mine").mkdir()
@@ -139,6 +140,7 @@ def test_a_folder_with_a_file_of_somebody_else_is_not_replaced(tmp_path: Path, n
     assert (tmp_path / "theirs" / "thesis.txt").read_text() == "years of work"
 
 
+@pytest.mark.thorough
 def test_a_sweep_has_a_report_too(tmp_path: Path) -> None:
     results = write_made_up(tmp_path / "results", sweep_like(measures=["ndcg@10"]), (1, 2), queries=20)
     totals: dict[str, int | None] = {}

@@ -41,6 +41,7 @@ def row_of(text: str, start: str) -> list[str]:
     return [cell.strip() for cell in line.strip("| ").split(" | ")]
 
 
+@pytest.mark.thorough
 def test_markdown_has_a_table_for_each_measure_the_main_one_first(summary: Summary) -> None:
     heads = [line for line in markdown(summary).splitlines() if line.startswith("## ")]
     assert heads == [f"## {name}" for name in ("nDCG@10", "nDCG@3", "nDCG@5", "ERR@3", "ERR@5", "ERR@10")]

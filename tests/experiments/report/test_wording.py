@@ -52,6 +52,7 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     assert findings(summary.tables[0], "ndcg@10") == []
 
 
+@pytest.mark.thorough
 def test_the_caption_explains_what_the_table_has(tmp_path: Path) -> None:
     summary = summarise(write_made_up(tmp_path, table1_like(), (1, 2), queries=20))
     text = caption(summary, summary.tables[0])
@@ -60,6 +61,7 @@ def test_the_caption_explains_what_the_table_has(tmp_path: Path) -> None:
     assert caption(untested, untested.tables[0]) == "One fold; the best learner in bold."
 
 
+@pytest.mark.thorough
 def test_a_baseline_that_has_no_other_beside_it_is_named(tmp_path: Path) -> None:
     several = summarise(write_made_up(tmp_path, table1_like(), (1, 2), queries=20)).tables[0]
     one = table1_like(report={"baselines": ["DLA"]})
@@ -95,6 +97,7 @@ def test_methods_with_the_same_value_on_every_query_are_named_with_where(tmp_pat
     assert equal_methods(summarise(other), table, table.columns.settings[1]) == [("CM-IPW", "IPW")]
 
 
+@pytest.mark.thorough
 def test_notes_on_the_paper_are_given_only_where_its_numbers_are_shown(tmp_path: Path) -> None:
     beside = summarise(write_made_up(tmp_path, table1_like(), (1,), queries=20))
     alone = summarise(write_made_up(tmp_path / "other", table1_like(report={}), (1,), queries=20))
@@ -102,6 +105,7 @@ def test_notes_on_the_paper_are_given_only_where_its_numbers_are_shown(tmp_path:
     assert paper_notes(alone) == []
 
 
+@pytest.mark.thorough
 def test_that_the_oracle_is_no_upper_bound_is_said_only_where_it_is_beaten(tmp_path: Path) -> None:
     def values(best: float) -> PerQuery:
         means = {"LOGGING": 0.1, "ORACLE": 0.5, "CUOLR(CQL)": best}
@@ -113,6 +117,7 @@ def test_that_the_oracle_is_no_upper_bound_is_said_only_where_it_is_beaten(tmp_p
     assert ORACLE_NOTE in gap_caption(above)
 
 
+@pytest.mark.thorough
 def test_letters_of_notes_are_there_only_where_a_number_has_one(tmp_path: Path) -> None:
     ours = summarise(write_made_up(tmp_path, table1_like(), (1,), queries=20))
     yahoo = {**DATA, "name": "Yahoo", "paper_name": "yahoo-set1"}

@@ -211,6 +211,7 @@ def clicks_of_a_position_based_model(sessions: int = 400) -> SessionBatch:
     return replace(batch, rewards=attractiveness * examination, weight=torch.ones(sessions))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["free", "network"])
 def test_examination_is_learned_from_clicks_alone(model: str) -> None:
     learner = built_dla(examination_model=model, examination_learning_rate=0.02, learning_rate=0.003, hidden=[32])
@@ -221,6 +222,7 @@ def test_examination_is_learned_from_clicks_alone(model: str) -> None:
     assert learned == pytest.approx([value / EYE_TRACKING[0] for value in EYE_TRACKING[:K]], rel=0.05)
 
 
+@pytest.mark.thorough
 def test_held_out_clicks_are_explained_best_by_the_true_examination() -> None:
     learner, batch = built_dla(), clicks_of_a_position_based_model()
     for _ in range(100):
@@ -237,6 +239,7 @@ def test_shorter_lists_than_the_longest_are_no_problem() -> None:
     assert built_dla().update(batch).keys() == {"loss", "ranking_loss", "examination_loss"}
 
 
+@pytest.mark.thorough
 def test_another_ranker_is_trained_on_the_examination_that_the_joint_model_learned() -> None:
     """Lists in random order with the expected clicks of a position-based model, by features that explain them."""
     dataset, model = dataset_of(*[4] * 20, max_grade=2), PositionBasedModel()

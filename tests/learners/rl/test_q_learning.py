@@ -83,6 +83,7 @@ def test_what_the_logger_would_not_place_is_not_considered() -> None:
     assert losses["behaviour_loss"].item() == pytest.approx(total / 9, rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_with_threshold_one_it_ranks_as_the_logger_does() -> None:
     learner = built_bcq(1.0)
     # a logger that sorts by the first feature
@@ -149,6 +150,7 @@ def test_the_conservative_term_is_that_of_equation_five(term: str, expected: flo
     assert losses["conservative_loss"].item() == pytest.approx(2 * 0.1 * weight * expected, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_the_term_lowers_the_value_of_what_was_not_logged() -> None:
     batch = random_batch()
     episodes = Episodes.of(batch, with_unshown=False)

@@ -32,6 +32,7 @@ def test_the_automatic_entropy_weight_brings_the_entropy_to_its_target(target: f
     assert sum(entropies[-50:]) / 50 == pytest.approx(target, abs=0.03)
 
 
+@pytest.mark.thorough
 def test_a_fixed_entropy_weight_stays_and_a_small_one_lets_the_entropy_fall() -> None:
     learner = built(actor_learning_rate=1e-2, critic_learning_rate=1e-2)
     plotted = [learner.update(random_batch()) for _ in range(200)]

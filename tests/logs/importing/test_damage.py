@@ -204,6 +204,7 @@ def expected_outcomes(rows: list[Row], session: str) -> dict[str, tuple[float, f
     return outcomes
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     damages=st.lists(st.sampled_from([replace_extra, replace_extra, delete, move, move_page]), max_size=8),

@@ -35,6 +35,7 @@ session_lists = st.lists(
 ).filter(lambda sessions: any(price == price and price is not None for cells in sessions for _, price, _ in cells))
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(sessions=session_lists, as_csv=st.booleans(), in_blocks=st.booleans())
 def test_each_impression_has_the_features_it_was_shown_with(
@@ -131,6 +132,7 @@ PAIRS = pl.DataFrame(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "features",
     [

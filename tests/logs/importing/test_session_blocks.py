@@ -44,6 +44,7 @@ def amounts(report: ImportReport) -> object:
     return report.read, report.kept, report.first_position, findings
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(
     damages=st.lists(st.sampled_from([delete, duplicate, move, move_page, replace_cell, swap]), max_size=4),

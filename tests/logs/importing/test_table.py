@@ -49,6 +49,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
 }
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=4),

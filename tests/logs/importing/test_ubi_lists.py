@@ -322,6 +322,7 @@ GOOD = st.tuples(st.sampled_from(["G1", "G2"]), st.permutations("abcd"), st.inte
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(good=st.lists(GOOD, max_size=3), bad=st.lists(EVENTS | QUERIES, max_size=25), seed=st.randoms())
 def test_impressions_clicks_and_lists_in_are_kept_or_dropped_with_a_reason(

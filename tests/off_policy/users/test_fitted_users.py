@@ -74,6 +74,7 @@ def true_clicks(model: str, documents: Ints) -> Doubles:
     return total
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", MODELS)
 def test_users_of_a_model_tell_the_true_gain_of_another_ranker(model: str) -> None:
     log = log_of(model)
@@ -250,6 +251,7 @@ def test_a_last_click_that_one_level_does_not_have_is_that_of_the_others() -> No
     np.testing.assert_allclose(found.table[1:, 1], desktop)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["pbm", "dcm"])
 def test_the_interval_of_few_queries_is_that_of_a_jackknife_which_fits_the_users_again(model: str) -> None:
     """The plain version: the log without each group of sessions, evaluated anew."""

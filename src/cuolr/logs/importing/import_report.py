@@ -149,7 +149,8 @@ class ImportReport:
         for found in self.dropped:
             yield f"dropped: {found.reason}: {_count(found.amounts)}"
             yield from found.examples
-        for found in self.repaired:
+        said = {found.reason for found in self.dropped}
+        for found in (found for found in self.repaired if found.reason not in said):
             yield f"repaired: {found.reason}: {_count(found.amounts)}"
 
     def to_dict(self, examples: bool = True) -> dict[str, Any]:

@@ -36,10 +36,12 @@ class LogRows:
     Attributes:
         parts: The rows, with the same columns and types in each part.
         places: The path of each table, which a row's number refers to; what to call it, if it is none.
+        unused: Columns of the first table that are not among the known ones.
     """
 
     parts: tuple[pl.LazyFrame, ...]
     places: tuple[Path | str, ...]
+    unused: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -50,6 +52,14 @@ class LogRows:
     def schema(self) -> pl.Schema:
         """Columns and their types, the same in all parts."""
         return self.parts[0].collect_schema()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Whether an unused column seems to have the timestamps, without which a log cannot be divided by time."""
+        guess = "" if "timestamp" in self.schema else closest_column("timestamp", self.unused)
+        if not guess:
+            return ()
+        return (f"the log has no timestamps; if column '{guess}' has them, say columns={{'timestamp': '{guess}'}}",)
 
     @cached_property
     def total(self) -> int:
@@ -131,7 +141,9 @@ def scan_log(table: Table | Sequence[Path | str], options: ImportOptions, featur
         places = ("the table",)
         scanned = [to_polars(table, "the table").lazy().with_row_index(ROW, offset=1)]
     parts = [_known_columns(rows, place, options, features) for rows, place in zip(scanned, places, strict=True)]
-    return LogRows(tuple(_of_one_type(parts, places)), places)
+    used = {*(options.columns.get(name, name) for name in (*REQUIRED, *OPTIONAL)), *features, *options.context, ROW}
+    unused = [name for name in scanned[0].collect_schema() if name not in used | set(options.reward_weights)]
+    return LogRows(tuple(_of_one_type(parts, places)), places, tuple(unused))
 
 
 def find_tables(patterns: Sequence[Path | str]) -> Iterator[Path]:

@@ -95,7 +95,7 @@ def read_log_table(
         of_block(1 - ROWS_SHARE)
     from_zero = f"{rows.name}: positions seem to be counted from 0; if so, say first_position=0"
     log, report = importer.finish(rows.name, [from_zero] if first > known.first_position else ())
-    kept, report = in_window(log, report, options.window)
+    kept, report = in_window(log, replace(report, guesses=rows.notes), options.window)
     return without_ids(kept if len(kept) == len(log) else found.of_sessions(kept, stages), options), report
 
 

@@ -64,13 +64,18 @@ def configure(learner: Any, preset: str = "default", settings: Mapping[str, Any]
         sections = {"learner": _of_learner(learner, table, settings), "training": table.get("training", {})}
     else:
         sections = {"training": table.get("training", {})}
+    configs = {"learner": LEARNERS.get(learner).Config if isinstance(learner, str) else type(learner)}
+    configs["training"] = TrainingConfig
     # Whole tables first, then single settings within them, in whatever order they are given.
     for name, value in sorted(settings.items(), key=lambda setting: setting[0].count(".")):
         section, *path = name.split(".")
         if section == "learner" and path and section not in sections:
             raise InputError(f"setting '{name}': learner is given as a Config; set it there")
         if section not in sections or not path:
-            raise InputError(f"setting '{name}': expected a name that starts with 'learner.' or 'training.'")
+            known = [f"{of}.{field.name}" for of, config in configs.items() for field in dataclasses.fields(config)]
+            meant = [full for full in known if full.endswith(f".{name}")]
+            hint = f" (did you mean '{meant[0]}'?)" if meant else ""
+            raise InputError(f"setting '{name}': expected a name that starts with 'learner.' or 'training.'{hint}")
         _put(sections[section], path, value)
     training = from_dict(TrainingConfig, sections["training"], "training")
     if not isinstance(learner, str):

@@ -56,6 +56,7 @@ def ubi(file: Path) -> None:
     file.write_text("".join(record % i for i in range(LISTS // 10)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "suffix", "write"),
     [
