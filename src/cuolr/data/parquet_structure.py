@@ -8,9 +8,11 @@ Pages are stepped over, not decompressed.
 Reference: https://github.com/apache/parquet-format, `parquet.thrift`.
 """
 
+import base64
 import mmap
 from pathlib import Path
 
+from cuolr.data.arrow_structure import check_arrow_schema
 from cuolr.data.thrift import (
     ANY,
     BINARY,
@@ -78,7 +80,8 @@ PAGE_HEADER: Struct = {
 }
 
 # Numbers of fields, by struct.
-SCHEMA, ROW_GROUPS = 2, 4  # of the file
+SCHEMA, ROW_GROUPS, KEY_VALUES = 2, 4, 5  # of the file
+ARROW_SCHEMA = b"ARROW:schema"  # a key
 TYPE_LENGTH, CHILDREN = 2, 5  # of an element of the schema
 COLUMNS, ROWS = 1, 3  # of a row group
 METADATA, CRYPTO_METADATA = 3, 8  # of a column chunk
@@ -139,6 +142,8 @@ class _File:
                     raise DamagedError("its columns are not described before they are listed")
                 for _ in read.elements():
                     self._row_group(read)
+            elif number == KEY_VALUES:
+                self._metadata(read)
             else:
                 read.skip(kind, FILE.get(number))
 
@@ -155,6 +160,15 @@ class _File:
                 self._at_most(len(missing), MAX_NESTED_COLUMNS, "columns within columns")
             while missing and not missing[-1]:
                 missing.pop()
+
+    def _metadata(self, read: Thrift) -> None:
+        for _ in read.elements():
+            key, value = read.texts(KEY_VALUE, (1, 2))
+            if key == ARROW_SCHEMA:
+                try:
+                    check_arrow_schema(base64.b64decode(value))
+                except ValueError:
+                    raise DamagedError("its description for Arrow is not in base 64") from None
 
     def _row_group(self, read: Thrift) -> None:
         for number, kind in read.fields(ROW_GROUP):

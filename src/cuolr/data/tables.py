@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import polars as pl
 
+from cuolr.data.arrow_structure import check_arrow
 from cuolr.data.column_kinds import SEPARATORS
 from cuolr.data.compressed_files import check_zstandard, count_parquet_rows, open_gzip
 from cuolr.data.line_blocks import json_columns
@@ -57,6 +58,7 @@ def scan_table(
             _check_width(path, pl.scan_parquet(path, glob=False).collect_schema())
         return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, FEATHER):
+        check_arrow(path)
         with read_errors(path):
             _check_width(path, pl.scan_ipc(path, glob=False).collect_schema())
         return pl.scan_ipc(path, glob=False, row_index_name=ROW, row_index_offset=1)

@@ -50,6 +50,18 @@ class Thrift:
                 self.skip(kind, struct.get(number))
         return found
 
+    def texts(self, struct: Struct, wanted: tuple[int, ...]) -> list[bytes]:
+        """Some texts of a struct, empty where one is missing; others are skipped."""
+        found = dict.fromkeys(wanted, b"")
+        for number, kind in self.fields(struct):
+            if number in wanted and kind == BINARY:
+                length = self._varint()
+                found[number] = self.content[self.place : self.place + length]
+                self.place += length
+            else:
+                self.skip(kind, struct.get(number))
+        return list(found.values())
+
     def elements(self) -> Iterator[None]:
         """Go through a list of structs, which the caller reads."""
         kind, length = self._list()
