@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cuolr.data.candidate_reader import read_candidates
+from cuolr.data.features import read_feature_table
 from cuolr.data.letor.reader import LetorOptions, write_letor
 from cuolr.data.statistics import FeatureSummary, describe_features
 from cuolr.errors import InputError, InputWarning
@@ -226,3 +227,17 @@ def test_features_without_names_are_counted_from_one() -> None:
         FeatureSummary("1", "number", 0, 0),
         FeatureSummary("2", "number", 0, 0),
     ]
+
+
+@pytest.mark.parametrize("dtype", [pl.Date(), pl.Datetime("ms"), pl.Datetime("us"), pl.Datetime("ms", "Asia/Tokyo")])
+def test_times_outside_of_the_calendar_are_refused_and_those_at_its_ends_are_not(dtype: Any) -> None:
+    """Polars panics on a day in the year 5,000,000, and Python cannot have it."""
+    per_day = {"ms": 86_400_000, "us": 86_400_000_000}.get(getattr(dtype, "time_unit", ""), 1)
+    ids = {"query_id": ["q", "q"], "doc_id": ["a", "b"]}
+    within = pl.Series("t", [-719_162 * per_day, 2_932_896 * per_day]).cast(pl.Int64)
+    physical = pl.Int32 if dtype == pl.Date() else pl.Int64
+    read_feature_table(pl.DataFrame(ids).with_columns(within.cast(physical).cast(dtype)))
+    for days in (-719_163, 2_932_897, 50_000_000):
+        outside = pl.Series("t", [0, days * per_day]).cast(physical).cast(dtype)
+        with pytest.raises(InputError, match="column 't': expected times in the years 1 to 9999"):
+            read_feature_table(pl.DataFrame(ids).with_columns(outside))

@@ -56,10 +56,49 @@ def with_chunk_values() -> bytes:
     return content[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
+def with_another_kind() -> bytes:
+    """The number of values is a field of another kind, so that who trusts the kind does not see the number."""
+    content = with_page_values(b"\x01")
+    place = content.index(b"\x2c\x15\x01") + 1
+    return content[:place] + b"\x17" + content[place + 1 :]  # a float, which polars reads as a whole number
+
+
+def with_another_header() -> bytes:
+    """A page says that it is a dictionary, and has the header of data."""
+    content = written(table_of_ids(), statistics=False)
+    start = content.index(b"\x2c\x15\x50")
+    place = content.rindex(b"\x15\x00\x15", 0, start) + 1
+    return content[:place] + b"\x04" + content[place + 1 :]
+
+
+def only_footer(footer: bytes) -> bytes:
+    return b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def nested_columns(depth: int) -> bytes:
+    """Groups of columns, each in another one: polars ended by a signal at 20,000."""
+    number = bytes([depth & 127 | 128, depth >> 7 & 127 | 128, depth >> 14])
+    return only_footer(b"\x29\xfc" + number + b"\x55\x02\x00" * depth + b"\x00")
+
+
+def row_group(chunk: bytes) -> bytes:
+    """One column, and a row group with this description of it."""
+    return only_footer(b"\x29\x1c\x00" + b"\x29\x1c" + b"\x19\x1c" + chunk + b"\x00\x00\x00")
+
+
 CRAFTED = {
-    "a page of −1 values": (with_page_values(b"\x01"), "it claims -1 where"),
-    "a page of more values than its column": (with_page_values(b"\x7e"), "it claims 63 values of a page, and 40 are"),
-    "a column of 2⁴⁰ values": (with_chunk_values(), "it claims 1,099,511,627,776 values, and 16,777,216 are"),
+    "a number of another kind": (with_another_kind(), "damaged: a field of kind 7 where another is expected"),
+    "a page of another type": (with_another_header(), "damaged: a page whose header is not that of its type"),
+    "columns in columns": (nested_columns(20_000), "damaged: it claims 101 columns within columns, and 100 are"),
+    "row groups before the columns": (only_footer(b"\x49\x0c\x00"), "damaged: its columns are not described before"),
+    "an encrypted column": (row_group(b"\x8c\x00\x00"), "it is encrypted; write it without encryption"),
+    "a type that is none": (row_group(b"\x3c\x15\x10\x00\x00"), "damaged: it claims 8 types of values, and 7 are"),
+    "a page of −1 values": (with_page_values(b"\x01"), "damaged: it claims -1 where"),
+    "a page of more values than its column": (
+        with_page_values(b"\x7e"),
+        "damaged: it claims 63 values of a page, and 40 are",
+    ),
+    "a column of 2⁴⁰ values": (with_chunk_values(), "damaged: it claims 1,099,511,627,776 values, and 16,777,216 are"),
 }
 
 
@@ -67,8 +106,30 @@ CRAFTED = {
 def test_numbers_that_cannot_be_are_refused_before_the_file_is_decoded(
     content: bytes, problem: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=rf"a\.parquet: cannot be read: damaged: {problem}"):
+    with pytest.raises(InputError, match=rf"a\.parquet: cannot be read: {problem}"):
         count_parquet_rows(to_file(tmp_path, content))
+
+
+def test_small_files_of_many_columns_do_not_hold_more_values_than_one_of_few(tmp_path: Path) -> None:
+    """A column of nulls takes some bytes, whatever its rows."""
+    file = tmp_path / "a.parquet"
+    table = pl.select(pl.repeat(None, 4_000_000, dtype=pl.Float64).alias("0"))
+    for columns in (4, 5):
+        some = table.select(pl.col("0").alias(str(number)) for number in range(columns))
+        some.write_parquet(file, row_group_size=len(table), data_page_size=1 << 30, statistics=False)
+        if columns == 4:
+            check_parquet(file)
+    with pytest.raises(InputError, match="claims 20,000,000 values, and 16,777,216 are possible"):
+        check_parquet(file)
+
+
+def test_a_file_of_empty_pages_is_refused_at_once(tmp_path: Path) -> None:
+    """Each of five bytes takes as long to step over as one of a megabyte."""
+    empty_page, metadata = b"\x15\x00\x4c\x15\x00\x00\x00", b"\x56\x02\x26\xe0\xd4\x03\x26\x08\x00"
+    footer = row_group(b"\x3c" + metadata + b"\x00")[4:]
+    file = to_file(tmp_path, b"PAR1" + empty_page * 5_000 + footer)
+    with pytest.raises(InputError, match="claims 1,001 pages without values"):
+        check_parquet(file)
 
 
 def test_a_file_that_would_end_the_process_ends_in_a_line(tmp_path: Path) -> None:

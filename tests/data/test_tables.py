@@ -2,6 +2,7 @@ import gzip
 import json
 import time
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from cuolr.data.line_blocks import json_columns
 from cuolr.data.tables import ROW, read_errors, scan_table, write_errors
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_log import import_log_with_report
+from cuolr.logs.importing.source_tables import read_fields
 from cuolr.progress import no_progress
 
 CSV = "id,row,n\n007,x,1\n8,y,2\n"
@@ -370,3 +372,47 @@ def test_values_that_are_nested_too_deeply_are_refused(name: str, tmp_path: Path
     path.write_bytes(gzip.compress(deep) if name.endswith(".gz") else deep)
     with pytest.raises(InputError, match=f"{name}: values are nested too deeply"):
         json_columns(path, no_progress)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.zst", "a.ndjson.zst", "a.log"])
+def test_a_bomb_is_refused_whatever_its_name(name: str, tmp_path: Path) -> None:
+    """Polars goes by the first bytes, not by the name."""
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(b"a\tb\n" + b"\n" * (65 << 20), 9, mtime=0))
+    with pytest.raises(InputError, match=r"more than 300 times as large as the file|compressed by zstd, found other"):
+        read_fields(file, ["a", "b"], lambda _: None) if name == "a.log" else scan_table(file)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.csv.zst"])
+def test_other_compression_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(zlib.compress(b"id,n\na,1\n", 1))
+    with pytest.raises(InputError, match=r"compressed by zlib; decompress it|compressed by zstd, found other bytes"):
+        scan_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst"])
+def test_a_comma_in_quotes_does_not_separate_columns(ending: str, tmp_path: Path) -> None:
+    path, text = tmp_path / f"t.{ending}", 'id;"price, EUR"\n007;"1,5"\n'
+    if ending == "csv.zst":
+        lines = pl.DataFrame({"line": text.splitlines()}).lazy()
+        lines.sink_csv(path, compression="zstd", include_header=False, separator="\0", quote_style="never")
+    else:
+        path.write_bytes(gzip.compress(text.encode()) if ending == "csv.gz" else text.encode())
+    assert scan_table(path).collect_schema().names() == [ROW, "id", "price, EUR"]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.List(pl.String), pl.Binary])
+def test_a_text_that_is_stored_once_and_used_by_many_rows_is_counted_for_each(
+    name: str, dtype: Any, tmp_path: Path
+) -> None:
+    file, is_list = tmp_path / name, dtype == pl.List(pl.String)
+    column = pl.Series("a", ["x" * 100_000], dtype=pl.String)
+    texts = (column.reshape((1, 1)) if is_list else column).cast(dtype).new_from_index(0, 700)
+    if name == "a.parquet":
+        texts.to_frame().write_parquet(file)
+    else:
+        texts.to_frame().write_ipc(file, compression="zstd")
+    assert file.stat().st_size < 64_000
+    with pytest.raises(InputError, match=r"70,000,000 bytes of (text|values)|damaged"):
+        scan_table(file)

@@ -20,6 +20,7 @@ MAX_EXPANSION = 300
 # Text of at most this size is read whatever its expansion.
 FREE_BYTES = 64 << 20
 BUFFER_BYTES = 1 << 20
+FIRST_ROWS = 1_000
 
 
 def open_gzip(path: Path, raw: IO[bytes]) -> io.BufferedReader:
@@ -52,6 +53,7 @@ class _Expanded(io.RawIOBase):
         return len(data)
 
 
+GZIP, ZLIB = b"\x1f\x8b", (b"x\x01", b"x\x9c", b"x\xda")
 FRAME, SKIPPED_FRAMES = 0xFD2FB528, range(0x184D2A50, 0x184D2A60)
 LARGEST_BLOCK = 128 << 10
 RAW, REPEATED = 0, 1
@@ -59,12 +61,38 @@ RAW, REPEATED = 0, 1
 DICTIONARY_BYTES, SIZE_BYTES = (0, 1, 2, 4), (0, 2, 4, 8)
 
 
-def check_zstandard(path: Path) -> None:
-    """Raise `InputError` if the content is far larger than text in a file of this size can be."""
+def check_expansion(path: Path) -> None:
+    """Raise `InputError` if compressed text is far larger than such a file can hold, whatever the name of the file.
+
+    Polars goes by the first bytes of a text and decompresses all of it at once.
+    """
+    with path.open("rb") as file:
+        start = file.read(4)
+        file.seek(0)
+        if start[:2] in ZLIB:
+            raise InputError(f"{path}: refused, because it is compressed by zlib; decompress it, or use gzip")
+        if start[:2] == GZIP:
+            content = open_gzip(path, file)
+            while content.read(BUFFER_BYTES):
+                pass
+    if int.from_bytes(start, "little") == FRAME:
+        check_zstandard(path)
+
+
+def check_zstandard(path: Path, strict: bool = False) -> None:
+    """Raise `InputError` if the content is far larger than text in a file of this size can be.
+
+    Args:
+        path: The file.
+        strict: Raise if it is compressed by something else, too.
+    """
     size = path.stat().st_size
     allowed = max(FREE_BYTES, MAX_EXPANSION * size)
     content = 0
     with path.open("rb") as file:
+        if strict and int.from_bytes(file.read(4), "little") != FRAME:
+            raise InputError(f"{path}: expected a file that is compressed by zstd, found other bytes")
+        file.seek(0)
         for block in _block_sizes(file):
             content += block
             if content > allowed:
@@ -111,3 +139,30 @@ def count_parquet_rows(path: Path) -> int:
     if rows > max(FREE_ROWS, MAX_ROWS_PER_BYTE * path.stat().st_size):
         raise InputError(f"{path}: refused, because it claims {rows:,} rows in {path.stat().st_size:,} bytes")
     return rows
+
+
+def check_texts(path: Path, table: pl.LazyFrame) -> None:
+    """Raise `InputError` if the texts of a table are far larger than its file.
+
+    A dictionary has a text once, however many rows it is in; to sort or hash them takes the memory and time of all.
+    """
+    sizes = [size for name, dtype in table.collect_schema().items() if (size := _text_bytes(name, dtype)) is not None]
+    # Some rows first: to read categories takes the time of all of their texts.
+    for rows in (table.head(FIRST_ROWS), table) if sizes else ():
+        held = sum(rows.select(sizes).collect().row(0))
+        if held > max(FREE_BYTES, MAX_ROWS_PER_BYTE * path.stat().st_size):
+            raise InputError(f"{path}: refused, because it holds {held:,} bytes of text in {path.stat().st_size:,}")
+
+
+def _text_bytes(name: str, dtype: pl.DataType) -> pl.Expr | None:
+    """The bytes of a column's texts, also in lists; None = it has none."""
+    column = pl.col(name)
+    while isinstance(dtype, pl.List | pl.Array):
+        column, dtype = column.explode(), dtype.inner  # type: ignore[assignment]
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        sizes = column.cat.len_bytes()
+    elif isinstance(dtype, pl.String | pl.Binary):
+        sizes = column.str.len_bytes() if isinstance(dtype, pl.String) else column.bin.size()
+    else:
+        return None
+    return sizes.cast(pl.UInt64).sum().alias(name)

@@ -23,6 +23,10 @@ from cuolr.types import Candidates, FeatureRecipe, Floats
 
 IDS = ("query_id", "doc_id")
 
+# Of the types of times, and the first and the last day of the years 1 to 9999, from 1970 on.
+UNITS_PER_DAY = {"day": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+CALENDAR_DAYS = (-719_162, 2_932_896)
+
 
 def read_feature_table(
     table: Table,
@@ -147,7 +151,7 @@ def _with_ids(table: pl.DataFrame, ids: Sequence[str], options: FeatureOptions) 
     table = table.with_columns(pl.lit(ONE_QUERY).alias(name) for name in added)
     table = table.drop([name for name in options.drop_columns if name not in ids], strict=False)
     table = table.with_columns(id_text(name, table.schema[name]) for name in ids)
-    if problems := list(_id_problems(table, ids)):
+    if problems := [*_id_problems(table, ids), *_time_problems(table)]:
         raise InputError(problems)
     return table
 
@@ -191,6 +195,15 @@ def _id_problems(table: pl.DataFrame, ids: Sequence[str]) -> Iterator[str]:
             )
         else:
             yield f"expected each {ids[0]} once, found '{repeated.item(0, 0)}' again"
+
+
+def _time_problems(table: pl.DataFrame) -> Iterator[str]:
+    """Times that are none in a calendar: neither polars nor Python can convert them."""
+    for column in table.select(pl.selectors.date() | pl.selectors.datetime()):
+        per_day = UNITS_PER_DAY[getattr(column.dtype, "time_unit", "day")]
+        days = column.to_physical() // per_day
+        if not days.is_between(*CALENDAR_DAYS).fill_null(True).all():
+            yield f"column '{column.name}': expected times in the years 1 to 9999"
 
 
 def _has_lists(table: pl.DataFrame) -> bool:

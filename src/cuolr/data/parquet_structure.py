@@ -8,10 +8,23 @@ Pages are stepped over, not decompressed.
 Reference: https://github.com/apache/parquet-format, `parquet.thrift`.
 """
 
+import base64
 import mmap
-from collections.abc import Iterator
 from pathlib import Path
 
+from cuolr.data.arrow_structure import check_arrow_schema
+from cuolr.data.thrift import (
+    ANY,
+    BINARY,
+    BYTE,
+    DOUBLE,
+    FALSE,
+    INTEGERS,
+    TRUE,
+    DamagedError,
+    Struct,
+    Thrift,
+)
 from cuolr.errors import InputError
 
 MAGIC = b"PAR1"
@@ -24,26 +37,61 @@ FREE_ROWS = 1 << 24
 # What a page holds, at most, beyond 64 MB: so many times its size in the file. Pages are of 1 MB, as a rule.
 MAX_PAGE_EXPANSION, FREE_PAGE_BYTES = 300, 64 << 20
 
-# Kinds of fields in Thrift's compact protocol.
-TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-INTEGERS = (I16, I32, I64)
-MAX_DEPTH, MAX_VARINT_BITS = 32, 63
+# Groups within groups of columns; polars goes down by recursion, and ends the process where its stack does.
+MAX_NESTED_COLUMNS = 100
+# Data pages that hold nothing; a page of a few bytes takes as long to step over as one of a megabyte.
+MAX_EMPTY_PAGES = 1_000
+
+# The structs of `parquet.thrift`: what each field holds, by number.
+NUMBER, TEXT, TRUTH = INTEGERS, (BINARY,), (TRUE, FALSE)
+EMPTY_STRUCTS: Struct = dict.fromkeys(range(1, 20), ANY)
+TIME: Struct = {1: TRUTH, 2: EMPTY_STRUCTS}
+LOGICAL_TYPE: Struct = {
+    **EMPTY_STRUCTS,
+    **{5: {1: NUMBER, 2: NUMBER}, 7: TIME, 8: TIME, 10: {1: (BYTE,), 2: TRUTH}, 16: {1: (BYTE,)}},
+    **{17: {1: TEXT}, 18: {1: TEXT, 2: NUMBER}},
+}
+SCHEMA_ELEMENT: Struct = {**dict.fromkeys((1, 2, 3, 5, 6, 7, 8, 9), NUMBER), 4: TEXT, 10: LOGICAL_TYPE}
+KEY_VALUE: Struct = {1: TEXT, 2: TEXT}
+STATISTICS: Struct = {1: TEXT, 2: TEXT, 3: NUMBER, 4: NUMBER, 5: TEXT, 6: TEXT, 7: TRUTH, 8: TRUTH, 9: NUMBER}
+COLUMN_METADATA: Struct = {
+    **dict.fromkeys((1, 4, 5, 6, 7, 9, 10, 11, 14, 15), NUMBER),
+    **{2: [NUMBER], 3: [TEXT], 8: [KEY_VALUE], 12: STATISTICS, 13: [{1: NUMBER, 2: NUMBER, 3: NUMBER}]},
+    **{16: {1: NUMBER, 2: [NUMBER], 3: [NUMBER]}, 17: {1: dict.fromkeys(range(1, 9), (DOUBLE,)), 2: [NUMBER]}},
+}
+COLUMN_CHUNK: Struct = {
+    **dict.fromkeys((2, 4, 5, 6, 7), NUMBER),
+    **{1: TEXT, 3: COLUMN_METADATA, 8: ANY, 9: TEXT},
+}
+ROW_GROUP: Struct = {
+    **dict.fromkeys((2, 3, 5, 6, 7), NUMBER),
+    **{1: [COLUMN_CHUNK], 4: [{1: NUMBER, 2: TRUTH, 3: TRUTH}]},
+}
+CIPHER: Struct = {1: TEXT, 2: TEXT, 3: TRUTH}
+FILE: Struct = {
+    **{1: NUMBER, 2: [SCHEMA_ELEMENT], 3: NUMBER, 4: [ROW_GROUP], 5: [KEY_VALUE], 6: TEXT, 7: [EMPTY_STRUCTS]},
+    **{8: {1: CIPHER, 2: CIPHER}, 9: TEXT},
+}
+DATA_PAGE_HEADER: Struct = {**dict.fromkeys((1, 2, 3, 4), NUMBER), 5: STATISTICS}
+DATA_PAGE_HEADER_2: Struct = {**dict.fromkeys((1, 2, 3, 4, 5, 6), NUMBER), 7: TRUTH, 8: STATISTICS}
+PAGE_HEADER: Struct = {
+    **dict.fromkeys((1, 2, 3, 4), NUMBER),
+    **{5: DATA_PAGE_HEADER, 6: ANY, 7: {1: NUMBER, 2: NUMBER, 3: TRUTH}, 8: DATA_PAGE_HEADER_2},
+}
 
 # Numbers of fields, by struct.
-SCHEMA, ROW_GROUPS = 2, 4  # of the file
-TYPE_LENGTH = 2  # of an element of the schema
+SCHEMA, ROW_GROUPS, KEY_VALUES = 2, 4, 5  # of the file
+ARROW_SCHEMA = b"ARROW:schema"  # a key
+TYPE_LENGTH, CHILDREN = 2, 5  # of an element of the schema
 COLUMNS, ROWS = 1, 3  # of a row group
-METADATA = 3  # of a column chunk
+METADATA, CRYPTO_METADATA = 3, 8  # of a column chunk
 TYPE, VALUES, CHUNK_BYTES, DATA_PAGE, DICTIONARY_PAGE = 1, 5, 7, 9, 11  # of its metadata
 FIXED_LENGTH = 7  # a type
 PAGE_TYPE, CONTENT_BYTES, PAGE_BYTES = 1, 2, 3  # of a page
-DATA_HEADER, DICTIONARY_HEADER, DATA_HEADER_2 = 5, 7, 8
+# Also of a page: the header of its type (0 = data, 1 = index, 2 = dictionary, 3 = data of version 2).
+HEADER_OF_TYPE = DATA_HEADER, INDEX_HEADER, DICTIONARY_HEADER, DATA_HEADER_2 = 5, 6, 7, 8
 PAGE_VALUES = 1  # of each of these headers
 NULLS, PAGE_ROWS, DEFINITION_BYTES, REPETITION_BYTES = 2, 3, 5, 6  # of the last
-
-
-class _DamagedError(Exception):
-    """What is wrong."""
 
 
 def check_parquet(path: Path) -> None:
@@ -62,98 +110,16 @@ def check_parquet(path: Path) -> None:
                 return
             try:
                 _File(content, start).check()
-            except _DamagedError as error:
+            except DamagedError as error:
                 raise InputError(f"{path}: cannot be read: damaged: {error}") from None
+            except _EncryptedError:
+                raise InputError(f"{path}: cannot be read: it is encrypted; write it without encryption") from None
             except IndexError:  # something ends after the file does
                 raise InputError(f"{path}: cannot be read: damaged: it ends too early") from None
 
 
-class _Thrift:
-    """Values of Thrift's compact protocol, from a place on."""
-
-    def __init__(self, content: "mmap.mmap | bytes", place: int) -> None:
-        self.content, self.place = content, place
-
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field of a struct; the caller reads or skips its value."""
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self.signed()
-            yield number, head & 15
-
-    def numbers(self) -> dict[int, int]:
-        """The whole numbers of a struct, by field; others are skipped."""
-        found = {}
-        for number, kind in self.fields():
-            if kind in INTEGERS:
-                found[number] = self.signed()
-            else:
-                self.skip(kind)
-        return found
-
-    def elements(self) -> Iterator[None]:
-        """Go through a list of structs, which the caller reads."""
-        kind, length = self._list()
-        if kind != STRUCT:
-            raise _DamagedError("its footer has a list of something else")
-        for _ in range(length):
-            yield
-
-    def skip(self, kind: int, depth: int = 0) -> None:
-        """Step over a value."""
-        if depth > MAX_DEPTH:
-            raise _DamagedError(f"values nested more than {MAX_DEPTH} deep")
-        if kind in INTEGERS:
-            self._varint()
-        elif kind == BINARY:
-            length = self._varint()
-            self.place += length
-        elif kind == STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner, depth + 1)
-        elif kind in (LIST, SET):
-            inner, length = self._list()
-            for _ in range(length):
-                self._skip_element(inner, depth)
-        elif kind == MAP:
-            if length := self._varint():
-                kinds = self._byte()
-                for _ in range(length):
-                    self._skip_element(kinds >> 4, depth)
-                    self._skip_element(kinds & 15, depth)
-        elif kind in (BYTE, DOUBLE):
-            self.place += 1 if kind == BYTE else 8
-        elif kind not in (TRUE, FALSE):
-            raise _DamagedError(f"a value of unknown kind {kind}")
-
-    def signed(self) -> int:
-        """A whole number of any size."""
-        number = self._varint()
-        return number >> 1 ^ -(number & 1)
-
-    def _skip_element(self, kind: int, depth: int) -> None:
-        # Only as fields have booleans their value in the kind.
-        self.skip(BYTE if kind in (TRUE, FALSE) else kind, depth + 1)
-        if self.place > len(self.content):
-            raise IndexError
-
-    def _list(self) -> tuple[int, int]:
-        head = self._byte()
-        return head & 15, head >> 4 if head >> 4 < 15 else self._varint()
-
-    def _byte(self) -> int:
-        byte = self.content[self.place]
-        self.place += 1
-        return byte
-
-    def _varint(self) -> int:
-        number = shift = 0
-        while (byte := self._byte()) > 127:
-            number |= (byte & 127) << shift
-            shift += 7
-            if shift > MAX_VARINT_BITS:
-                raise _DamagedError("a number of more than 64 bits")
-        return number | byte << shift
+class _EncryptedError(Exception):
+    pass
 
 
 class _File:
@@ -163,44 +129,79 @@ class _File:
         self.content, self.footer = content, footer
         self.max_values = max(FREE_ROWS, MAX_ROWS_PER_BYTE * len(content))
         self.longest = 0  # value of fixed length, in bytes
-        self.rows = self.chunk_bytes = 0
+        self.has_schema = False
+        self.rows = self.values = self.fixed_bytes = self.chunk_bytes = self.empty_pages = 0
 
     def check(self) -> None:
-        read = _Thrift(self.content, self.footer)
-        for number, kind in read.fields():
-            if number == SCHEMA and kind == LIST:
-                for _ in read.elements():
-                    self.longest = max(self.longest, _counted(read.numbers(), TYPE_LENGTH))
-            elif number == ROW_GROUPS and kind == LIST:
+        read = Thrift(self.content, self.footer)
+        for number, kind in read.fields(FILE):
+            if number == SCHEMA:
+                self._schema(read)
+            elif number == ROW_GROUPS:
+                if not self.has_schema:
+                    raise DamagedError("its columns are not described before they are listed")
                 for _ in read.elements():
                     self._row_group(read)
+            elif number == KEY_VALUES:
+                self._metadata(read)
             else:
-                read.skip(kind)
+                read.skip(kind, FILE.get(number))
 
-    def _row_group(self, read: _Thrift) -> None:
-        for number, kind in read.fields():
-            if number == COLUMNS and kind == LIST:
+    def _schema(self, read: Thrift) -> None:
+        self.has_schema = True
+        missing: list[int] = []  # columns of each group that is not complete
+        for _ in read.elements():
+            element = read.numbers(SCHEMA_ELEMENT)
+            self.longest = max(self.longest, _counted(element, TYPE_LENGTH))
+            if missing:
+                missing[-1] -= 1
+            if children := _counted(element, CHILDREN):
+                missing.append(children)
+                self._at_most(len(missing), MAX_NESTED_COLUMNS, "columns within columns")
+            while missing and not missing[-1]:
+                missing.pop()
+
+    def _metadata(self, read: Thrift) -> None:
+        for _ in read.elements():
+            key, value = read.texts(KEY_VALUE, (1, 2))
+            if key == ARROW_SCHEMA:
+                try:
+                    check_arrow_schema(base64.b64decode(value))
+                except ValueError:
+                    raise DamagedError("its description for Arrow is not in base 64") from None
+
+    def _row_group(self, read: Thrift) -> None:
+        for number, kind in read.fields(ROW_GROUP):
+            if number == COLUMNS:
                 for _ in read.elements():
                     self._chunk(read)
-            elif number == ROWS and kind in INTEGERS:
+            elif number == ROWS:
                 self.rows += _counted({ROWS: read.signed()}, ROWS)
                 self._at_most(self.rows, self.max_values, "rows")
             else:
-                read.skip(kind)
+                read.skip(kind, ROW_GROUP.get(number))
 
-    def _chunk(self, read: _Thrift) -> None:
-        for number, kind in read.fields():
-            if number == METADATA and kind == STRUCT:
-                self._pages(read.numbers())
+    def _chunk(self, read: Thrift) -> None:
+        chunks = []
+        for number, kind in read.fields(COLUMN_CHUNK):
+            if number == METADATA:
+                chunks.append(read.numbers(COLUMN_METADATA))
+            elif number == CRYPTO_METADATA:
+                raise _EncryptedError
             else:
-                read.skip(kind)
+                read.skip(kind, COLUMN_CHUNK.get(number))
+        for chunk in chunks:
+            self._pages(chunk)
 
     def _pages(self, chunk: dict[int, int]) -> None:
         """Go through the pages of a column chunk, as far as its values."""
         values, length = _counted(chunk, VALUES), _counted(chunk, CHUNK_BYTES)
-        self._at_most(values, self.max_values, "values")
+        self.values += values
+        self._at_most(self.values, self.max_values, "values")
+        self._at_most(_counted(chunk, TYPE), FIXED_LENGTH, "types of values")
         if chunk.get(TYPE) == FIXED_LENGTH:
-            self._at_most(values * self.longest, max(FREE_PAGE_BYTES, self.max_values), "bytes of values")
+            self.fixed_bytes += values * self.longest
+            self._at_most(self.fixed_bytes, max(FREE_PAGE_BYTES, self.max_values), "bytes of values")
         # Chunks do not overlap, so that all of their pages are not more than the file has.
         self.chunk_bytes += length
         self._at_most(self.chunk_bytes, len(self.content), "bytes of columns")
@@ -209,40 +210,46 @@ class _File:
         end = place + length
         self._at_most(end, self.footer, "bytes of columns")
         while values and place < end:
-            page = _Page(_Thrift(self.content, place))
+            page = _Page(Thrift(self.content, place))
             place = page.end
             self._at_most(place, end, "bytes of pages")
             self._at_most(page.all_values, values if page.is_data else self.max_values, "values of a page")
             values -= page.all_values if page.is_data else 0
+            self.empty_pages += not page.all_values
+            self._at_most(self.empty_pages, MAX_EMPTY_PAGES, "pages without values")
 
     def _at_most(self, claimed: int, possible: int, what: str) -> None:
         if claimed > possible:
-            raise _DamagedError(f"it claims {claimed:,} {what}, and {possible:,} are possible")
+            raise DamagedError(f"it claims {claimed:,} {what}, and {possible:,} are possible")
 
 
 class _Page:
     """What the header of a page claims: the place where it ends, and its number of values."""
 
-    def __init__(self, read: _Thrift) -> None:
+    def __init__(self, read: Thrift) -> None:
         self.is_data, self.all_values = False, 0
-        sizes = {}
-        for number, kind in read.fields():
-            if number in (DATA_HEADER, DICTIONARY_HEADER, DATA_HEADER_2) and kind == STRUCT:
-                header = read.numbers()
-                self.is_data = number != DICTIONARY_HEADER
+        sizes, headers = {}, []
+        for number, kind in read.fields(PAGE_HEADER):
+            if number in HEADER_OF_TYPE:
+                headers.append(number)
+                self.is_data = number in (DATA_HEADER, DATA_HEADER_2)
+                header = read.numbers(PAGE_HEADER[number])  # type: ignore[arg-type]
                 self.all_values = _counted(header, PAGE_VALUES)
                 if number == DATA_HEADER_2:
                     parts = [_counted(header, part) for part in (NULLS, PAGE_ROWS)]
                     if max(parts) > self.all_values:
-                        raise _DamagedError(f"a page claims {max(parts):,} rows of {self.all_values:,} values")
+                        raise DamagedError(f"a page claims {max(parts):,} rows of {self.all_values:,} values")
                     sizes[number] = _counted(header, DEFINITION_BYTES) + _counted(header, REPETITION_BYTES)
             elif kind in INTEGERS:
                 sizes[number] = read.signed()
             else:
                 read.skip(kind)
+        page_type = _counted(sizes, PAGE_TYPE)
+        if page_type >= len(HEADER_OF_TYPE) or headers != [HEADER_OF_TYPE[page_type]]:
+            raise DamagedError("a page whose header is not that of its type")
         content, length = _counted(sizes, CONTENT_BYTES), _counted(sizes, PAGE_BYTES)
         if max(content, sizes.get(DATA_HEADER_2, 0)) > max(FREE_PAGE_BYTES, MAX_PAGE_EXPANSION * length):
-            raise _DamagedError(f"a page claims {content:,} bytes in {length:,}")
+            raise DamagedError(f"a page claims {content:,} bytes in {length:,}")
         self.end = read.place + length
 
 
@@ -250,5 +257,5 @@ def _counted(numbers: dict[int, int], field: int) -> int:
     """A number of a struct that cannot be negative; 0 if it is not there."""
     number = numbers.get(field, 0)
     if number < 0:
-        raise _DamagedError(f"it claims {number:,} where a number of something is expected")
+        raise DamagedError(f"it claims {number:,} where a number of something is expected")
     return number

@@ -3,7 +3,7 @@
 import codecs
 import csv
 import glob
-import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sized
@@ -13,8 +13,10 @@ from typing import IO, Any
 
 import polars as pl
 
+from cuolr.data.arrow_structure import check_arrow
+from cuolr.data.bad_lines import bad_csv_line, bad_json_line
 from cuolr.data.column_kinds import SEPARATORS
-from cuolr.data.compressed_files import check_zstandard, count_parquet_rows, open_gzip
+from cuolr.data.compressed_files import check_expansion, check_texts, check_zstandard, count_parquet_rows, open_gzip
 from cuolr.data.line_blocks import json_columns
 from cuolr.errors import InputError
 from cuolr.files import require_file
@@ -35,6 +37,9 @@ LARGEST_EXACT: dict[pl.DataType, float] = {pl.Float32(): 2.0**24, pl.Float64(): 
 # The header is searched in these first bytes, because a file without line ends may be larger than memory.
 HEAD_BYTES = 1 << 20
 MAX_COLUMNS = 10_000
+QUOTED = re.compile(r'"[^"]*"')
+# A character that is in no text, to read whole lines.
+NO_SEPARATOR = "\x1f"
 
 
 def scan_table(
@@ -55,10 +60,13 @@ def scan_table(
         with read_errors(path):
             count_parquet_rows(path)
             _check_width(path, pl.scan_parquet(path, glob=False).collect_schema())
+            check_texts(path, pl.scan_parquet(path, glob=False))
         return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, FEATHER):
+        check_arrow(path)
         with read_errors(path):
             _check_width(path, pl.scan_ipc(path, glob=False).collect_schema())
+            check_texts(path, pl.scan_ipc(path, glob=False))
         return pl.scan_ipc(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, COMMAS + TABS):
         _check_head(path)
@@ -156,8 +164,7 @@ def _is(path: Path, endings: tuple[str, ...]) -> bool:
 def _separator(path: Path) -> str:
     """What separates the columns of a text file, by its name and its first line."""
     if _is(path, (ZSTANDARD,)):
-        # Cut at commas, a header without any is in one piece.
-        return _separator_of(",".join(_zstandard_header(path, ",")), path)
+        return _separator_of("".join(_zstandard_header(path, NO_SEPARATOR, quote_char=None)), path)
     with _open(path) as file:
         head = file.read(HEAD_BYTES)
     return _separator_of(_first_row(head).decode(errors="replace"), path)
@@ -166,7 +173,8 @@ def _separator(path: Path) -> str:
 def _separator_of(line: str, path: Path) -> str:
     if _is(path, TABS):
         return "\t"
-    # A header without a comma: spreadsheets write semicolons where the comma is the decimal mark.
+    # A header without a comma, but in quotes: spreadsheets write semicolons where the comma is the decimal mark.
+    line = QUOTED.sub("", line)
     return next((mark for mark in SEPARATORS if mark in line and "," not in line), ",")
 
 
@@ -189,17 +197,18 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
 
 def _check_head(path: Path) -> None:
     """Raise for files that polars would misread silently or with an unclear error."""
+    is_text = not _is(path, JSON_LINES)
     if _is(path, (ZSTANDARD,)):
         with read_errors(path):
-            check_zstandard(path)
-        if not _is(path, JSON_LINES):
+            check_zstandard(path, strict=True)
+        if is_text:
             _check_header(path, _zstandard_header(path, _separator(path)))
         return
-    with read_errors(path), _open(path) as file:
-        head = file.read(HEAD_BYTES)
-        if _is(path, (".csv.gz", ".tsv.gz")):  # polars decompresses it at once
-            while file.read(HEAD_BYTES):
-                pass
+    with read_errors(path):
+        if is_text:  # polars decompresses it at once; of JSON lines, each is read here before
+            check_expansion(path)
+        with _open(path) as file:
+            head = file.read(HEAD_BYTES)
     if not head.strip():
         raise InputError(f"{path}: expected a table, found an empty file")
     line = _first_row(head)
@@ -235,9 +244,14 @@ def _check_header(path: Path, header: list[str]) -> None:
         raise InputError([f"{path}: column '{name}' occurs twice; keep one" for name in repeated])
 
 
-def _zstandard_header(path: Path, separator: str) -> list[str]:
+def _zstandard_header(path: Path, separator: str, quote_char: str | None = '"') -> list[str]:
     """The header of a file that polars can decompress, and the standard library cannot."""
-    options: dict[str, Any] = {"has_header": False, "infer_schema": False, "truncate_ragged_lines": True}
+    options: dict[str, Any] = {
+        "has_header": False,
+        "infer_schema": False,
+        "truncate_ragged_lines": True,
+        "quote_char": quote_char,
+    }
     with read_errors(path):
         head = pl.scan_csv(path, separator=separator, n_rows=1, glob=False, **options).collect()
     return [str(name) for name in head.row(0)] if len(head) else []
@@ -250,42 +264,7 @@ def _bad_line(path: Path) -> str | None:
     try:
         with _open(path) as file:
             if _is(path, JSON_LINES):
-                return _bad_json_line(file)
-            return _bad_csv_line(file, _separator(path)) if _is(path, COMMAS + TABS) else None
+                return bad_json_line(file)
+            return bad_csv_line(file, _separator(path)) if _is(path, COMMAS + TABS) else None
     except (OSError, EOFError, zlib.error):
         return None
-
-
-def _bad_json_line(file: IO[bytes]) -> str | None:
-    for number, line in enumerate(file, start=1):
-        if line.strip() and not _is_json_object(line):
-            found = line[:60].decode(errors="replace").strip()
-            return f"line {number}: expected a JSON object in UTF-8, found {found!r}"
-    return None
-
-
-def _is_json_object(line: bytes) -> bool:
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is not JSON")
-
-    try:
-        return isinstance(json.loads(line, parse_constant=refuse), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _bad_csv_line(file: IO[bytes], separator: str) -> str | None:
-    rows = csv.reader((line.decode() for line in file), delimiter=separator, strict=True)
-    first_line = 1
-    try:
-        width = len(next(rows, []))
-        first_line = rows.line_num + 1
-        for row in rows:
-            if len(row) > width:
-                return f"line {first_line}: expected {width} values as in the header, found {len(row)}"
-            first_line = rows.line_num + 1
-    except UnicodeDecodeError:
-        return f"line {rows.line_num + 1}: expected text in UTF-8, found other bytes"
-    except csv.Error as error:
-        return f"line {first_line}: unbalanced quotes; close them, and double quotes within a value ({error})"
-    return None

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from cuolr.data.arrow_structure import check_arrow
 from cuolr.data.features import read_feature_table
 from cuolr.data.tables import COMMAS, FEATHER, JSON_LINES, PARQUET, TABS, read_errors, scan_table
 from cuolr.errors import InputError
@@ -80,6 +81,7 @@ def _from_text(file: Path) -> pl.DataFrame:
 
 def _with_features(file: Path, candidates: Candidates) -> pl.DataFrame:
     """Labels with features of their own, which must be those of the log."""
+    check_arrow(file)
     with read_errors(file):
         rows = pl.read_ipc(file).rename(RENAMED, strict=False)
     _check(file, rows.columns, ("query_no", "text_md5", LABEL))

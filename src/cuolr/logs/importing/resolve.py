@@ -94,15 +94,16 @@ def resolve(
     for part, place in rows.scans():
         with read_errors(place):
             read = rows.followed(part, share_of(progress, READING_SHARE)).collect(engine="streaming")
-        for some in read.iter_slices(ROWS_AT_A_TIME):
-            numbered = (
-                some.lazy()
-                .join(sessions, on="session_id", how="left")
-                .join(documents.queries, on="query_id", how="left")
-                .join(documents.documents, on=documents.keys, how="left")
-            )
-            found.append(numbered.select(ROW, "session", "query", "index", **columns).collect())
-            progress((1 - READING_SHARE) * len(some) / rows.total)
+            for some in read.iter_slices(ROWS_AT_A_TIME):
+                numbered = (
+                    some.lazy()
+                    .join(sessions, on="session_id", how="left")
+                    .join(documents.queries, on="query_id", how="left")
+                    .join(documents.documents, on=documents.keys, how="left")
+                )
+                # Within the errors of reading: polars cannot make a text of a day in the year 5,000,000.
+                found.append(numbered.select(ROW, "session", "query", "index", **columns).collect())
+                progress((1 - READING_SHARE) * len(some) / rows.total)
     return pl.concat(found)
 
 

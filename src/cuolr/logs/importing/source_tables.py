@@ -5,9 +5,10 @@ from pathlib import Path
 
 import polars as pl
 
+from cuolr.data.compressed_files import check_expansion
 from cuolr.data.features import read_feature_table
 from cuolr.data.frames import count_rows, followed
-from cuolr.data.tables import read_errors
+from cuolr.data.tables import NO_SEPARATOR, read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file, size_of
 from cuolr.logs.importing.log_rows import ROW_BITS
@@ -16,8 +17,6 @@ from cuolr.types import Candidates
 
 # Columns that identify a document of a query.
 DOCUMENT = ("query_id", "doc_id")
-# A character that is in no text, to read whole lines.
-NO_SEPARATOR = "\x1f"
 
 
 def check_columns(file: Path, found: Iterable[str], needed: Iterable[str], what: str) -> None:
@@ -71,6 +70,8 @@ def list_numbers(file_number: int) -> pl.Expr:
 def read_fields(file: Path, names: Sequence[str], progress: Share) -> pl.DataFrame:
     """The fields of each line of a text file without a header, separated by tabs; null where a line has fewer."""
     require_file(file)
+    with read_errors(file):
+        check_expansion(file)
     lines = pl.scan_csv(
         file, has_header=False, separator=NO_SEPARATOR, quote_char=None, schema={"line": pl.String}, glob=False
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from cuolr.data.arrow_structure import check_arrow
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file
@@ -59,6 +60,7 @@ class BaiduUltrUvaImporter(LogImporter):
 
 def _rows(file: Path, number: int, progress: Share) -> pl.DataFrame:
     require_file(file)
+    check_arrow(file)
     with read_errors(file):
         rows = pl.scan_ipc(file, glob=False).rename(RENAMED, strict=False)
         schema = rows.collect_schema()

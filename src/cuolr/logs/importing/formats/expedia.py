@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from cuolr.data.compressed_files import check_expansion
 from cuolr.data.tables import read_errors
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
@@ -65,6 +66,7 @@ class ExpediaImporter(LogImporter):
 def _read(file: Path, progress: Share) -> pl.DataFrame:
     require_file(file)
     with read_errors(file):
+        check_expansion(file)
         names = pl.scan_csv(file, glob=False).collect_schema().names()
         check_columns(file, names, LOG_COLUMNS, "train.csv of the Expedia data set")
         types = {name: pl.Float64() for name in names if name not in LOG_COLUMNS}

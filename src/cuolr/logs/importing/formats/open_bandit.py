@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from cuolr.data.compressed_files import check_expansion
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file
@@ -39,6 +40,7 @@ class OpenBanditImporter(LogImporter):
         for number, file, advance in in_turn(files, share_of_bytes(files, progress)):
             require_file(file)
             with read_errors(file):
+                check_expansion(file)
                 scanned = pl.scan_csv(file, infer_schema_length=None, glob=False)
             rows = read_rows(file, scanned, advance)
             if "item_id" in rows.columns and "click" not in rows.columns:
