@@ -94,7 +94,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 def _breakable(found: re.Match[str]) -> str:
     if found[1] is None:  # a block of code
         return found[0]
-    text = re.sub(r"(?<=[^\W_])([._/])(?=\w)", r"\1<wbr>", found[1])
+    text = re.sub(r"(?<=[A-Za-z])([._/])(?=[A-Za-z])", r"\1<wbr>", found[1])
     text = re.sub(r"--[a-z][a-z-]*", r'<span class="flag">\g<0></span>', text)
     return f"<code>{text}</code>"
 

@@ -154,7 +154,7 @@ def test_the_site_builds_strictly_and_is_self_contained(tmp_path: Path) -> None:
         "reference/settings.html",
     } <= pages.keys()
     assert "cuolr import-log" in pages["reference/commands.html"]
-    assert "<code>prior_<wbr>strength</code>" in pages["reference/settings.html"]
+    assert "prior_<wbr>strength</code>" in pages["reference/settings.html"]
     assert '<code><span class="flag">--temperature</span> 0.5</code>' in pages["index.html"]
     assert 'class="doc doc-heading"' in pages["reference/python-api.html"]
     # Search works in a page that is opened from a folder: its index is a script, too.
