@@ -9,7 +9,7 @@ from fuzz.cases import Choices
 from fuzz.damage import Damage
 from fuzz.damage.bytes import EXTREMES
 
-MAGIC = b"PAR1"
+MAGIC, FEATHER_MAGIC = b"PAR1", b"ARROW1"
 TYPES: tuple[Any, ...] = (
     pl.String, pl.Int8, pl.UInt64, pl.Float32, pl.Boolean, pl.Date, pl.Datetime("us"), pl.Duration("ms"), pl.Time,
     pl.Categorical, pl.Binary, pl.List(pl.Int64), pl.Array(pl.Float64, 2), pl.Decimal(20, 2), pl.Null,
@@ -39,6 +39,44 @@ def change_page_number(content: bytes, choices: Choices) -> bytes:
     place = 4 + choices.below(min(len(content), 60))
     number = _varint(choices.one_of(EXTREMES))
     return content[:place] + number + content[place + len(number) :]
+
+
+def change_kind(content: bytes, choices: Choices) -> bytes:
+    """A field in the footer or in one of the first page headers of a Parquet file is of another kind."""
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    if content[-4:] != MAGIC or not 4 <= start < len(content) - 8:
+        return content
+    first, last = choices.one_of(((4, min(64, start)), (start, len(content) - 8)))
+    place = first + choices.below(last - first)
+    changed = bytearray(content)
+    changed[place] = changed[place] & 0xF0 | choices.below(16)
+    return bytes(changed)
+
+
+def change_header_number(content: bytes, choices: Choices) -> bytes:
+    """A number in the footer of a Feather file, or in the header of its first batch, is an extreme one."""
+    if content[-6:] != FEATHER_MAGIC or len(content) < 24:
+        return content
+    footer = len(content) - 10 - int.from_bytes(content[-10:-6], "little")
+    size = choices.one_of((2, 4, 8))
+    first, last = choices.one_of(((8, min(1_500, len(content) - 10)), (max(footer, 8), len(content) - 10)))
+    place = (first + choices.below(last - first)) // size * size
+    number = choices.one_of(EXTREMES) % (1 << 8 * size)
+    return content[:place] + number.to_bytes(size, "little") + content[place + size :]
+
+
+def nest_column(content: bytes, choices: Choices) -> bytes:
+    """A column of the table is within lists, within lists, and so on."""
+    is_parquet = content[:4] == MAGIC
+    try:
+        table = pl.read_parquet(io.BytesIO(content)) if is_parquet else pl.read_ipc(io.BytesIO(content))
+        name = choices.one_of(table.columns or [""])
+        nested = table[name].head(3)
+        for _ in range(choices.one_of((1, 2, 40, 99, 101, 150))):
+            nested = nested.implode()
+        return in_format(pl.DataFrame({**table.head(1).drop(name).to_dict(), name: nested}), is_parquet)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, TypeError, ValueError):
+        return content
 
 
 def change_column(content: bytes, choices: Choices) -> bytes:
@@ -96,5 +134,7 @@ def _varint(number: int) -> bytes:
     return bytes([*parts, number])
 
 
-PARQUET: tuple[Damage, ...] = (change_footer_number, change_footer_number, change_page_number, change_column)
-FEATHER: tuple[Damage, ...] = (change_column,)
+PARQUET: tuple[Damage, ...] = (
+    change_footer_number, change_footer_number, change_page_number, change_kind, change_column, nest_column,
+)  # fmt: skip
+FEATHER: tuple[Damage, ...] = (change_header_number, change_header_number, change_column, nest_column)
