@@ -108,6 +108,7 @@ def test_a_plug_in_that_cannot_be_used_is_reported_and_takes_nothing_down(
     assert "half-made" not in json.loads(listed.stdout)["learners"]
 
 
+@pytest.mark.thorough
 def test_its_importer_reads_a_log(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("b a c")
     done = cuolr("import-log", "--format", "one-list", tmp_path / "list.txt", "--out", tmp_path / "LOG", "--json")
@@ -149,6 +150,7 @@ def test_its_learner_runs_on_a_ray_cluster(tmp_path: Path, monkeypatch: pytest.M
     assert json.loads(cuolr("report", tmp_path / "results", "--json").stdout)["finished"] == 3
 
 
+@pytest.mark.thorough
 def test_its_model_is_trained_saved_and_ranked_with(tmp_path: Path) -> None:
     main(["generate", "tiny", "--out", str(tmp_path / "data"), "--train", "20", "--vali", "5"])  # has nothing of it
     simulated = ("simulate", "--data", tmp_path / "data", "--click-model", "half-blind", "--sessions", 300)

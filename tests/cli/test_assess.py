@@ -39,6 +39,7 @@ def test_a_model_saved_from_python_knows_the_log_that_it_was_fitted_on(run: Run,
     assert json.loads(on_other.out)["queries"] > 30, "all"
 
 
+@pytest.mark.thorough
 def test_several_models_are_compared_with_production_or_with_another_model(
     run: Run, log: ClickLog, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "LOG"
 
 
+@pytest.mark.thorough
 def test_a_model_of_the_first_week_is_assessed_on_the_second(run: Run, log: Path, tmp_path: Path) -> None:
     model = tmp_path / "MODEL"
     result = run("train", log, "--out", model, *SMALL, "--until", "2026-11-08")

@@ -177,12 +177,14 @@ def test_what_made_the_log_changes_no_weight(run: Run, log: Path, tmp_path: Path
     assert description(tmp_path / "after")["provenance"]["log"]["source"]["max_grade"] == 99
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_model_and_another_one_does_not(run: Run, log: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         train(run, log, tmp_path / name, "--seed", seed)
     assert weights(tmp_path / "a") == weights(tmp_path / "b") != weights(tmp_path / "c")
 
 
+@pytest.mark.thorough
 def test_a_stopped_run_is_resumed_as_if_it_had_not_been(
     run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -436,6 +438,10 @@ def test_a_learner_without_an_ensemble_is_not_trained_on_a_cluster(run: Run, log
     result = run("train", log, "--learner", "sac", "--ray", "10.0.0.1:6379", "--out", tmp_path / "model")
     assert result.status == 2
     assert "--ray 10.0.0.1:6379: sac does not use it; remove it, or choose another --learner" in result.err
+
+
+def test_a_cluster_that_is_not_there_is_told(run: Run, log: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
     result = run("train", log, "--learner", "naive", "--ray", "127.0.0.1:9", "--out", tmp_path / "model")
     assert result.status == 2
     assert "ray: no Ray cluster at '127.0.0.1:9'" in result.err
@@ -460,6 +466,7 @@ def test_what_is_no_log_is_refused(run: Run, tmp_path: Path) -> None:
     assert "not a click log: it has no sessions.parquet" in result.err
 
 
+@pytest.mark.thorough
 def test_the_default_model_is_assessed_and_its_examination_kept(run: Run, log: Path, tmp_path: Path) -> None:
     small = ("--steps", 4, "--set", "learner.click_rates.prior_steps=5", "--set", "training.validate_every=2")
     result = run("train", log, "--out", tmp_path / "model", *small, "--json")

@@ -77,6 +77,7 @@ def test_what_is_no_arrow_file_is_left_to_the_reader(content: bytes, tmp_path: P
     check_arrow(tmp_path / "a.feather")
 
 
+@pytest.mark.thorough
 @settings(max_examples=500, deadline=None)
 @given(st.integers(0, 1 << 20), st.sampled_from([1, 2, 4, 8]), st.sampled_from(EXTREMES))
 def test_whatever_numbers_change_it_is_refused_with_a_line_or_passes(

@@ -244,6 +244,7 @@ def null_cells(table: pl.DataFrame, column: FeatureColumn) -> np.ndarray[Any, An
     return values.is_null().to_numpy()
 
 
+@pytest.mark.thorough
 @settings(max_examples=200)
 @given(table=random_tables(), data=st.data())
 def test_any_table_is_encoded_or_refused_with_a_line_per_column(table: pl.DataFrame, data: st.DataObject) -> None:

@@ -22,6 +22,7 @@ from tests.logs.day_tables import imported, make_days, rows, save_days
 from tests.small_log import small_log
 
 
+@pytest.mark.thorough
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), days=st.integers(2, 3), gaps=st.booleans())
 def test_merging_days_is_importing_them_at_once(

@@ -90,6 +90,7 @@ def test_a_query_counts_as_often_as_it_has_sessions() -> None:
     assert evaluation.recommendation == "keep"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["pbm", "cascade", "dcm"])
 def test_a_better_ranker_gains_and_a_random_order_loses(model: str) -> None:
     log = log_of(LOGGER, model, sessions=30_000)
@@ -112,6 +113,7 @@ def test_only_the_given_queries_are_evaluated() -> None:
         evaluate_off_policy(BETTER, log, on=EvaluatedQueries(np.array([], np.int64)))
 
 
+@pytest.mark.thorough
 def test_on_its_own_log_a_model_is_evaluated_on_the_queries_that_training_held_out() -> None:
     log = log_of(LOGGER)
     evaluation = assess(BETTER, log, provenance=provenance(log, held_out_queries=0.2))

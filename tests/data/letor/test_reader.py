@@ -459,6 +459,7 @@ def test_damage_gives_an_error_that_names_a_line_or_the_values_of_the_definition
     assert dataset.candidates.features[again].tobytes() == expected.tobytes()
 
 
+@pytest.mark.thorough
 @given(text=damaged() | files().map(lambda file: file[1]))
 @settings(max_examples=500)
 def test_the_fast_parsers_agree_with_the_definition_or_decline(text: bytes) -> None:

@@ -149,6 +149,7 @@ def check_counts(rows: list[Row], log: ClickLog, report: ImportReport) -> None:
     assert all(1 <= len(found.examples) <= 3 for found in (*report.repaired, *report.dropped))
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     damages=st.lists(st.sampled_from(DAMAGES), max_size=8),

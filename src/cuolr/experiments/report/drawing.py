@@ -221,7 +221,7 @@ def _style() -> Iterator[None]:
 
     with rc_context(_STYLE), warnings.catch_warnings():
         # A browser falls back to another font for such characters; a PNG shows a box.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
 
