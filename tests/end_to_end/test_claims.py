@@ -1,10 +1,12 @@
 """Files that claim more than they have: one line, within 2 seconds of CPU and 500 MB, by a process that starts anew."""
 
+import base64
 import gzip
 import json
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +94,80 @@ def varint(number: int) -> bytes:
     return bytes([*(digit | 128 for digit in digits[:-1]), digits[-1]])
 
 
+# Two files by pyarrow, which is no dependency. 200,000 rows of one category, a text of 1 MB, after 2,000 of another:
+CATEGORIES = (
+    b"eNoLcAwyFGURndRZJVrmA2QwCDEwaGzV/9vg4enEzzCFgSGAkYGBodAByKlgZPj839KBiYlBoAIb9hbiqhBlEFUQNdIRPbCDSVRAlE2UTYYB"
+    b"Yp6CQCMDAwuQA5RhZFwgz7BgJhMjULWUqA421byZSKpBxKhSmikVE9XQEV0gj6aSO5KBgRnIWSAPii5GURZJHVMGCbbi5IzU3ERRJgZRHlUm"
+    b"CY7C0tSiyvjMFFUGH5BOsQVXJCRlJGXUGGREeSRNGdgEJBFqRHlA0mLz+qvETnCozWNU49DUAaU4kGEMQNvFGGzEFtx/13eJW5JNUo0BqBZk"
+    b"Ikg5kKnGAdTEICkjweMYFOQfbgVxh8QNRn0QME13BIJARwjwdnQsd3RKd3RzdEx3dAZLOTo5OTq6ghglAUD15WClTiDCDcpyd3T0dHSMdHQq"
+    b"d/QF8d0Q5jk5BYGYTp4gjpcjslWOjs4gwsPNMCrCyzTCKCcbIpoOEQeqg9DlIMITRAP5HiB5mNmeUHUw90GArS2DhEJBYhEw7Ep0kwsKdBOL"
+    b"ivLLFcpSi4oz8/MUjMz0DPQMJWVAYT4LmEEDgLkYANHy1eI="
+)
+# 2,000 rows of a text of 1 MB after 2,000 of another, in DELTA_BYTE_ARRAY: of each text, the length of what it shares.
+PREFIXES = (
+    b"eNoLcAwyFGUQnTK1SvQJk47oATtRPlE2UTYZBgYGja36fxs8vFz5GXxYGJjcROU3rDRVlJy0zoPHRvqIUfSNxKKNLlsftGuIFunz3/MN4jp/"
+    b"OeB2E8dplqSCDduYJjI7GbRevHYgcImT14XHWz7ZO7ieefPOT/qpTkjuH7/9q1d3zbjJ2bmLRYjh4x+F+XOaJ8SIfMkTYGCc9YvBwWSO540F"
+    b"ASYMr/5Ezi3klFow1fFskJ/jQakdrgsbOJkYBCqw4WAtrgpRFkkdUwYJtuLkjNTcRFEmBlEeVSYJjsLS1KLK+MwUVQYfkL/EDthJykjKqDHI"
+    b"iPJIqrLxSSJUiPIAJcUOTa0Sm8SsxuEpAwwZPqAxNmJNnVWSbJJqDAfsQAaAFBywU+MAqmKQlJHgcQwK8g+3gtgqsYZRHwSM0x2BINARArwd"
+    b"HcsdndId3Rwd0x2dwVKOTk6Ojr4ghrOjoydYAEEDgSuICIWyQkH6gPo9QOaAzXWCmuzoGuoKNQSmCQJAljhVpISHVaaGWRZEOcLkkbQ6Otoy"
+    b"SCgUJBYB/V+im1xQoJtYVJRfrlCWWlScmZ+nYGSmZ6BnKCkDCrUYRgaGAGBiAQAiE6TH"
+)
+
+
+def table(content: bytes) -> Callable[[Path], Command]:
+    def make(folder: Path) -> Command:
+        (folder / "clicks.parquet").write_bytes(zlib.decompress(base64.b64decode(content)))
+        return ["import-log", folder / "clicks.parquet", "--out", folder / "OUT"]
+
+    return make
+
+
+SHARED_ROWS = 3_000
+
+
+def shared(name: str) -> pl.Series:
+    """A text of 100 KB that all rows share, but some at the beginning."""
+    texts = pl.Series(name, ["a", "x" * 10**5])
+    return texts.gather((np.arange(SHARED_ROWS) >= SHARED_ROWS // 3).astype(np.int64))
+
+
+def clax(folder: Path) -> Command:
+    lists = {"query_doc_ids": [[1, 2]] * SHARED_ROWS, "clicks": [[0, 1]] * SHARED_ROWS}
+    pl.DataFrame({**lists, "query_id": shared("query_id")}).write_parquet(folder / "a.parquet")
+    return ["import-log", folder / "a.parquet", "--format", "clax", "--out", folder / "OUT"]
+
+
+def baidu(folder: Path) -> Command:
+    numbers = pl.int_range(SHARED_ROWS, eager=True)
+    columns = {"query_no": numbers, "position": numbers * 0 + 1, "click": numbers % 2, "text_md5": shared("text_md5")}
+    pl.DataFrame(columns).write_ipc(folder / "a.feather", compression="zstd")
+    return ["import-log", folder / "a.feather", "--format", "baidu-ultr-uva", "--out", folder / "OUT"]
+
+
+def own_log(command: str) -> Callable[[Path], Command]:
+    """A log whose sessions have one id."""
+
+    def make(folder: Path) -> Command:
+        for name in ("LOG", "OTHER"):
+            save_click_log(full_log(), folder / name)
+        file = folder / "LOG" / "sessions.parquet"
+        sessions = pl.read_parquet(file)
+        sessions = sessions[np.zeros(SHARED_ROWS, np.int64)]
+        sessions.with_columns(shared("session_id")).write_parquet(file)
+        out = ["--out", folder / "OUT"] if command != "log-info" else []
+        return [command, folder / "LOG", *([folder / "OTHER"] if command == "merge-logs" else []), "--no-verify", *out]
+
+    return make
+
+
+def long_id(folder: Path) -> Command:
+    """One id of 100,000 characters among 20,000, which NumPy would give as much room each."""
+    ids = ["x" * 100_000, *(f"d{i}" for i in range(20_000))]
+    rows = [f"s{i},q{i % 50},{name},1,0" for i, name in enumerate(ids)]
+    (folder / "clicks.csv").write_text("\n".join(["session_id,query_id,doc_id,position,click", *rows]))
+    return ["import-log", folder / "clicks.csv", "--out", folder / "OUT"]
+
+
 CLAIMS: dict[str, Callable[[Path], Command]] = {
     "`features.npy` that claims 16 TB": log_with("features.npy", huge_array()),
     "`meta.json` with a million brackets": log_with("meta.json", b"[" * 10**6),
@@ -101,6 +177,13 @@ CLAIMS: dict[str, Callable[[Path], Command]] = {
     "the same as CSV": bomb("clicks.csv.gz", "import-log"),
     "the same as JSON lines": bomb("clicks.ndjson.gz", "import-log"),
     "Parquet whose footer claims 10¹² rows": many_rows,
+    "1 KB of Parquet: a category of 1 MB in 200,000 rows": table(CATEGORIES),
+    "1 KB of Parquet: a text of 1 MB in 2,000 rows, by its prefix": table(PREFIXES),
+    "CLAX: a query of 100 KB in 2,000 rows": clax,
+    "Baidu-ULTR: a document of 100 KB in 2,000 rows": baidu,
+    "a log: one id of 100 KB of 2,000 sessions": own_log("log-info"),
+    "such a log, to be merged": own_log("merge-logs"),
+    "CSV: a document of 100,000 letters among 20,000": long_id,
     "arrays of a model that claim 4 TB": model("ranksvm", huge_tensors),
     "a network of 10⁹ units": model("network", lambda folder: craft(folder, None, {"hidden": [10**9]})),
     "a network of states with 10⁹ units": model("sequential", lambda f: craft(f, None, {"hidden": [10**9, 8]})),

@@ -6,13 +6,14 @@ how often; a compressed block holds at most 128 KB. So the size of the content i
 
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO
 
 import polars as pl
 
 from cuolr.data.parquet_structure import FREE_ROWS, MAX_ROWS_PER_BYTE, check_parquet
+from cuolr.data.text_sizes import allowed_bytes, check_parquet_texts, check_prefixed_texts
 from cuolr.errors import InputError
 
 # Logs and features take a fifth to a fiftieth of their size; gzip can make zeros a thousandth.
@@ -20,7 +21,6 @@ MAX_EXPANSION = 300
 # Text of at most this size is read whatever its expansion.
 FREE_BYTES = 64 << 20
 BUFFER_BYTES = 1 << 20
-FIRST_ROWS = 1_000
 
 
 def open_gzip(path: Path, raw: IO[bytes]) -> io.BufferedReader:
@@ -126,43 +126,21 @@ def _block_sizes(file: IO[bytes]) -> Iterator[int]:
         file.seek(4 if checksum else 0, 1)
 
 
-def count_parquet_rows(path: Path) -> int:
+def count_parquet_rows(path: Path, texts: Collection[str] | None = None) -> int:
     """Number of rows of a Parquet file, as its footer says; raises `InputError` if the file is far too small for them.
 
-    The numbers of its footer and page headers are checked, too, so this comes before anything else is read.
+    The numbers of its footer and page headers are checked, too, and the size of its texts, so this comes before
+    anything else is read.
 
     Args:
         path: The file; errors of polars are not caught.
+        texts: Columns whose texts are to be checked; None = all.
     """
-    check_parquet(path)
+    if check_parquet(path) > allowed_bytes(path):
+        check_prefixed_texts(path)
     rows = int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
     if rows > max(FREE_ROWS, MAX_ROWS_PER_BYTE * path.stat().st_size):
         raise InputError(f"{path}: refused, because it claims {rows:,} rows in {path.stat().st_size:,} bytes")
+    if texts is None or texts:
+        check_parquet_texts(path, texts)
     return rows
-
-
-def check_texts(path: Path, table: pl.LazyFrame) -> None:
-    """Raise `InputError` if the texts of a table are far larger than its file.
-
-    A dictionary has a text once, however many rows it is in; to sort or hash them takes the memory and time of all.
-    """
-    sizes = [size for name, dtype in table.collect_schema().items() if (size := _text_bytes(name, dtype)) is not None]
-    # Some rows first: to read categories takes the time of all of their texts.
-    for rows in (table.head(FIRST_ROWS), table) if sizes else ():
-        held = sum(rows.select(sizes).collect().row(0))
-        if held > max(FREE_BYTES, MAX_ROWS_PER_BYTE * path.stat().st_size):
-            raise InputError(f"{path}: refused, because it holds {held:,} bytes of text in {path.stat().st_size:,}")
-
-
-def _text_bytes(name: str, dtype: pl.DataType) -> pl.Expr | None:
-    """The bytes of a column's texts, also in lists; None = it has none."""
-    column = pl.col(name)
-    while isinstance(dtype, pl.List | pl.Array):
-        column, dtype = column.explode(), dtype.inner  # type: ignore[assignment]
-    if isinstance(dtype, pl.Categorical | pl.Enum):
-        sizes = column.cat.len_bytes()
-    elif isinstance(dtype, pl.String | pl.Binary):
-        sizes = column.str.len_bytes() if isinstance(dtype, pl.String) else column.bin.size()
-    else:
-        return None
-    return sizes.cast(pl.UInt64).sum().alias(name)

@@ -16,6 +16,7 @@ from cuolr.data.encode_features import RowName, apply_recipe, check_columns
 from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
 from cuolr.data.frames import Table, collect_rows, is_path, to_polars
 from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
+from cuolr.data.text_sizes import text_array
 from cuolr.errors import InputError, InputWarning, problems_in
 from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
@@ -134,8 +135,8 @@ def as_candidates(table: pl.DataFrame, features: Floats, recipe: FeatureRecipe |
     return Candidates(
         features=features if (order[1:] > order[:-1]).all() else features[order],
         offsets=np.concatenate([[0], np.cumsum(np.bincount(query))]),
-        query_ids=queries.to_numpy().astype(np.str_),
-        document_ids=document_ids.to_numpy().astype(np.str_)[order],
+        query_ids=text_array(queries),
+        document_ids=text_array(document_ids)[order],
         feature_names=None if recipe is None else np.array(recipe.feature_names, np.str_),
         recipe=recipe,
     )

@@ -91,25 +91,30 @@ PAGE_TYPE, CONTENT_BYTES, PAGE_BYTES = 1, 2, 3  # of a page
 # Also of a page: the header of its type (0 = data, 1 = index, 2 = dictionary, 3 = data of version 2).
 HEADER_OF_TYPE = DATA_HEADER, INDEX_HEADER, DICTIONARY_HEADER, DATA_HEADER_2 = 5, 6, 7, 8
 PAGE_VALUES = 1  # of each of these headers
+ENCODING = {DATA_HEADER: 2, DATA_HEADER_2: 4}  # of headers of data
+SHARED_PREFIXES = 7  # an encoding: of each text, how much of the one before it is its beginning
 NULLS, PAGE_ROWS, DEFINITION_BYTES, REPETITION_BYTES = 2, 3, 5, 6  # of the last
 
 
-def check_parquet(path: Path) -> None:
+def check_parquet(path: Path) -> int:
     """Raise `InputError` if a number of the footer or of a page header cannot be true.
 
     What is no Parquet file at all is left to its reader, who says so.
+
+    Returns:
+        The bytes of text that pages with shared prefixes hold at most; those of other pages are in the file.
     """
     with path.open("rb") as file:
         size = file.seek(0, 2)
         if size < len(MAGIC) + TAIL_BYTES:
-            return
+            return 0
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             footer_bytes = int.from_bytes(content[-TAIL_BYTES:-4], "little")
             start = size - TAIL_BYTES - footer_bytes
             if content[-4:] != MAGIC or start < len(MAGIC):
-                return
+                return 0
             try:
-                _File(content, start).check()
+                return _File(content, start).check()
             except DamagedError as error:
                 raise InputError(f"{path}: cannot be read: damaged: {error}") from None
             except _EncryptedError:
@@ -130,9 +135,9 @@ class _File:
         self.max_values = max(FREE_ROWS, MAX_ROWS_PER_BYTE * len(content))
         self.longest = 0  # value of fixed length, in bytes
         self.has_schema = False
-        self.rows = self.values = self.fixed_bytes = self.chunk_bytes = self.empty_pages = 0
+        self.rows = self.values = self.fixed_bytes = self.chunk_bytes = self.empty_pages = self.prefixed_bytes = 0
 
-    def check(self) -> None:
+    def check(self) -> int:
         read = Thrift(self.content, self.footer)
         for number, kind in read.fields(FILE):
             if number == SCHEMA:
@@ -146,6 +151,7 @@ class _File:
                 self._metadata(read)
             else:
                 read.skip(kind, FILE.get(number))
+        return self.prefixed_bytes
 
     def _schema(self, read: Thrift) -> None:
         self.has_schema = True
@@ -215,6 +221,7 @@ class _File:
             self._at_most(place, end, "bytes of pages")
             self._at_most(page.all_values, values if page.is_data else self.max_values, "values of a page")
             values -= page.all_values if page.is_data else 0
+            self.prefixed_bytes += page.prefixed_bytes
             self.empty_pages += not page.all_values
             self._at_most(self.empty_pages, MAX_EMPTY_PAGES, "pages without values")
 
@@ -224,10 +231,10 @@ class _File:
 
 
 class _Page:
-    """What the header of a page claims: the place where it ends, and its number of values."""
+    """What the header of a page claims: its end, its values, and the most that texts with shared prefixes hold."""
 
     def __init__(self, read: Thrift) -> None:
-        self.is_data, self.all_values = False, 0
+        self.is_data, self.all_values, has_prefixes = False, 0, False
         sizes, headers = {}, []
         for number, kind in read.fields(PAGE_HEADER):
             if number in HEADER_OF_TYPE:
@@ -235,6 +242,7 @@ class _Page:
                 self.is_data = number in (DATA_HEADER, DATA_HEADER_2)
                 header = read.numbers(PAGE_HEADER[number])  # type: ignore[arg-type]
                 self.all_values = _counted(header, PAGE_VALUES)
+                has_prefixes = header.get(ENCODING.get(number, 0)) == SHARED_PREFIXES
                 if number == DATA_HEADER_2:
                     parts = [_counted(header, part) for part in (NULLS, PAGE_ROWS)]
                     if max(parts) > self.all_values:
@@ -251,6 +259,7 @@ class _Page:
         if max(content, sizes.get(DATA_HEADER_2, 0)) > max(FREE_PAGE_BYTES, MAX_PAGE_EXPANSION * length):
             raise DamagedError(f"a page claims {content:,} bytes in {length:,}")
         self.end = read.place + length
+        self.prefixed_bytes = self.all_values * content if has_prefixes else 0
 
 
 def _counted(numbers: dict[int, int], field: int) -> int:

@@ -16,8 +16,9 @@ import polars as pl
 from cuolr.data.arrow_structure import check_arrow
 from cuolr.data.bad_lines import bad_csv_line, bad_json_line
 from cuolr.data.column_kinds import SEPARATORS
-from cuolr.data.compressed_files import check_expansion, check_texts, check_zstandard, count_parquet_rows, open_gzip
+from cuolr.data.compressed_files import check_expansion, check_zstandard, count_parquet_rows, open_gzip
 from cuolr.data.line_blocks import json_columns
+from cuolr.data.text_sizes import check_parquet_texts, check_texts
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.progress import Stages, no_stages
@@ -58,9 +59,9 @@ def scan_table(
     as_text = {name: pl.String() for name in text_columns}
     if _is(path, PARQUET):
         with read_errors(path):
-            count_parquet_rows(path)
+            count_parquet_rows(path, texts=())
             _check_width(path, pl.scan_parquet(path, glob=False).collect_schema())
-            check_texts(path, pl.scan_parquet(path, glob=False))
+            check_parquet_texts(path)
         return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, FEATHER):
         check_arrow(path)

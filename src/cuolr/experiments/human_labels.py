@@ -14,6 +14,7 @@ import polars as pl
 from cuolr.data.arrow_structure import check_arrow
 from cuolr.data.features import read_feature_table
 from cuolr.data.tables import COMMAS, FEATHER, JSON_LINES, PARQUET, TABS, read_errors, scan_table
+from cuolr.data.text_sizes import check_texts, text_array
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.logs.importing.formats.baidu_ultr_uva import LABEL, RENAMED, feature_columns
@@ -83,6 +84,7 @@ def _with_features(file: Path, candidates: Candidates) -> pl.DataFrame:
     """Labels with features of their own, which must be those of the log."""
     check_arrow(file)
     with read_errors(file):
+        check_texts(file, pl.scan_ipc(file, glob=False))
         rows = pl.read_ipc(file).rename(RENAMED, strict=False)
     _check(file, rows.columns, ("query_no", "text_md5", LABEL))
     query = next((name for name in ("query_md5", "query_id") if name in rows.columns), "query_no")
@@ -117,6 +119,6 @@ def _found(file: Path, rows: pl.DataFrame, candidates: Candidates) -> tuple[pl.D
         candidates,
         features=np.asarray(candidates.features[row]),
         offsets=np.concatenate([[0], np.cumsum(sizes["len"].to_numpy().astype(np.int64))]),
-        query_ids=sizes["query_id"].to_numpy().astype(np.str_),
+        query_ids=text_array(sizes["query_id"]),
         document_ids=candidates.document_ids[row],
     )

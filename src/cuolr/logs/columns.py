@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from cuolr.data.column_kinds import looks_like_label
+from cuolr.data.text_sizes import text_array
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
 from cuolr.types import Bools, Candidates, Strings
@@ -104,13 +105,7 @@ def to_numpy(file: Path, column: pl.Series) -> npt.NDArray[Any]:
         raise InputError(f"{file}: column '{column.name}': expected a value in every row, found {nulls} nulls")
     if column.name in IDS:
         return id_array(column)
-    return text_array(column) if column.dtype == pl.String else column.to_numpy()
-
-
-def text_array(column: pl.Series) -> Strings:
-    """A column of texts or whole numbers as an array of texts."""
-    values: Strings = column.cast(pl.String).to_numpy().astype(np.str_)
-    return values
+    return text_array(column, f"{file}: column '{column.name}'") if column.dtype == pl.String else column.to_numpy()
 
 
 def id_array(column: pl.Series) -> Strings:

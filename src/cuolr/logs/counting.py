@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from cuolr.data.text_sizes import text_array
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog, require_lists, require_sessions
-from cuolr.logs.columns import IDS, index_dtype, text_array
+from cuolr.logs.columns import IDS, index_dtype
 from cuolr.logs.counts import last_click_above
 from cuolr.logs.log_folder import read_click_log, read_meta, write_click_log
 from cuolr.logs.log_meta import COUNTED, described

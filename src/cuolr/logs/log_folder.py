@@ -31,6 +31,7 @@ from cuolr.data.candidate_store import (
 )
 from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors, write_errors
+from cuolr.data.text_sizes import check_parquet_texts
 from cuolr.errors import InputError, problems_in
 from cuolr.files import atomic_folder
 from cuolr.logs.clicklog import LISTS_UNKNOWN, ClickLog
@@ -168,6 +169,7 @@ def read_column(folder: Path, name: str) -> npt.NDArray[Any] | None:
         sessions = pl.scan_parquet(file, glob=False)
         if name not in sessions.collect_schema():
             return None
+        check_parquet_texts(file, (name,))
         return to_numpy(file, sessions.select(name).collect()[name])
 
 
@@ -253,7 +255,7 @@ def _count_rows(folder: Path, stages: Stages = no_stages) -> int:
     check_log_files(folder, FILES, stages)
     file = folder / SESSIONS_FILE
     with read_errors(file):
-        rows = count_parquet_rows(file)
+        rows = count_parquet_rows(file, texts=())  # the texts of those columns that are read, later
     if not rows:
         raise InputError(f"{file}: expected at least one session, found none")
     return rows

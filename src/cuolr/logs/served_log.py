@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from cuolr.data.compressed_files import check_texts, count_parquet_rows
+from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError
 from cuolr.files import part_of
@@ -62,7 +62,6 @@ def read_part(path: Path) -> pl.DataFrame:
     with read_errors(path):
         if path.suffix == ".parquet":
             count_parquet_rows(path)
-            check_texts(path, pl.scan_parquet(path, glob=False))
             rows = pl.read_parquet(path, glob=False)
             if wrong := [name for name in PART_COLUMNS if rows.schema.get(name) != NO_TEXTS.get(name, pl.String())]:
                 raise InputError(

@@ -12,6 +12,7 @@ import polars as pl
 
 from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
+from cuolr.data.text_sizes import check_parquet_texts
 from cuolr.errors import InputError, load_extra
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.columns import IDS, check_rows, expected_types, to_numpy
@@ -55,6 +56,7 @@ def read_session_file(
         rows_at_a_time: Rows of a chunk.
         without: Columns that are not read.
     """
+    _check_texts(file, form, without)
     for start in range(0, rows, rows_at_a_time):
         yield _sessions(file, form, slice(start, min(start + rows_at_a_time, rows)), without)
 
@@ -139,7 +141,7 @@ def _store_errors(address: str) -> Iterator[None]:
 def rows_of(file: Path) -> int:
     """Number of sessions of a file, without reading it; raises if it is no Parquet file."""
     with read_errors(file):
-        return count_parquet_rows(file)
+        return count_parquet_rows(file, texts=())  # the texts of those columns that are read, later
 
 
 def read_parts(files: Iterable[Part], form: SessionForm, without: Collection[str] = IDS) -> Iterator[ClickLog]:
@@ -153,6 +155,7 @@ def read_parts(files: Iterable[Part], form: SessionForm, without: Collection[str
     for each in files:
         with fetched(each) as file:
             rows = rows_of(file)
+            _check_texts(file, form, without)
             for start in range(0, rows, ROWS_AT_A_TIME):
                 part = slice(start, min(start + ROWS_AT_A_TIME, rows))
                 chunk = _equal_sessions(file, form, part, without) if grouped else _sessions(file, form, part, without)
@@ -195,6 +198,13 @@ def _scan(file: Path, form: SessionForm, without: Collection[str]) -> tuple[pl.L
     types = expected_types(file, stored, form.candidates, form.k, form.aggregated, form.counted)
     types = {name: dtype for name, dtype in types.items() if name not in without}
     return sessions.select(types.keys()), types
+
+
+def _check_texts(file: Path, form: SessionForm, without: Collection[str]) -> None:
+    """Raise if the columns that are read hold far more text than the file can."""
+    with read_errors(file):
+        _, types = _scan(file, form, without)
+        check_parquet_texts(file, [name for name, dtype in types.items() if dtype == pl.String])
 
 
 def _chunk(file: Path, form: SessionForm, frame: pl.DataFrame, first_row: int) -> ClickLog:

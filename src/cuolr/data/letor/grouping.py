@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from cuolr.data.letor.rows import MAX_PROBLEMS, Block
+from cuolr.data.text_sizes import text_array
 from cuolr.errors import InputError
 from cuolr.types import Ints, Strings
 
@@ -25,7 +26,7 @@ def group(queries: pl.Series) -> tuple[Ints | None, Ints, Strings]:
     """
     starts = np.flatnonzero((queries != queries.shift()).fill_null(True).to_numpy())
     sizes = np.diff(starts, append=len(queries))
-    names = queries.gather(starts).to_numpy().astype(np.str_)
+    names = text_array(queries.gather(starts), "qid")
     unique, first, run_query = np.unique(names, return_index=True, return_inverse=True)
     if len(unique) == len(names):
         return None, np.concatenate([[0], np.cumsum(sizes)]), names
@@ -63,4 +64,4 @@ def document_ids_of(blocks: list[Block]) -> Strings | None:
     named = comments.str.extract(r"(?i)\bdoc_?id\s*[=:]\s*(\S+)")
     single_word = comments.str.extract(r"^(\S+)$")
     ids = named.fill_null(single_word).fill_null("")
-    return ids.to_numpy().astype(np.str_) if (ids != "").any() else None
+    return text_array(ids, "docid") if (ids != "").any() else None

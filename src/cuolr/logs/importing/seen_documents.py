@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 
+from cuolr.data.text_sizes import text_array
 from cuolr.errors import InputError
 from cuolr.types import Candidates
 
@@ -27,8 +28,8 @@ def seen_documents(shown: pl.DataFrame) -> Candidates:
     return Candidates(
         features=np.zeros((len(pairs), 1), np.float32),
         offsets=np.concatenate([[0], np.cumsum(sizes["len"].to_numpy().astype(np.int64))]),
-        query_ids=np.array(sizes["query_id"].to_list(), dtype=np.str_),
-        document_ids=np.array(pairs["doc_id"].to_list(), dtype=np.str_),
+        query_ids=text_array(sizes["query_id"]),
+        document_ids=text_array(pairs["doc_id"]),
         feature_names=np.array([CONSTANT_FEATURE]),
     )
 

@@ -19,9 +19,10 @@ import polars as pl
 from cuolr.data.feature_tables import FeatureTables
 from cuolr.data.frames import Table
 from cuolr.data.tables import ROW
+from cuolr.data.text_sizes import text_array
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import CONTEXT, ClickLog
-from cuolr.logs.columns import id_array, index_dtype, text_array
+from cuolr.logs.columns import id_array, index_dtype
 from cuolr.logs.contexts import context_levels
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import (

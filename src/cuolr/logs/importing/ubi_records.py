@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from cuolr.data.compressed_files import check_texts, count_parquet_rows, open_gzip
+from cuolr.data.compressed_files import count_parquet_rows, open_gzip
 from cuolr.data.tables import PARQUET, read_errors
 from cuolr.errors import InputError
 from cuolr.files import require_file, size_of
@@ -97,7 +97,6 @@ def _records(file: Path, progress: Progress) -> Iterator[Mapping[str, Any]]:
     if name.endswith(PARQUET):
         with read_errors(file):
             count_parquet_rows(file)
-            check_texts(file, pl.scan_parquet(file, glob=False))
             table = pl.read_parquet(file, glob=False)
         done = in_shares(progress, size_of(file))
         for part in table.iter_slices(RECORDS_AT_A_TIME):

@@ -7,6 +7,7 @@ import polars as pl
 
 from cuolr.data.arrow_structure import check_arrow
 from cuolr.data.tables import read_errors
+from cuolr.data.text_sizes import check_texts
 from cuolr.errors import InputError
 from cuolr.files import require_file
 from cuolr.logs.importing.importer import IMPORTERS, LogImporter, SourceLog
@@ -62,6 +63,7 @@ def _rows(file: Path, number: int, progress: Share) -> pl.DataFrame:
     require_file(file)
     check_arrow(file)
     with read_errors(file):
+        check_texts(file, pl.scan_ipc(file, glob=False))
         rows = pl.scan_ipc(file, glob=False).rename(RENAMED, strict=False)
         schema = rows.collect_schema()
     if LABEL in schema and "click" not in schema:
