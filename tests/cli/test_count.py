@@ -99,3 +99,12 @@ def test_documents_are_counted_trained_on_and_assessed(run: Run, counts: Path) -
         result = run(*refused)
         assert (result.status, result.err.count("\n")) == (2, 1), result.err
         assert "counts documents (`cuolr count --by document`), and this needs lists" in result.err
+
+
+def test_parts_have_no_time_window_and_a_cluster_needs_parts(run: Run, tmp_path: Path) -> None:
+    for arguments, problem in (
+        (("part.parquet", "--since", "2d"), "--since, --until: not with parts; give the parts of these days"),
+        (("--ray", "auto"), "--ray: expected Parquet parts to count, found none"),
+    ):
+        result = run("count", tmp_path, *arguments, "--out", tmp_path / "X")
+        assert (result.status, result.err) == (2, f"error: {problem}\n")

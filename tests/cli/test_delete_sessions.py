@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import cuolr
@@ -204,3 +205,42 @@ def test_an_import_counts_what_is_outside_the_window(run: Run, tmp_path: Path) -
     assert read_meta(tmp_path / "LOG")["source"]["import"]["dropped"][0]["sessions"] == 30
     result = run(*command, "--hash-ids", tmp_path / "none", "--out", tmp_path / "X")
     assert result.err.startswith(f"error: {tmp_path / 'none'}: key not found; make one with: python -c ")
+
+
+def test_what_merging_changed_is_told(run: Run, tmp_path: Path) -> None:
+    made = make_days(1, sessions=30)
+    again = made.days[0].with_columns(click=1 - pl.col("click"))
+    tables = {"A": (made.days[0], made.features), "B": (again, made.features.with_columns(pl.col("price") + 1))}
+    for name, (rows, features) in tables.items():
+        rows.write_csv(tmp_path / f"{name}.csv")
+        features.write_parquet(tmp_path / f"{name}.parquet")
+        flags = ("--features", tmp_path / f"{name}.parquet", "--out", tmp_path / name)
+        assert run("import-log", tmp_path / f"{name}.csv", *flags).status == 0
+    logs = (tmp_path / "A", tmp_path / "B")
+    lines = run("merge-logs", *logs, "--until", "2026-11-01T12:00", "--out", tmp_path / "LOG").err.splitlines()
+    # Sessions 0 to 29 of a day begin at the hours 0 to 23 and again 0 to 5: 12 + 6 before noon, in both logs.
+    assert lines[0] == f"{2 * (30 - 18)} sessions are outside the time window: left out"
+    assert lines[1] == "18 sessions are in several logs, by their ids: counted once"
+    assert lines[2].startswith("warning: 18 of them have other lists or clicks in the other log; the last log counts.")
+    assert lines[3].endswith("documents differ between logs; those of the last log are kept")
+    assert lines[4].startswith(f"wrote {tmp_path / 'LOG'}: 18 sessions of ")
+
+
+@pytest.mark.usefixtures("days")
+def test_ids_that_are_no_text_are_refused(run: Run, tmp_path: Path) -> None:
+    import_days(run, tmp_path)
+    (tmp_path / "ids").write_bytes(b"0-1\n\xff\n")
+    result = run("delete-sessions", tmp_path / "LOG0", "--session-ids", tmp_path / "ids")
+    assert (result.status, result.err) == (2, f"error: {tmp_path / 'ids'}: expected ids in UTF-8, one per line\n")
+
+
+@pytest.mark.usefixtures("days")
+def test_queries_without_other_sessions_go_with_theirs(run: Run, tmp_path: Path) -> None:
+    import_days(run, tmp_path)
+    log = load_click_log(tmp_path / "LOG0")
+    assert log.session_id is not None
+    of_query = log.session_id[log.query == 0].tolist()
+    (tmp_path / "ids").write_text("\n".join(map(str, of_query)))
+    result = run("delete-sessions", tmp_path / "LOG0", "--session-ids", tmp_path / "ids")
+    assert "deleted 1 queries, which no other session has" in result.err
+    assert load_click_log(tmp_path / "LOG0").candidates.n_queries == log.candidates.n_queries - 1

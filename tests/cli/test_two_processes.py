@@ -1,5 +1,6 @@
 """Two processes with the same output: the second says so and ends, before any work, for every verb that writes."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -87,3 +88,20 @@ def test_every_verb_that_writes_is_tested() -> None:
         if any(option.flag in outputs for option in options_of(command.load()))
     }
     assert writing_verbs | {"delete-sessions"} == VERBS.keys()
+
+
+def test_clean_says_what_it_removed_and_put_back(run: Run, tmp_path: Path) -> None:
+    unfinished, lost = tmp_path / f".a.json.{'0' * 12}.unfinished", tmp_path / f".b.json.{'0' * 12}.replaced"
+    for file in (unfinished, lost):
+        file.write_text("")
+    result = run("clean", tmp_path)
+    assert (result.status, result.err.splitlines()) == (
+        0,
+        [f"removed: {unfinished}", f"put back: {lost}", f"{tmp_path}: leftovers removed: 1"],
+    )
+    assert [file.name for file in tmp_path.iterdir()] == ["b.json"]
+    unfinished.write_text("")
+    expected = {"leftovers": [{"path": str(unfinished), "outcome": "removed"}]}
+    assert json.loads(run("clean", tmp_path, "--json").out) == expected
+    result = run("clean", tmp_path / "nowhere")
+    assert (result.status, result.err) == (2, f"error: {tmp_path / 'nowhere'}: folder not found\n")

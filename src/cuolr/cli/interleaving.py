@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import tyro
 
-from cuolr.cli.terminal import progress_bar, show_json, show_table
+from cuolr.cli.terminal import progress_bar, show_json, show_table, show_text
 from cuolr.errors import problems_in
 from cuolr.logs.served_log import files_of_log, read_part
 
@@ -58,5 +58,5 @@ def _show(found: "InterleavingOutcome") -> None:
     if found.sessions > 1:
         change = f"{found.preference:+.4f} ({least:+.4f} to {most:+.4f})"
         rows.append([f"clicks for {found.second} minus {found.first}, per session", change])
-    said = f"{found.preferred} is preferred" if found.preferred else "no significant preference"
-    show_table(f"{found.first} and {found.second}: {said}", ["", ""], rows)
+    show_table(f"{found.first} and {found.second}", ["", ""], rows)
+    show_text(f"{found.preferred} is preferred" if found.preferred else "no significant preference")
