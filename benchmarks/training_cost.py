@@ -1,27 +1,30 @@
 """Time and memory of training the default learner and of assessing its model, by sessions.
 
-With one list for each query, and with all lists distinct. `python -m benchmarks.training_cost --sessions 10000000
---counted` counts the sessions first, by document if lists are distinct.
+With one list for each query, and with all lists distinct. `python -m benchmarks.training_cost --sessions 1000000
+100000000 --counted` simulates the sessions in parts, counts these, by document if lists are distinct, and deletes them.
 """
 
 import argparse
 import multiprocessing
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from benchmarks.count_parts import PART, write_parts
 from benchmarks.table import Row, peak_memory, torch_threads
 from cuolr.cli.terminal import show_table
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.clicks.ubm import UserBrowsingModel
 from cuolr.data.synthetic import generate
 from cuolr.logs.clicklog import ClickLog
-from cuolr.logs.counting import CountedBy, count_log
+from cuolr.logs.count_parts import count_parts
+from cuolr.logs.counting import CountedBy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
 from cuolr.supervised.ranksvm import fit_ranksvm
@@ -98,10 +101,13 @@ def _costs(simulation: Simulation, counted_by: CountedBy | None) -> tuple[Cost, 
     """Of training; and of assessing from counts. Each in a process of its own."""
     with tempfile.TemporaryDirectory() as place:
         log, counts, model = (Path(place) / name for name in ("LOG", "COUNTS", "MODEL"))
-        simulate_to(log, simulation)
         if counted_by is None:
+            simulate_to(log, simulation)
             return _in_process(_train, (log, model)), None
-        _in_process(_count, (log, counts, counted_by))
+        # Sessions that would not fit in memory together are simulated and counted in parts.
+        parts = replace(simulation, sessions=min(PART, simulation.sessions))
+        _in_process(write_parts, (Path(place), parts, simulation.sessions))
+        _in_process(_count, (log, Path(place) / "PARTS", counts, counted_by))
         return _in_process(_train, (counts, model)), _in_process(_assess, (counts, model))
 
 
@@ -129,8 +135,9 @@ def _in_process(job: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         return pool.apply(job, arguments)
 
 
-def _count(folder: Path, counts: Path, by: CountedBy) -> None:
-    count_log(folder, counts, by=by)
+def _count(folder: Path, parts: Path, counts: Path, by: CountedBy) -> None:
+    count_parts(folder, [parts], counts, by)
+    shutil.rmtree(parts)
 
 
 def _train(folder: Path, model: Path) -> Cost:

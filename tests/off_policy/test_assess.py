@@ -24,6 +24,7 @@ from cuolr.off_policy.assess import (
     shown_shares,
 )
 from cuolr.off_policy.estimate_gain import estimate_gain
+from cuolr.off_policy.list_distributions import RankedQueries
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.plackett_luce import StochasticLogger
@@ -319,7 +320,8 @@ def test_overlap_is_counted_document_by_document() -> None:
     for query in queries:
         lists = LOG.ranking[LOG.query == query]
         shares += [(lists == index).any(axis=1).mean() for index in ranking[query] if index >= 0]
-    never_shown, overlap = overlap_with_log(policy, LOG.candidates, shown_shares(ClickCounts.of(LOG).lists), queries, 3)
+    ranked = RankedQueries.of(policy, LOG.candidates, queries, 3)
+    never_shown, overlap = overlap_with_log(ranked, LOG.candidates, shown_shares(ClickCounts.of(LOG).lists))
     assert never_shown == pytest.approx(np.mean([share == 0 for share in shares]))
     assert overlap == pytest.approx(np.mean(shares))
 
@@ -333,7 +335,8 @@ def test_a_variant_counts_as_shown_if_its_document_was() -> None:
     log = ClickLog(candidates, np.zeros(4, np.int32), ranking, np.zeros((4, 1), np.uint8), np.ones(4, np.int64))
     policy = LinearPolicy(np.ones(1, np.float32), Normaliser.fit("min-max", candidates))
     assert policy.rank(candidates, 3).tolist() == [[1, 2, 0]]
-    never_shown, overlap = overlap_with_log(policy, candidates, shown_shares(log), np.array([0]), 3)
+    ranked = RankedQueries.of(policy, candidates, np.array([0]), 3)
+    never_shown, overlap = overlap_with_log(ranked, candidates, shown_shares(log))
     assert never_shown == pytest.approx(1 / 3)
     assert overlap == pytest.approx((4 / 4 + 0 + 4 / 4) / 3)
 

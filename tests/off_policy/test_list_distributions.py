@@ -3,10 +3,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from cuolr.off_policy.list_distributions import OneListPerQuery, PlackettLuceLists, distribution_of
+from cuolr.off_policy.list_distributions import OneListPerQuery, PlackettLuceLists, RankedQueries, distribution_of
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
-from cuolr.types import Ints
+from cuolr.types import Candidates, Ints
 from tests.off_policy.enumerated import marginals, plackett_luce
 from tests.small_log import small_candidates
 
@@ -62,6 +62,26 @@ def test_a_deterministic_policy_has_one_list() -> None:
     found = lists.probabilities(np.arange(3), other, marginal=True)
     assert found.given_above.tolist() == [[1, 0, 0]] * 3
     assert lists.sample(np.array([2, 0]))[1].tolist() == own[[2, 0]].tolist()
+
+
+class CountsRankings(RandomPolicy):
+    ranked = 0
+
+    def rank(self, candidates: Candidates, k: int) -> Ints:
+        type(self).ranked += 1
+        return super().rank(candidates, k)
+
+
+def test_ranked_queries_are_not_ranked_again_but_for_another_length() -> None:
+    policy, queries = CountsRankings(1), np.array([0, 2])
+    ranked = RankedQueries.of(policy, CANDIDATES, queries, 3)
+    own = RandomPolicy(1).rank(CANDIDATES, 3)
+    assert ranked.lists.tolist() == [own[0].tolist(), [-1, -1, -1], own[2].tolist()]
+    before = policy.ranked
+    same = distribution_of(ranked, CANDIDATES, np.array([2]), 3)
+    assert (same.sample(np.array([2]))[1].tolist(), policy.ranked) == ([own[2].tolist()], before)
+    shorter = distribution_of(ranked, CANDIDATES, queries, 2)
+    assert (shorter.sample(queries)[1].tolist(), policy.ranked) == (own[queries, :2].tolist(), before + 1)
 
 
 def test_a_deterministic_policy_continues_with_its_best_document_that_is_left() -> None:

@@ -15,12 +15,12 @@ from cuolr.logs.page_positions import page_width
 from cuolr.logs.time_window import sessions_between
 from cuolr.off_policy.gain_on_log import GainOnLog, gain_on_log
 from cuolr.off_policy.importance_gains import check_propensities
-from cuolr.off_policy.list_distributions import FittedRanker
+from cuolr.off_policy.list_distributions import FittedRanker, RankedQueries
 from cuolr.off_policy.position_discount import Discount, discount_weights
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.ensemble_policy import EnsemblePolicy
-from cuolr.policies.policy import RankingInParts, RankingPolicy
+from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Stages, no_stages
 from cuolr.training.hold_out import held_out_queries, held_out_sessions
 from cuolr.types import Candidates, Doubles, Ints
@@ -43,26 +43,20 @@ def shown_shares(lists: ClickLog) -> Doubles:
     return shares
 
 
-def overlap_with_log(
-    policy: RankingPolicy, candidates: Candidates, shares: Doubles, queries: Ints, k: int, stages: Stages = no_stages
-) -> tuple[float, float]:
+def overlap_with_log(ranked: RankedQueries, candidates: Candidates, shares: Doubles) -> tuple[float, float]:
     """How much of a policy's top k the log shows.
 
     Args:
-        policy: The policy to compare with the log.
+        ranked: The policy's lists of queries, each with sessions in the log.
         candidates: The documents of the log.
         shares: [n_documents] see `shown_shares`.
-        queries: The queries to rank, each with sessions in the log.
-        k: Length of the rankings.
-        stages: Receives the queries that were ranked so far.
 
     Returns:
         never_shown: Share of the ranked documents that the log never shows for their query.
         overlap: Share of their query's sessions that show a ranked document, averaged over ranked documents.
     """
-    ranking = RankingInParts(policy, stages("ranking", len(queries))).rank(candidates.select(queries), k)
-    where = ranking >= 0
-    share = shares[(candidates.offsets[queries, None] + ranking)[where]]
+    where = ranked.lists >= 0
+    share = shares[(candidates.offsets[:-1, None] + ranked.lists)[where]]
     return float((share == 0).mean()), float(share.mean())
 
 
@@ -184,13 +178,14 @@ def evaluate_off_policy(
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
     weights = None if discount is None else discount_weights(discount, k)
-    found = gain_on_log(GainOnLog(policy, users, queries, k, against, weights), stages)
+
+    def ranked_by(ranker: RankingPolicy) -> RankedQueries:
+        return RankedQueries.of(ranker, log.candidates, queries, k, stages("ranking", len(queries)))
+
+    ranked = ranked_by(policy)
+    found = gain_on_log(GainOnLog(ranked, users, queries, k, against, weights), stages)
     shares = shown_shares(log if on.queries is None else log.select(np.flatnonzero(np.isin(log.query, queries))))
-
-    def overlap_of(ranker: RankingPolicy) -> tuple[float, float]:
-        return overlap_with_log(ranker, log.candidates, shares, queries, k, stages)
-
-    never_shown, overlap = overlap_of(policy)
+    never_shown, overlap = overlap_with_log(ranked, log.candidates, shares)
     member, units = logging_policy_member(policy), users.counts.units
     return OffPolicyEvaluation(
         queries=len(queries),
@@ -199,7 +194,9 @@ def evaluate_off_policy(
         never_shown=never_shown,
         overlap=overlap,
         logging_policy_share=logging_policy_share(policy, log.candidates.select(queries[:SHARE_QUERIES])),
-        logging_policy_overlap=None if member is None else overlap_of(member)[1],
+        logging_policy_overlap=None
+        if member is None
+        else overlap_with_log(ranked_by(member), log.candidates, shares)[1],
         against="production" if against is None else "the other model",
         held_out=on.held_out,
         outcome=log.outcome,

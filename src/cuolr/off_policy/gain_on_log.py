@@ -15,7 +15,7 @@ from cuolr.off_policy.gain_estimate import GainByEstimator
 from cuolr.off_policy.importance_gains import importance_gains
 from cuolr.off_policy.interleaving import interleaving_preference
 from cuolr.off_policy.intervals import UNKNOWN, sessions_needed
-from cuolr.off_policy.list_distributions import target_lists
+from cuolr.off_policy.list_distributions import RankedQueries, target_lists
 from cuolr.off_policy.position_discount import weights_in_lists
 from cuolr.off_policy.recommendation import ChangedQuery
 from cuolr.off_policy.user_gain import UserGain, user_gain
@@ -33,7 +33,7 @@ class GainOnLog:
     """What is asked.
 
     Attributes:
-        policy: The model.
+        policy: The model, or its lists of the queries.
         users: The log, and the users that were fitted to it.
         queries: The queries to evaluate on.
         k: Length of the lists.
@@ -41,7 +41,7 @@ class GainOnLog:
         position_weights: [k] what a click or a reward at each rank counts; None = 1.
     """
 
-    policy: RankingPolicy
+    policy: RankingPolicy | RankedQueries
     users: UsersOfLog
     queries: Ints
     k: int

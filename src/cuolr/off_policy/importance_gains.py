@@ -9,9 +9,9 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.estimate_gain import Estimand, logged_lists
 from cuolr.off_policy.estimators.off_policy_estimator import ESTIMATORS, OffPolicyEstimator, off_policy_estimator
 from cuolr.off_policy.gain_estimate import GainByEstimator, GainEstimate, Requirement
+from cuolr.off_policy.list_distributions import Policy
 from cuolr.off_policy.logged_lists import check_probabilities
 from cuolr.off_policy.paired_gain import paired_gain
-from cuolr.policies.policy import RankingPolicy
 
 # A model is shipped only if it gains by this estimator: users read from the top, and what is below changes no click.
 DECIDING = "reward-interaction-ips"
@@ -21,7 +21,7 @@ POSITION_BASED = "right for position-based users only"
 MAX_VALUES_OF_REWARD_MODEL = 1 << 25
 
 
-def importance_gains(policy: RankingPolicy, log: ClickLog, estimand: Estimand) -> Iterator[GainByEstimator]:
+def importance_gains(policy: Policy, log: ClickLog, estimand: Estimand) -> Iterator[GainByEstimator]:
     """The gain over the logged lists by each estimator, the one that decides first."""
     lists = logged_lists(policy, log, estimand, marginals=True)
     values = len(lists.unit) * log.candidates.features.shape[1]

@@ -1,6 +1,6 @@
 """Confidence intervals over queries, or over groups of the sessions of a log of few queries, and the size of a test."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -117,6 +117,10 @@ class Units:
         group = np.zeros(log.candidates.n_queries, np.int64)
         group[np.random.default_rng(FIXED_SEED).permutation(queries)] = np.arange(len(queries)) % groups
         return cls(log.query.astype(np.int64), group, groups, of_sessions=False)
+
+    def select(self, rows: Ints) -> Self:
+        """The same units, of these rows of the log."""
+        return replace(self, of_row=self.of_row[rows])
 
     def sums(self, weights: Doubles, rows: Ints) -> Doubles:
         """[units] the sums of the weights [m] of these rows of the log."""

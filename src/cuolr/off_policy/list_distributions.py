@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,44 @@ from cuolr.policies.plackett_luce import (
     plackett_luce_probability,
     sample_plackett_luce,
 )
-from cuolr.policies.policy import RankingPolicy
+from cuolr.policies.policy import RankingInParts, RankingPolicy
 from cuolr.policies.random_policy import UniformLogger
+from cuolr.progress import Progress, no_progress
 from cuolr.random import FIXED_SEED
 from cuolr.types import Bools, Candidates, Doubles, IntegerArray, Ints
 
-Policy: TypeAlias = RankingPolicy | StochasticLogger | UniformLogger
+
+@dataclass(frozen=True)
+class RankedQueries:
+    """A policy with its top k of some queries, so that several estimators do not rank these again.
+
+    Attributes:
+        policy: Shows one list per query.
+        lists: [n_queries, k] candidate indices, −1 = nothing shown; of the ranked queries only.
+    """
+
+    policy: RankingPolicy
+    lists: Ints
+
+    @classmethod
+    def of(
+        cls, policy: RankingPolicy, candidates: Candidates, queries: Ints, k: int, progress: Progress = no_progress
+    ) -> Self:
+        """Rank these queries.
+
+        Args:
+            policy: Shows one list per query.
+            candidates: The documents of all queries.
+            queries: The queries to rank.
+            k: Length of the lists.
+            progress: Called with the number of queries of each part.
+        """
+        lists = np.full((candidates.n_queries, k), -1, np.int64)
+        lists[queries] = RankingInParts(policy, progress).rank(candidates.select(queries), k)
+        return cls(policy, lists)
+
+
+Policy: TypeAlias = RankingPolicy | RankedQueries | StochasticLogger | UniformLogger
 
 
 class FittedRanker(Protocol):
@@ -173,11 +205,15 @@ def distribution_of(policy: Policy, candidates: Candidates, queries: IntegerArra
     Args:
         policy: A policy, which ranks each query in one way, or one that draws its lists.
         candidates: The documents of all queries.
-        queries: The queries to rank.
+        queries: The queries to rank; of `RankedQueries`, some of those.
         k: Length of the lists.
     """
     if isinstance(policy, UniformLogger):
         return PlackettLuceLists(np.zeros(candidates.n_documents), candidates, k)
+    if isinstance(policy, RankedQueries):
+        if policy.lists.shape[1] == k:
+            return OneListPerQuery(policy.lists, candidates.offsets)
+        policy = policy.policy  # the first of a longer list need not be a shorter one
     chosen = candidates.select(queries)
     if isinstance(policy, StochasticLogger):
         scores = np.zeros(candidates.n_documents)

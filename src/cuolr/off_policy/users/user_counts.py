@@ -70,7 +70,7 @@ class UserCounts:
             return cls(lists, of_cells, None, (), ("",), Units.of(log))
         units = Units.of(log)
         levels, level = context_levels(log)
-        patterns = _patterns(log, units.of_row)
+        patterns = _patterns(log, units)
         at_most = MAX_DOCUMENT_ROWS if log.of_documents else MAX_ROWS
         chosen = _sample_of_queries(patterns.query, log.candidates.n_queries, keep, at_most)
         kept = np.isin(log.query, chosen)
@@ -80,7 +80,7 @@ class UserCounts:
         if len(levels) > 1:
             rows = (np.flatnonzero((level == number) & kept) for number in range(len(levels)))
             there = (of_level for of_level in rows if len(of_level))
-            by_level = tuple(_patterns(log.select(of_level), units.of_row[of_level]) for of_level in there)
+            by_level = tuple(_patterns(log.select(of_level), units.select(of_level)) for of_level in there)
         cells_of_levels = [of_level.cells for of_level in by_level]
         logged = _logged(patterns, cells_of_levels)
         of_cells = ExaminationCells.of_levels(cells_of_levels, pairs, patterns.k, _least(logged, log.candidates))
@@ -142,11 +142,13 @@ def _sample_of_queries(query: Ints, n_queries: int, keep: Ints, at_most: int = M
     return chosen
 
 
-def _patterns(log: ClickLog, unit: Ints) -> ClickPatterns:
-    """The click patterns of a log, by unit [M]."""
-    of_units = replace(log, context={UNIT: unit})
-    patterns = patterns_of(of_units, by=("context",)).with_every_document()
-    return patterns.in_units(patterns.context[UNIT].astype(np.int64))
+def _patterns(log: ClickLog, units: Units) -> ClickPatterns:
+    """The click patterns of a log, by unit."""
+    # Columns that are not counted cost time, and so does a unit that is the query.
+    context = {UNIT: units.of_row} if units.of_sessions else {}
+    counted = replace(log, context=context, reward=None, timestamp=None, logging_propensity=None)
+    patterns = patterns_of(counted, by=("context",)).with_every_document()
+    return patterns.in_units(patterns.context[UNIT].astype(np.int64) if units.of_sessions else patterns.query)
 
 
 def _logged(patterns: ClickPatterns, by_level: Sequence[PatternCells]) -> CountedLists | CountedDocuments:
