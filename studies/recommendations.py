@@ -1,4 +1,4 @@
-"""Off-policy evaluation of models against their true gain; the numbers are in docs/results/wins.md.
+"""Off-policy evaluation of models against their true gain; the numbers are in docs/results/wins-earlier.md.
 
 For a weak logging policy with many sessions and a strong one with few: the recommendation for the default learner's
 model on the log that it learned from and on a second log of the same policy, and the gain in expected clicks.

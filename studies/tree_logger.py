@@ -1,4 +1,4 @@
-"""A logging policy that is not linear; the numbers are in docs/results/wins.md.
+"""A logging policy that is not linear; the numbers are in docs/results/wins-earlier.md.
 
 LambdaMART, trained on the labels of other queries, shows the lists. The default learner learns from clicks on them, its
 step chosen by held-out clicks, and both are measured on test queries.
