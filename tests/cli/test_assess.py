@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 import cuolr
-from cuolr.cli.assess import EXIT_STATUS
+from cuolr.cli.assess import EXIT_STATUS, _show
 from cuolr.data.letor.reader import read_letor
 from cuolr.evaluation.evaluate import evaluate
 from cuolr.evaluation.significance import compare
 from cuolr.logs.clicklog import ClickLog
 from cuolr.off_policy.gain_estimate import GainByEstimator
-from cuolr.off_policy.recommendation import OffPolicyEvaluation
+from cuolr.off_policy.recommendation import ChangedQuery, OffPolicyEvaluation
 from cuolr.policies.model_folder import save_policy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
@@ -102,6 +102,37 @@ def test_the_exit_status_tells_the_recommendation(
     assert rows["model trained on these clicks"] == ("yes" if doubtful else "no")
     assert rows["share of the score from a model of the current ranker"] == "25%"
     assert rows["95 % interval"] == f"{gain - 0.1:+.1%} to {gain + 0.1:+.1%}"
+
+
+def test_what_a_test_needs_and_the_changed_queries_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    estimate = GainByEstimator("pbm", 0.2, (0.1, 0.3), (0.1, 0.3), 1.0, 0.0, doubts=("the interval is not reliable",))
+    evaluation = OffPolicyEvaluation(
+        queries=100,
+        k=10,
+        trained_on_these_queries=False,
+        held_out=False,
+        never_shown=0.0,
+        overlap=1.0,
+        gain=0.2,
+        interval=(0.1, 0.3),
+        estimates=(estimate,),
+        logging_policy_share=None,
+        logging_policy_overlap=None,
+        identifiable=True,
+        sessions_for_test=12_345,
+        sessions_for_interleaving=678,
+        changed=(ChangedQuery("red shoes", 1_200, 34.56), ChangedQuery("hats", 80, -7.0)),
+    )
+    _show(evaluation, "MODEL on LOG")
+    lines = [re.sub(r"\s{2,}", "  ", line.strip()) for line in capsys.readouterr().out.splitlines()]
+    for line in (
+        "sessions in each arm of an A/B test, for 80 % power  12,345",
+        "sessions of an interleaving test, for 80 % power  678",
+        "pbm: the interval is not reliable",
+        "red shoes  1,200  +34.6",
+        "hats  80  -7.0",
+    ):
+        assert line in lines
 
 
 def test_the_statuses_are_in_the_help(run: Run) -> None:

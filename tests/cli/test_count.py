@@ -40,6 +40,17 @@ def test_a_log_is_counted_once_and_told(run: Run, counts: Path) -> None:
         assert problem in result.err
 
 
+def test_a_log_that_counting_does_not_shorten_is_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_click_log(LOG, tmp_path / "LOG")
+    monkeypatch.setattr("cuolr.cli.count.FEW_ROWS", 10)
+    note = "note: nearly all sessions differ; --by document has rows bounded by documents and positions\n"
+    for by, notes in (("list", note), ("document", "")):
+        said = run("count", tmp_path / "LOG", "--out", tmp_path / by, "--by", by).err
+        assert said.partition(" rows\n")[2] == notes
+
+
 def test_log_info_of_counts_is_that_of_the_sessions(run: Run, counts: Path) -> None:
     found, expected = (json.loads(run("log-info", log, "--json").out) for log in (counts, counts.parent / "LOG"))
     assert found["sessions"] == expected["sessions"] == 360

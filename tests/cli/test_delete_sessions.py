@@ -2,16 +2,19 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import cuolr
 from cuolr.logs.aggregate import aggregate
-from cuolr.logs.log_folder import load_click_log, read_meta
+from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
 from tests.cli.conftest import Run
 from tests.logs.day_tables import Days, make_days
+from tests.small_log import small_log
 
 
 @pytest.fixture
@@ -224,6 +227,14 @@ def test_what_merging_changed_is_told(run: Run, tmp_path: Path) -> None:
     assert lines[2].startswith("warning: 18 of them have other lists or clicks in the other log; the last log counts.")
     assert lines[3].endswith("documents differ between logs; those of the last log are kept")
     assert lines[4].startswith(f"wrote {tmp_path / 'LOG'}: 18 sessions of ")
+
+
+def test_a_column_that_not_all_logs_have_is_told(run: Run, tmp_path: Path) -> None:
+    log = small_log(30)
+    save_click_log(log, tmp_path / "A")
+    save_click_log(replace(log, timestamp=np.arange(30).astype("datetime64[us]")), tmp_path / "B")
+    said = run("merge-logs", tmp_path / "A", tmp_path / "B", "--out", tmp_path / "LOG").err
+    assert "note: column 'timestamp' is left out, because not all logs have it" in said.splitlines()
 
 
 @pytest.mark.usefixtures("days")

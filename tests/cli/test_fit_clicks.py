@@ -101,6 +101,7 @@ def test_a_model_can_be_tried_on_the_users(run: Run, log: Path, tmp_path: Path) 
     ("arguments", "problem"),
     [
         (["--click-models", "pmb"], "unknown fitted click model 'pmb' (did you mean 'pbm'?)"),
+        (["--click-models"], "--click-models: expected auto or names of click models, found none"),
         (["--samples", 1], "--samples: expected 0 or at least 2, found 1"),
         (["--samples", -1], "--samples: expected a whole number >= 0, found -1"),
         (["--out", "users.json"], "users.json: expected a name that ends in .toml"),
@@ -189,6 +190,29 @@ def test_each_context_has_its_own_parameters_or_one_is_chosen(run: Run, tmp_path
         result = run(*arguments, "--context", wrong)
         assert (result.status, len(result.err.splitlines())) == (2, 1)
         assert f"--context: expected device=desktop or device=mobile, found '{wrong}'" in result.err
+
+
+def test_levels_of_context_that_no_session_has_together_are_refused(run: Run, tmp_path: Path) -> None:
+    log, mobile = random_log("pbm", sessions=200), np.arange(200) % 2 == 0
+    context = {"device": np.where(mobile, "mobile", "desktop"), "layout": np.where(mobile, "list", "grid")}
+    save_click_log(replace(log, context=context), tmp_path / "log")
+    result = run("fit-clicks", tmp_path / "log", "--context", "device=mobile", "--context", "layout=grid")
+    assert (result.status, len(result.err.splitlines())) == (2, 1)
+    assert "log: no session is in the context device=mobile, layout=grid" in result.err
+
+
+def test_click_models_that_explain_less_than_a_click_rate_have_a_note(run: Run, tmp_path: Path) -> None:
+    """In the cascade model no session has two clicks."""
+    save_click_log(random_log("perfect", sessions=400), tmp_path / "log")
+    result = run("fit-clicks", tmp_path / "log", "--click-models", "cascade", "ctr", "--samples", 0)
+    assert "ctr predicts held-out clicks better than every click model that was fitted" in " ".join(result.err.split())
+
+
+def test_click_models_that_explain_a_log_alike_are_named(run: Run, tmp_path: Path) -> None:
+    save_click_log(random_log("perfect", sessions=60), tmp_path / "log")
+    result = run("fit-clicks", tmp_path / "log", "--click-models", "pbm", "ubm", "--samples", 0)
+    best, other = ("pbm", "ubm") if "Best click model: pbm" in result.out else ("ubm", "pbm")
+    assert result.out.splitlines()[-1] == f"Best click model: {best}; not distinguishable from it: {other}."
 
 
 def test_very_many_contexts_are_fitted_together_with_a_note(run: Run, tmp_path: Path) -> None:

@@ -39,6 +39,14 @@ def test_without_arguments_the_overview_is_shown(run: Run) -> None:
     assert run().out == run("-h").out == run("--help").out
 
 
+def test_help_can_be_asked_for_as_a_command(run: Run) -> None:
+    assert run("help") == run("--help")
+    assert run("help", "train") == run("train", "--help")
+    unknown = run("help", "trian")
+    assert (unknown.status, unknown.out) == (2, "")
+    assert "unknown command 'trian' (did you mean 'train'?)" in unknown.err
+
+
 def test_the_version_is_one_line(run: Run) -> None:
     assert run("--version").out == "cuolr 1.0.0\n"
 

@@ -80,6 +80,27 @@ def test_a_folder_shows_a_row_per_split(run: Run, tiny: Path) -> None:
     ]
 
 
+def test_what_is_not_there_cannot_be_inspected(run: Run, tiny: Path, tmp_path: Path) -> None:
+    nothing = run("inspect")
+    assert (nothing.status, nothing.err) == (
+        2,
+        "error: DATA is missing; give the folder of a data set or a LETOR file\n",
+    )
+    missing = run("inspect", tmp_path / "a", tiny, tmp_path / "b.txt")
+    assert missing.status == 2
+    assert missing.err.splitlines() == [
+        f"error: {path}: not found; expected the folder of a data set or a LETOR file"
+        for path in (tmp_path / "a", tmp_path / "b.txt")
+    ]
+
+
+def test_generated_data_has_a_row_in_the_table_of_the_paper(run: Run, tiny: Path) -> None:
+    shown = run("inspect", tiny, "--table").out
+    assert any(line.split()[1:2] == ["100"] for line in shown.splitlines())
+    (row,) = json.loads(run("inspect", tiny, "--table", "--json").out).values()
+    assert row["queries"] == 60 + 20 + 20
+
+
 def test_json_has_the_counts(run: Run, shared_data: Path) -> None:
     result = run("inspect", shared_data / "MQ2008", "--fold", 3, "--json")
     counts = json.loads(result.out)

@@ -1,6 +1,7 @@
 """`cuolr log-info` on logs with times, and with something wrong; `cuolr judgments`."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,25 @@ def test_judgments_are_written_and_what_they_leave_out_is_said(run: Run, log: Pa
     wrote, left_out, *_ = result.err.splitlines()
     assert wrote == f"wrote {out}: {len(table)} documents of {table['query_id'].n_unique()} queries, ratings 0-1"
     assert left_out.endswith("documents have fewer than 30 expected examinations: left out")
+
+
+def test_qrels_of_queries_with_spaces_have_their_numbers_in_a_file_of_topics(run: Run, tmp_path: Path) -> None:
+    log = small_log(400)
+    ids = np.char.add("red ", log.candidates.query_ids)
+    save_click_log(replace(log, candidates=replace(log.candidates, query_ids=ids)), tmp_path / "LOG")
+    out = tmp_path / "j.qrels"
+    said = run("judgments", tmp_path / "LOG", "--out", out).err.splitlines()[1]
+    topics = Path(said.partition(": the queries by number")[0].removeprefix("wrote "))
+    assert said.endswith("since a TREC file cannot hold spaces")
+    assert set(ids) <= {line.partition("\t")[2] for line in topics.read_text().splitlines()}
+
+
+def test_the_share_of_shown_documents_that_chance_chose_is_told(run: Run, tmp_path: Path) -> None:
+    log = small_log(400)
+    propensity = np.where(np.arange(log.k) == 0, 0.5, 1.0) * np.ones((len(log), 1))
+    save_click_log(replace(log, logging_propensity=propensity.astype(np.float32)), tmp_path / "LOG")
+    row = next(line for line in run("log-info", tmp_path / "LOG").out.splitlines() if "logging propensity" in line)
+    assert row.split()[-1] == f"{len(log) / log.where.sum():.1%}"
 
 
 @pytest.mark.parametrize(

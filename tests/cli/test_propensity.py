@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.data.normalise import Normaliser
 from cuolr.examination.propensities import Estimate, read_propensities
 from cuolr.logs.contexts import ContextCurves
+from cuolr.logs.log_folder import save_click_log
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import load_policy, save_policy
@@ -17,6 +19,7 @@ from cuolr.training.fit import FitRequest, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.presets.configure import configure
 from tests.cli.conftest import Result, Run
+from tests.small_log import small_log
 
 
 def simulate(run: Run, data: Path, out: Path, *more: object) -> Result:
@@ -169,6 +172,16 @@ def test_a_log_that_is_not_in_random_order_is_refused(run: Run, tiny: Path, tmp_
         assert "needs a log whose lists were shown in a new random order in each session" in result.err
         assert "each document of this log was always shown at the same position" in result.err
         assert not (tmp_path / "own.json").exists()
+
+
+def test_a_log_that_marks_no_list_as_random_is_refused(run: Run, tmp_path: Path) -> None:
+    log = small_log(60)
+    save_click_log(replace(log, randomised=np.zeros(60, bool)), tmp_path / "LOG")
+    result = run("propensity", tmp_path / "LOG", "--randomised", "--out", tmp_path / "own.json")
+    assert (result.status, result.err.splitlines()[-1]) == (
+        2,
+        f"error: {tmp_path / 'LOG'}: --randomised: no list of this log is marked as in random order",
+    )
 
 
 def test_the_outputs_are_checked_before_any_work_and_their_folder_is_made(run: Run, log: Path, tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cuolr.data.synthetic import generate
+from cuolr.data.synthetic import generate, generate_splits
 from cuolr.logs.log_folder import load_click_log, read_meta
+from cuolr.policies.browsing_users import LastClickUsers
 from cuolr.policies.model_folder import load_policy, save_policy
+from cuolr.policies.planned_policy import PlannedPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from tests.cli.conftest import Run
 
@@ -113,6 +115,26 @@ def test_bad_arguments_are_one_line_and_leave_nothing(
     assert problem in result.err
     assert len(result.err.splitlines()) == 1
     assert not [path for path in tmp_path.iterdir() if "log" in path.name]
+
+
+def test_lists_are_no_longer_than_the_longest_query(run: Run, tiny: Path, tmp_path: Path) -> None:
+    longest = max(generate_splits("tiny", 60, 20, 20, seed=1)[0].candidates.sizes)
+    arguments = ("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 9, "--randomised-lists", 0)
+    result = run(*arguments, "--k", 1_000, "--out", tmp_path / "log")
+    note = f"note: lists have {longest} documents instead of 1000, because no query has more"
+    assert result.err.splitlines()[0] == note
+    assert load_click_log(tmp_path / "log").k == longest
+
+
+def test_a_policy_without_scores_has_no_temperature(run: Run, tiny: Path, tmp_path: Path) -> None:
+    scorer = fit_ranksvm(generate("tiny", 50, seed=1))
+    save_policy(PlannedPolicy(scorer, LastClickUsers(np.ones((3, 4))), 0.0, 1.0, 0.0), tmp_path / "planned")
+    arguments = ("simulate", "--data", tiny, "--click-model", "pbm", "--sessions", 9, "--out", tmp_path / "log")
+    result = run(*arguments, "--logging", tmp_path / "planned", "--temperature", 0.5)
+    assert (result.status, result.err) == (
+        2,
+        f"error: --temperature: expected a logging policy that scores documents, found '{tmp_path / 'planned'}'\n",
+    )
 
 
 def test_eta_where_there_is_none_is_told(run: Run, tiny: Path, tmp_path: Path) -> None:

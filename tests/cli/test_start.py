@@ -130,3 +130,14 @@ main()
 def test_the_installed_command_is_the_one_that_minds_ctrl_c() -> None:
     project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
     assert project["scripts"] == {"cuolr": "cuolr.__main__:main"}
+
+
+def test_a_reader_that_ends_early_is_no_error() -> None:
+    """As in `cuolr list | head -1`."""
+    command = subprocess.Popen([sys.executable, "-m", "cuolr", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert command.stdout is not None
+    command.stdout.close()
+    assert command.stderr is not None
+    assert command.stderr.read() == b""
+    command.stderr.close()
+    assert command.wait() == 1

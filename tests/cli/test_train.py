@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cuolr.cli.train_messages import _tell_result
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.log_folder import load_click_log, save_click_log
+from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.model_folder import load_policy
 from cuolr.training.base_learner import LEARNERS
+from cuolr.training.fit import FitRequest, ModelFolder
+from cuolr.training.log_form import TrainingLog
+from cuolr.training.loop import Best, TrainingResult
+from cuolr.training.presets.configure import configure
 from cuolr.training.run_folder import RunFolder
 from tests.cli.conftest import Result, Run
+from tests.small_log import linear_policy, small_log
 
 SMALL = ("--steps", 6, "--batch-size", 8, "--set", "learner.hidden=[8, 8]", "--set", "training.validate_every=2")
 
@@ -492,3 +499,19 @@ def test_the_paper_s_preset_is_of_cql(run: Run, log: Path, tmp_path: Path) -> No
     result = run("train", log, "--out", tmp_path / "model", "--preset", "paper", *SMALL)
     assert result.status == 0, result.err
     assert description(tmp_path / "model")["policy"] == "sequential"
+
+
+def test_that_only_the_logging_policy_was_kept_is_said_with_its_reasons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = small_log(60)
+    save_click_log(log, tmp_path / "LOG")
+    from_clicks = of_logging_policy = linear_policy(log)
+    kept = EnsemblePolicy([from_clicks, of_logging_policy], [0.0, 1.0], logging_policy_members=[1])
+    result = TrainingResult(Best(kept, None, 0), 0, "finished", {}, {})
+    folder = ModelFolder(tmp_path / "MODEL")
+    request = FitRequest(TrainingLog.of_folder(tmp_path / "LOG"), configure("factored"), folder=folder)
+    _tell_result(result, request, None)
+    wrote, keep = capsys.readouterr().err.splitlines()
+    assert wrote == f"wrote {tmp_path / 'MODEL'}"
+    assert keep.startswith("keep: clicks do not show a gain over the logging policy, or cannot be told from position")

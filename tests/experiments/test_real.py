@@ -1,4 +1,5 @@
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,12 +9,14 @@ import pytest
 from cuolr.clicks.click_model import click_model, relevance_of
 from cuolr.clicks.pbm import EYE_TRACKING
 from cuolr.errors import InputError
+from cuolr.evaluation.significance import stars
 from cuolr.experiments.human_labels import read_labels
-from cuolr.experiments.real import RealRequest, read_summary, run_real
+from cuolr.experiments.real import RealRequest, _check_folder, read_summary, run_real
 from cuolr.experiments.real import real_cells as cells_of
 from cuolr.experiments.real_cells import corrected_rates
 from cuolr.experiments.real_data import RealData, split_log
 from cuolr.experiments.real_summary import RealSummary
+from cuolr.experiments.report.text_tables import real_tables
 from cuolr.experiments.spec import Cell
 from cuolr.experiments.spec_file import parse_experiment, read_experiment
 from cuolr.logs.clicklog import ClickLog
@@ -245,6 +248,62 @@ def test_labels_without_the_features_of_the_log_are_refused(tmp_path: Path) -> N
     labels = write_part(tmp_path / "validation.feather", embedding=False, label=True)
     with pytest.raises(InputError, match="columns missing: bert_0"):
         read_labels(labels, log.candidates)
+
+
+def test_labels_need_a_log_with_ids_of_documents(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("q0 0 d0 1\n")
+    with pytest.raises(InputError, match="the documents of the log have no ids to find their labels by"):
+        read_labels(tmp_path / "a.txt", replace(candidates_of(3), document_ids=None))
+
+
+@pytest.mark.parametrize(
+    ("existing", "message"),
+    [
+        ("out", "out: expected a folder for the results, found a file"),
+        ("out/thesis.txt", "out: not a folder of results"),
+        ("out/cells/experiment.json", ""),  # of an earlier run
+        ("out/experiment.json", "out: not a folder of results"),
+    ],
+)
+def test_results_are_written_to_a_folder_of_their_own(tmp_path: Path, existing: str, message: str) -> None:
+    (tmp_path / existing).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / existing).write_text("{}")
+    with pytest.raises(InputError, match=message) if message else nullcontext():
+        _check_folder(tmp_path / "out")
+
+
+def test_results_of_simulated_logs_are_not_mixed_with_those_of_a_real_one(tmp_path: Path) -> None:
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "experiment.json").write_text("{}")
+    with pytest.raises(InputError, match="has the results of an experiment on simulated logs"):
+        _check_folder(tmp_path)
+
+
+def test_what_is_not_known_of_a_method_is_a_dash() -> None:
+    naive = {
+        "method": "naive",
+        "values": {"clicks": [0.5, 0.4, 0.6], "ndcg@10": [0.25, None, None]},
+        "against_naive": {},
+        "outcome": [0.1, 0.05, 0.15],
+        "outcome_on_new": [0.2, None, None],
+        "predicted": None,
+        "recommendation": "ship",
+    }
+    alone = {**naive, "method": "LOGGING", "values": {"clicks": [0.25, 0.2, 0.3]}, "outcome": None}
+    alone |= {"outcome_on_new": None, "recommendation": None, "against_naive": {"clicks": [-0.25, 0.001]}}
+    content = {
+        "data": {"name": "LOG", "random_sessions": 1_000, "train_sessions": 2_000},
+        "examination": [{"estimate": "naive", "error": [0.125, 0.1, 0.15]}],
+        "methods": [naive, alone],
+    }
+    (title, _, examination), (_, _, rows) = real_tables(content)
+    assert title == "LOG: examination, against that of 1,000 lists in random order"
+    assert examination == [["naive", "0.1250", "0.1000 to 0.1500"]]
+    outcomes = ["+10.0%", "+5.0% to +15.0%", "+20.0%", "unknown", "–", "–", "ship"]
+    assert sorted(rows[0][1:3]) == ["0.2500", "0.5000 ± 0.1000"]
+    assert (rows[0][0], rows[0][3:]) == ("naive", outcomes)
+    assert sorted(rows[1][1:3]) == [f"0.2500 ± 0.0500{stars(0.001)}", "–"]
+    assert (rows[1][0], rows[1][3:]) == ("LOGGING", ["–"] * 7)
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,10 @@ def a_method(learner: str, **table: Any) -> dict[str, Any]:
         (a_method("ipw", settings={"learner.propensities": "p.json"}), "unknown setting .learner.propensities."),
         (a_method("cql", sweep={"learner.conservative_weight": []}), "method 'A': sweep: .* found none"),
         (a_method("cql", sweep={"learner.conservative_weight": [1, 1.0]}), "method 'A': sweep: expected each value of"),
+        (
+            a_method("cql", sweep={"learner.hidden": [[8]], "training.steps": [9]}),
+            "sweep: expected one setting with a list of values, found learner.hidden, training.steps",
+        ),
         (a_method("cql", swept_from="B"), "method 'A': sweep: .* found none"),
         (
             {"method": {"A": {"learner": "cql", "sweep": {"learner.hidden": [[8]]}}, "A [8]": {"learner": "dla"}}},

@@ -7,7 +7,7 @@ import pytest
 from cuolr.errors import InputError
 from cuolr.experiments.results_folder import ResultsFolder, read_results
 from cuolr.experiments.spec_file import parse_experiment
-from cuolr.experiments.tune import best_toml, search_spaces, trials_of, tuning
+from cuolr.experiments.tune import best_toml, exhausted, search_spaces, trials_of, tuning
 from cuolr.experiments.tuning_settings import Search
 from cuolr.training.presets.configure import configure
 from tests.experiments.small import SMALL, run_small, small
@@ -55,6 +55,23 @@ def test_a_grid_is_all_combinations_or_an_error() -> None:
     assert len(experiment.method) == 1 + 4
     with pytest.raises(InputError, match="the preset are 5 trials"):
         tuning(["naive"], SPACE, Search(4, "grid"), small())
+
+
+def test_a_space_with_fewer_combinations_than_trials_is_told() -> None:
+    search = Search(3)
+    assert list(exhausted(tuning(["naive", "dla"], SPACE, search, small()), search)) == [
+        "dla: only 2 trials, because its search space has no more combinations"
+    ]
+
+
+def test_a_learner_without_a_space_is_refused() -> None:
+    with pytest.raises(InputError, match=r"unknown learner to tune 'naiv' \(did you mean 'naive'\?\)"):
+        tuning(["naiv"], SPACE, Search(3), small())
+
+
+def test_spaces_can_be_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "spaces.toml").write_text('[naive]\n"learner.learning_rate" = [1e-4, 1e-2]\n')
+    assert search_spaces(tmp_path / "spaces.toml") == {"naive": {"learner.learning_rate": [1e-4, 1e-2]}}
 
 
 def test_nothing_to_tune_is_an_error() -> None:

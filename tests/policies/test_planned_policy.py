@@ -2,6 +2,7 @@
 
 import itertools
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from cuolr.data.normalise import UNSCALED
 from cuolr.policies.browsing_users import BrowsingUsers, LastClickUsers, TopDownUsers
 from cuolr.policies.forward_clicks import forward_clicks
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.model_folder import load_policy, save_policy
 from cuolr.policies.planned_policy import PlannedPolicy, best_lists
 from cuolr.types import Bools, Candidates, Doubles, Ints
 
@@ -66,6 +68,18 @@ def test_every_document_is_shown_once_and_short_queries_end_with_nothing() -> No
         shown = [index for index in row if index >= 0]
         assert len(shown) == len(set(shown)) == min(size, 6)
         assert row == shown + [-1] * (6 - len(shown))
+
+
+def test_users_who_continue_or_stop_are_saved_with_the_policy(tmp_path: Path) -> None:
+    """Clicks on relevant documents end most sessions, so that the sorted list is not the best."""
+    users = TopDownUsers(4, after_skip=0.9, after_irrelevant=0.8, after_relevant=0.1)
+    policy = PlannedPolicy(policy_of().scorer, users, -1.0, 2.0, 0.0)
+    save_policy(policy, tmp_path / "model")
+    loaded = load_policy(tmp_path / "model")
+    assert isinstance(loaded, PlannedPolicy)
+    assert loaded.users == users
+    candidates = candidates_of([5, 8, 1])
+    np.testing.assert_array_equal(loaded.rank(candidates, 4), policy.rank(candidates, 4))
 
 
 def test_a_list_changes_only_for_the_least_gain() -> None:

@@ -148,6 +148,30 @@ def test_a_crash_between_part_and_removal_of_the_journal_counts_nothing_twice(tm
     assert len(read_part(tmp_path / "part-000001.parquet")) == 1
 
 
+def test_a_journal_without_a_whole_line_leaves_no_part(tmp_path: Path) -> None:
+    (tmp_path / "journal-000001.jsonl").write_bytes(b'{"kind": "list", "docum')
+    compact_all(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_records_beyond_those_that_may_wait_are_counted_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "MAX_PENDING", 0)
+    with serving(linear_model(tmp_path / "m", [1.0], PRICE), journal=Journal(tmp_path / "LOG")) as client:
+        rank(client, "q", 1)
+        rank(client, "q", 2)
+        found = metrics(client)
+    assert (found["cuolr_log_lost_total"], found["cuolr_log_writable"]) == (2, 0)
+    assert numbered_files(tmp_path / "LOG") == {}
+
+
+def test_a_damaged_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"short")
+    with pytest.raises(InputError, match="key: damaged: expected 32 bytes, found 5; remove it for a new key"):
+        RequestIds.of_folder(tmp_path)
+
+
 def test_a_part_that_cannot_be_written_leaves_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = tmp_path / "journal-000001.jsonl"
     journal.write_text(json.dumps(line(1)) + "\n")

@@ -131,6 +131,10 @@ def test_bad_arguments_are_one_line(run: Run, tmp_path: Path, monkeypatch: pytes
         ([model, "--randomise", "swap-neighbours:20%"], "above --max-loss 5.0%"),
         ([model, "--randomise", "plackett-luce:1"], "--safety-log LOG"),
         ([model, "--safety-log", model], "--safety-log: only possible with --randomise"),
+        (
+            [model, "--interleave", model, "--log", tmp_path / "L", "--randomise", "swap-neighbours:5%"],
+            "--interleave: not possible with --randomise",
+        ),
         ([model, "--interleave", model], "--interleave: needs --log"),
         ([model, "--interleave", model, "--log", tmp_path / "L"], "expected folders of different names"),
     ):

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cuolr.policies.browsing_users import LastClickUsers
 from cuolr.policies.model_folder import load_policy, save_policy
+from cuolr.policies.planned_policy import PlannedPolicy
+from cuolr.policies.policy import ScoringPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.serving.refusals import Limits
 from cuolr.types import Candidates
@@ -117,6 +120,24 @@ def test_a_request_that_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: p
         answer = client.post("/rank", json={"documents": documents(1)})
     assert (answer.status_code, answer.json()["error"]["type"]) == (503, "timeout")
     assert answer.headers["retry-after"] == "1"
+
+
+def test_requests_that_find_too_many_documents_waiting_are_sent_away(tmp_path: Path) -> None:
+    model, one = linear_model(tmp_path / "m", [1.0], PRICE), {"documents": documents(1, 2)}
+    with serving(model, limits=Limits(max_waiting=3)) as client:
+        assert client.post("/rank", json={"requests": [one]}).status_code == 200
+        answer = client.post("/rank", json={"requests": [one, one]})  # both wait at the same time: 4 documents
+    assert (answer.status_code, answer.json()["error"]["type"]) == (503, "overloaded")
+
+
+def test_a_model_that_gives_lists_only_is_served_without_scores(tmp_path: Path) -> None:
+    scorer = load_policy(linear_model(tmp_path / "scorer", [1.0], PRICE))
+    assert isinstance(scorer, ScoringPolicy)
+    save_policy(PlannedPolicy(scorer, LastClickUsers(np.ones((3, 4))), 0.0, 1.0, 0.0), tmp_path / "planned")
+    with serving(tmp_path / "planned") as client:
+        answer = client.post("/rank", json={"documents": documents(1, 3, 2)}).json()
+        assert [model["scores"] for model in client.get("/model").json()["models"]] == [False]
+    assert [(d["id"], d["score"]) for d in answer["documents"]] == [("b", None), ("c", None), ("a", None)]
 
 
 def metrics(client: TestClient) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """What is refused: one line, a type, no trace; and who may call."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from cuolr.errors import InputError
-from cuolr.serving.app import create_app
+from cuolr.serving.app import _read, create_app
 from cuolr.serving.guard import Access, access_to, is_loopback, listen
-from cuolr.serving.refusals import Limits
+from cuolr.serving.refusals import Limits, RefusedCallError
 from cuolr.serving.served_models import ServedModels
 from cuolr.serving.service import Service
 from tests.serving.small_service import PRICE, TestClient, documents, linear_model, serving
@@ -240,6 +242,23 @@ def test_loopback_is_recognised() -> None:
 def test_a_port_that_is_taken_is_one_line() -> None:
     with listen("127.0.0.1", 0) as first, pytest.raises(InputError, match="cannot listen there"):
         listen("127.0.0.1", first.getsockname()[1])
+
+
+@pytest.mark.parametrize("host", ["nothing.invalid", "two..dots", "x" * 64])
+def test_a_host_that_is_none_is_one_line(host: str) -> None:
+    with pytest.raises(InputError, match=rf"--host {host} --port 0: cannot listen there \(\w+"):
+        listen(host, 0)
+
+
+def test_a_body_that_does_not_arrive_is_refused(tmp_path: Path) -> None:
+    async def nothing() -> Any:
+        await asyncio.sleep(60)
+
+    models = ServedModels.load([linear_model(tmp_path / "m", [1.0])])
+    request = Request({"type": "http", "headers": [(b"content-type", b"application/json")]}, nothing)
+    with pytest.raises(RefusedCallError, match="the body did not arrive in time") as found:
+        asyncio.run(_read(request, Service(models, limits=Limits(time_limit=0.01))))
+    assert found.value.status == 408
 
 
 def test_models_need_different_names(tmp_path: Path) -> None:

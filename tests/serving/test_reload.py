@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import itertools
 import json
+import os
 import shutil
 import threading
 import time
@@ -12,7 +13,12 @@ from typing import Any
 
 import pytest
 
+from cuolr.errors import InputError
+from cuolr.policies.model_folder import load_policy
+from cuolr.policies.policy import RankingPolicy
+from cuolr.serving import served_models
 from cuolr.serving import service as service_module
+from cuolr.serving.served_models import ServedModels
 from tests.serving.small_service import COLOUR, PRICE, TestClient, documents, ids, linear_model, serving
 from tests.serving.test_process import process
 from tests.serving.test_rank import metrics
@@ -82,6 +88,29 @@ def test_a_copy_that_takes_its_time_is_served_once_it_is_whole(tmp_path: Path) -
         shutil.copy(arrays, model)
         reloads(client, "done")
         assert ids(client.post("/rank", json={"documents": documents(1, 2)}).json()) == ["a", "b"]
+
+
+def test_a_folder_that_was_only_touched_or_has_no_model_for_a_moment_changes_nothing(tmp_path: Path) -> None:
+    model = linear_model(tmp_path / "m", [1.0], PRICE)
+    served = ServedModels.load([model])
+    before = served.get()
+    os.utime(model / "model.json", (0, 0))
+    assert served.reload() == []
+    (model / "model.json").unlink()
+    assert served.reload() == []
+    assert served.get() is before
+
+
+def test_a_model_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_and_replace(folder: Path) -> RankingPolicy:
+        policy = load_policy(folder)
+        linear_model(folder, [-1.0], PRICE)
+        return policy
+
+    model = linear_model(tmp_path / "m", [1.0], PRICE)
+    monkeypatch.setattr(served_models, "load_policy", load_and_replace)
+    with pytest.raises(InputError, match="m: changed while it was read; try again"):
+        ServedModels.load([model])
 
 
 class Caller(threading.Thread):

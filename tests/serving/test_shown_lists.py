@@ -1,6 +1,7 @@
 """Randomised and interleaved lists: their probabilities, by counting all cases, and their limit."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,10 @@ from cuolr.errors import InputError
 from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.off_policy.interleaving import team_draft
 from cuolr.off_policy.users_of_log import UsersOfLog
+from cuolr.policies.browsing_users import LastClickUsers
 from cuolr.policies.plackett_luce import plackett_luce_probability
+from cuolr.policies.planned_policy import PlannedPolicy
+from cuolr.policies.policy import ScoringPolicy
 from cuolr.serving.batch_ranker import RankedRequest
 from cuolr.serving.journal import Journal
 from cuolr.serving.loss_limit import LossLimit, expected_losses
@@ -142,6 +146,15 @@ def test_without_a_log_only_the_worst_case_counts(tmp_path: Path) -> None:
         LossLimit(SampledRankings(0.001), 10, 0.05).check(model)
 
 
+def test_lists_are_sampled_by_the_scores_of_a_model_that_has_them(tmp_path: Path) -> None:
+    scored = ServedModel.load(linear_model(tmp_path / "m", [1.0], PRICE), "m")
+    assert isinstance(scored.policy, ScoringPolicy)
+    planned = PlannedPolicy(scored.policy, LastClickUsers(np.ones((3, 4))), 0.0, 1.0, 0.0)
+    with pytest.raises(InputError, match="expected a model that scores documents, but 'm' gives lists only"):
+        LossLimit(SampledRankings(0.1), 10, 1.0).check(replace(scored, policy=planned))
+    assert "at most 5.0%" in LossLimit(SwapNeighbours(0.05), 10, 0.05).check(replace(scored, policy=planned))
+
+
 @pytest.fixture(scope="module")
 def users() -> UsersOfLog:
     return UsersOfLog.fit(small_log(rows=400, queries=4))
@@ -159,6 +172,17 @@ def test_the_loss_by_users_of_a_log_grows_with_the_randomisation(users: UsersOfL
 
     assert abs(loss(1e-4)) < 1e-9  # the model's own lists
     assert loss(10.0) > 0.01
+
+
+@pytest.mark.thorough
+def test_a_loss_above_the_limit_by_users_of_a_log_is_refused_and_a_log_without_clicks_too(
+    users: UsersOfLog, tmp_path: Path
+) -> None:
+    model = ServedModel.load(linear_model(tmp_path / "m", [1.0, 0.0, 0.0, 0.0]), "m")
+    with pytest.raises(InputError, match=r"by the users of the log \(\w+\), .* randomise less, or raise the limit"):
+        LossLimit(SampledRankings(10.0), 5, 0.001, users).check(model)
+    with pytest.raises(InputError, match="--safety-log: expected a log with clicks"):
+        LossLimit(SampledRankings(10.0), 5, 0.001, replace(users, fitted=())).check(model)
 
 
 @pytest.mark.thorough

@@ -1,3 +1,4 @@
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +9,12 @@ from cuolr.clicks.click_model import CLICK_MODELS, click_model, relevance_of
 from cuolr.clicks.simulate import Simulation
 from cuolr.data.letor.reader import read_letor
 from cuolr.data.synthetic import generate, generate_splits
+from cuolr.errors import InputError
 from cuolr.evaluation.measures import mean_over_queries
 from cuolr.learners.rankers.network import NetworkConfig
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
-from cuolr.supervised import oracle_best
+from cuolr.supervised import oracle, oracle_best
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.supervised.oracle_best import _gain_targets, fit_best, fit_network
 from cuolr.supervised.ranksvm import fit_ranksvm
@@ -66,6 +68,17 @@ def test_only_the_trees_up_to_the_best_one_are_kept(splits: Splits) -> None:
     np.testing.assert_array_equal(policy.score(validation.candidates), steps[kept - 1].score(validation.candidates))
 
 
+def test_a_query_with_more_documents_than_lightgbm_takes_is_refused(
+    splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longest = int(splits[0].candidates.sizes.max())
+    monkeypatch.setattr(oracle, "MAX_DOCUMENTS", longest - 1)
+    with pytest.raises(
+        InputError, match=f"expected at most {longest - 1} documents, the limit of LightGBM, found {longest}"
+    ):
+        fit_lambdamart(splits[0], None, QUICK)
+
+
 def test_without_validation_all_trees_are_kept(splits: Splits) -> None:
     assert len(fit_lambdamart(splits[0], None, QUICK).trees.leaves) == QUICK.trees
 
@@ -96,6 +109,16 @@ def test_a_network_learns_from_all_labels(splits: Splits) -> None:
     config = NetworkConfig(hidden=(32, 32), learning_rate=1e-2)
     policy = fit_network(train, validation, config, TrainingConfig(steps=60, validate_every=20, seed=1))
     assert ndcg(policy, test) > ndcg(RandomPolicy(0), test) + 0.15
+
+
+def test_ctrl_c_ends_the_network_without_a_ranker(splits: Splits, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted_score(policy: RankingPolicy) -> float:
+        signal.raise_signal(signal.SIGINT)
+        return 0.0
+
+    monkeypatch.setattr(oracle_best, "score_on", lambda validation: interrupted_score)
+    with pytest.raises(KeyboardInterrupt):
+        fit_network(splits[0], splits[1], NetworkConfig(hidden=(4,)), TrainingConfig(steps=4, validate_every=2))
 
 
 def test_the_best_is_chosen_on_validation_among_trees_a_network_and_a_linear_ranker(

@@ -9,7 +9,6 @@ import tyro
 from cuolr.cli.feature_flags import (
     LogFeatureFlags,
     NamedColumns,
-    column_flag,
     flags_in_problems,
     parse_columns,
     with_flags,
@@ -24,7 +23,7 @@ from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
 from cuolr.logs.importing.import_log import TABLE, import_source, read_features, read_source
 from cuolr.logs.importing.import_options import FirstPosition, ImportOptions
 from cuolr.logs.importing.import_report import ImportFinding, ImportReport, TooManyDroppedError
-from cuolr.logs.importing.log_rows import MissingColumnsError, find_tables
+from cuolr.logs.importing.log_rows import find_tables
 from cuolr.logs.log_folder import SESSIONS_FILE, save_click_log
 
 FIRST_POSITIONS: dict[str, FirstPosition] = {"auto": "auto", "0": 0, "1": 1}
@@ -146,8 +145,6 @@ def import_log(
     try:
         with flags_in_problems():
             log, report = _read(files, feature_tables, (repair.format, options), letor)
-    except MissingColumnsError as error:
-        raise InputError(error.lines(column_flag)) from None
     except TooManyDroppedError as error:
         if repair.dry_run:
             _show(error.report, json)

@@ -232,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(arguments: list[str]) -> int | None:
     """Run a command and return its exit status, or print help, version or completion script."""
     match arguments:
-        case [] | ["-h" | "--help", *_]:
+        case [] | ["-h" | "--help", *_] | ["help"]:
             print(overview(DESCRIPTION, GROUPS))
         case ["--version"]:
             print(f"cuolr {cuolr.__version__}")
@@ -244,6 +244,8 @@ def _run(arguments: list[str]) -> int | None:
         case ["--completion", *shell]:
             found = f"'{shell[0]}'" if shell else "none"
             raise InputError(f"--completion: expected a shell, {', '.join(SHELLS)}, found {found}")
+        case ["help", name]:
+            return _run([name, "--help"])
         case [name, *_] if name not in COMMANDS:
             raise InputError(f"unknown command '{name}'{did_you_mean(name, COMMANDS)}; `cuolr --help` lists all")
         case [name, *rest] if {"-h", "--help"} & set(rest):

@@ -161,7 +161,10 @@ def _tell_result(result: TrainingResult, request: FitRequest, measure: str | Non
     if chosen := result.provenance.get("precision"):
         speak(f"precision: {chosen['chosen']}, {chosen['reason']}")
     if isinstance(best.policy, EnsemblePolicy) and best.policy.is_logging_policy:
-        speak("keep: clicks do not show a gain over the logging policy; the model only reproduces it")
+        speak(
+            "keep: clicks do not show a gain over the logging policy, or cannot be told from position bias "
+            "(cuolr log-info); the model only reproduces the logging policy"
+        )
     config = request.config
     if measure is None and config.training.keep == "best" and has_setting(config.learner_class, "encoder"):
         speak(

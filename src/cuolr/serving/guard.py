@@ -139,7 +139,7 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket at the address; port 0 = any that is free."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # such as an unknown name, or one that no address can have
         raise _cannot_listen(host, port, error) from None
     listening = socket.socket(family, kind, protocol)
     try:
@@ -152,8 +152,9 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _cannot_listen(host: str, port: int, error: OSError) -> InputError:
-    return InputError(f"--host {host} --port {port}: cannot listen there ({error.strerror or error})")
+def _cannot_listen(host: str, port: int, error: OSError | UnicodeError) -> InputError:
+    reason = error.strerror if isinstance(error, OSError) else "not a name or an address"
+    return InputError(f"--host {host} --port {port}: cannot listen there ({reason or error})")
 
 
 def _token(file: Path | None) -> str | None:

@@ -36,6 +36,25 @@ def test_users_are_read_back_with_the_same_click_probabilities(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("name", USERS)
+def test_every_parameter_has_a_name_of_its_own(name: str) -> None:
+    fitted = fit_click_model(name, PATTERNS)
+    for parameter in fitted.global_names:
+        names = [fitted.model.entry_name(parameter, place) for place in range(len(fitted.values[parameter]))]
+        assert len(set(names)) == len(names)
+
+
+def test_lists_of_one_document_give_users_that_can_be_simulated(tmp_path: Path) -> None:
+    patterns = ClickPatterns.of(small_log(rows=200, k=1))
+    fitted = fit_click_model("ubm", patterns)
+    save_users(fitted, patterns, tmp_path / "users.toml")
+    users = read_click_model(tmp_path / "users.toml")
+    relevance, where = np.ones((1, 1), np.float32), np.ones((1, 1), np.bool_)
+    examination = fitted.model.table(fitted.values)[0, 0]  # type: ignore[attr-defined]
+    expected = examination * users.click_if_examined(relevance)
+    assert users.click_probability(relevance, where) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", USERS)
 def test_the_file_is_a_click_model_for_labelled_documents(name: str, tmp_path: Path) -> None:
     fitted = fit_click_model(name, PATTERNS)
     save_users(fitted, PATTERNS, tmp_path / "users.toml")
@@ -81,6 +100,11 @@ def test_a_file_that_was_not_fitted_or_is_damaged_is_one_clear_line(tmp_path: Pa
         assert problem in str(error.value)
         assert str(error.value).startswith(str(path))
     path.write_text(tomli_w.dumps(good))
+    pairs = pl.read_parquet(tmp_path / "users.parquet")
+    pairs.with_columns(attractiveness=pl.lit("high")).write_parquet(tmp_path / "users.parquet")
+    with pytest.raises(InputError, match=r"users.parquet: conversion from `str` to `f64` failed"):
+        load_users(path, PATTERNS.candidates)
+    pairs.write_parquet(tmp_path / "users.parquet")
     pl.DataFrame({"query_id": ["q"], "doc_id": ["1"]}).write_parquet(pairs_file(path))
     with pytest.raises(InputError, match="found no attractiveness"):
         load_users(path, PATTERNS.candidates)

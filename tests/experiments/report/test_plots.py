@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from cuolr.experiments.report.curves import curves_of
-from cuolr.experiments.report.drawing import INK, Panel, Plot, Style, inline_svg, method_styles, save
-from cuolr.experiments.report.plots import all_plots
+from cuolr.experiments.report.curves import Curve, CurvePanel, _places, curves_of
+from cuolr.experiments.report.drawing import INK, Panel, Plot, Style, inline_svg, method_styles, save, setting_styles
+from cuolr.experiments.report.plots import _draw_curve_panel, all_plots
 from cuolr.experiments.report.summary import summarise
 from tests.experiments.made_up import sessions_like, sweep_like, table1_like, write_made_up
 
@@ -139,6 +140,29 @@ def test_sessions_give_a_panel_for_each_click_model_and_a_curve_for_each_method(
     assert panels[0].curves["DLA"].x == (1, 10, 100, 1000)
     first = summary.tables[0].columns.settings[0]
     assert panels[0].lines == tuple(summary.tables[0].scores[m, first, "err@5"].mean for m in ("LOGGING", "ORACLE"))
+
+
+def ticks_of(*x: float, names: tuple[str, ...] = ()) -> tuple[str, list[str]]:
+    """The scale of the horizontal axis of a panel with one curve, and its ticks."""
+    curve = Curve(x, tuple(0.1 for _ in x), tuple(0.01 for _ in x))
+    panel = CurvePanel("PBM", "weight", {"CQL": curve}, names, lines=(0.05,))
+    axes = Figure().subplots()
+    _draw_curve_panel(panel, setting_styles(["CQL"]), (0, 1))(axes)
+    return axes.get_xscale(), [tick.get_text() for tick in axes.get_xticklabels()]
+
+
+def test_an_axis_of_many_magnitudes_is_logarithmic_and_keeps_its_zero() -> None:
+    assert ticks_of(1, 10, 1_000) == ("log", ["1", "10", "100", "1,000"])
+    assert ticks_of(0, 0.01, 0.1, 1) == ("symlog", ["0", "0.01", "0.1", "1"])
+    assert ticks_of(1, 2, 4)[0] == "linear"
+
+
+def test_values_that_are_no_numbers_are_named_on_the_axis(tmp_path: Path) -> None:
+    assert ticks_of(0, 1, names=("mlp", "transformer")) == ("linear", ["mlp", "transformer"])
+    assert _places({"a": "mlp", "b": "transformer", "c": "mlp"}) == (
+        {"a": 0, "b": 1, "c": 0},
+        ("mlp", "transformer"),
+    )
 
 
 def test_what_is_missing_is_left_out_of_a_curve(tmp_path: Path) -> None:

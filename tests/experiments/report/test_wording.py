@@ -47,6 +47,21 @@ def test_findings_name_the_leader_and_the_gap_it_closes(tmp_path: Path) -> None:
     assert "% of the gap between LOGGING and ORACLE on average, from " in sentences[1]
 
 
+@pytest.mark.parametrize(("sure", "words"), [((), "not significantly better"), (("pbm",), " in 1 of 2 cases")])
+def test_findings_say_how_often_the_leader_is_significantly_better(
+    tmp_path: Path, sure: tuple[str, ...], words: str
+) -> None:
+    experiment = table1_like(grid=[{"method": ["naive", "CUOLR(CQL)"], "click_model": ["pbm", "dcm"]}])
+
+    def values(cell: Cell, measure: str) -> Doubles:
+        noise = np.random.default_rng(1).normal(0, 0.1, 50)
+        ahead = cell.method == "CUOLR(CQL)"
+        return 0.4 + ahead * (0.2 + 0.01 * noise if cell.click_model in sure else 0.001 + noise - noise.mean())
+
+    summary = summarise(write_made_up(tmp_path, experiment, (1,), queries=50, per_query=values))
+    assert words in findings(summary.tables[0], "ndcg@10")[0]
+
+
 def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     summary = summarise(write_made_up(tmp_path, sessions_like(), (), queries=20, skip=lambda cell: True))
     assert findings(summary.tables[0], "ndcg@10") == []

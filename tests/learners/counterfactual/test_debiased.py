@@ -10,6 +10,7 @@ from cuolr.clicks.simulate import Simulation
 from cuolr.errors import InputError
 from cuolr.examination.conditional_likelihood import log_likelihood
 from cuolr.examination.propensities import Estimate, Propensities
+from cuolr.learners.counterfactual.debiased import DebiasedConfig, check_ranker
 from cuolr.learners.counterfactual.ipw import IPW
 from cuolr.learners.counterfactual.naive import Naive
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks, largest_reward
@@ -150,6 +151,13 @@ def test_several_processes_share_a_network_only(monkeypatch: pytest.MonkeyPatch)
     request = FitRequest(TrainingLog.of(LOG), configure("naive", settings=settings_of("lambdamart")))
     with pytest.raises(InputError, match=r"learner\.ranker: lambdamart cannot be trained by several processes"):
         fit(request)
+
+
+@pytest.mark.parametrize("ranker", ["network", "lambdamart"])
+def test_a_cluster_trains_ensembles_only(ranker: str) -> None:
+    task = replace(task_of(LOG), ray=object())
+    with pytest.raises(InputError, match=f"ray: {ranker} is a single ranker; choose ensemble as learner.ranker"):
+        check_ranker(task, DebiasedConfig(ranker=ranker))  # type: ignore[arg-type]
 
 
 def test_its_targets_are_the_clicks_as_they_are() -> None:

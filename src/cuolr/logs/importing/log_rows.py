@@ -1,7 +1,7 @@
 """The rows of a log's tables, not yet read, each with its file and its number."""
 
 import glob
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -94,33 +94,6 @@ class LogRows:
         return pl.concat(found).sort(ROW).to_dicts()
 
 
-class MissingColumnsError(InputError):
-    """A table lacks columns that a log must have.
-
-    Attributes:
-        missing: For each its place, our name, the name that was expected, and the closest that the table has, "" =
-            none.
-        found: Names that the table has.
-    """
-
-    def __init__(self, missing: Sequence[tuple[str, str, str, str]], found: Sequence[str]) -> None:
-        self.missing, self.found = list(missing), list(found)
-        super().__init__(self.lines(lambda name, guess: f"columns={{'{name}': '{guess}'}}"))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.missing, self.found)
-
-    def lines(self, suggest: Callable[[str, str], str]) -> list[str]:
-        """A line for each missing column; `suggest` says how to give the closest name."""
-        lines = []
-        for place, name, source, guess in self.missing:
-            other = suggest(name, guess or "NAME")
-            hint = f"; if it is called otherwise, say {other}" if source == name else ""
-            hint = f" (did you mean {other}?)" if guess else hint
-            lines.append(f"{place}: column '{source}' is missing{hint}; found: {', '.join(self.found)}")
-        return lines
-
-
 def scan_log(table: Table | Sequence[Path | str], options: ImportOptions, features: Sequence[str] = ()) -> LogRows:
     """The known columns of one or more tables.
 
@@ -170,6 +143,17 @@ def find_tables(patterns: Sequence[Path | str]) -> Iterator[Path]:
             yield file
 
 
+def _missing(name: str, column: str, found: Sequence[str]) -> str:
+    """What to do about a column that a log must have, and the table lacks."""
+    guess = closest_column(column, found)
+    suggestion = f"columns={{'{name}': '{guess or 'NAME'}'}}"
+    if guess:
+        return f"column '{column}' is missing (did you mean {suggestion}?)"
+    return f"column '{column}' is missing" + (
+        f"; if it is called otherwise, say {suggestion}" if column == name else ""
+    )
+
+
 def _known_columns(
     rows: pl.LazyFrame, place: Path | str, options: ImportOptions, features: Sequence[str]
 ) -> pl.LazyFrame:
@@ -184,12 +168,12 @@ def _known_columns(
         raise InputError(f"{place}: {problem}")
     ours = {name: options.columns.get(name, name) for name in (*REQUIRED, *OPTIONAL)}
     missing = [
-        (str(place), name, source, closest_column(source, schema.names()))
+        f"{place}: {_missing(name, source, schema.names())}; found: {', '.join(given)}"
         for name, source in ours.items()
         if source not in schema and (name in REQUIRED or name in options.columns)
     ]
     if missing:
-        raise MissingColumnsError(missing, given)
+        raise InputError(missing)
     if lacking := [name for name in features if name not in schema]:
         found = ", ".join(schema.names())
         raise InputError([f"{place}: feature column '{name}' is missing; found: {found}" for name in lacking])
