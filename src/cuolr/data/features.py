@@ -20,7 +20,7 @@ from cuolr.data.text_sizes import text_array
 from cuolr.errors import InputError, InputWarning, problems_in
 from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
-from cuolr.types import Candidates, FeatureRecipe, Floats
+from cuolr.types import Bools, Candidates, FeatureRecipe, Floats
 
 IDS = ("query_id", "doc_id")
 
@@ -81,7 +81,7 @@ def read_raw_features(
         scanned = scan_table(path, [*IDS, *own_names], all_text=True, stages=stages)
         with read_errors(path):
             unread = [name for name in options.drop_columns if name not in ids]
-            rows = collect_rows(scanned.drop(ROW, *unread, strict=False), path.name, stages)
+            rows = collect_rows(scanned.drop(ROW, *unread, strict=False), path, stages)
     else:
         rows = to_polars(table, name)
     with problems_in(place_of(table, name)):
@@ -228,19 +228,15 @@ def _numbers_of_lists(table: pl.DataFrame) -> Floats:
     width = int(lengths.max())
     if not width:
         raise InputError("column 'features': expected at least one number in each list, found empty lists only")
-    features = np.empty((len(table), width), np.float32)
-    for j in range(width):
-        features[:, j] = lists.list.get(j, null_on_oob=True).cast(pl.Float32).to_numpy()
-    problems = []
-    for found, bad in (
-        ("a list of another length", lengths < width),
-        ("an infinite number", np.isinf(features).any(axis=1)),
-    ):
-        if bad.any():
-            problems.append(
-                f"column 'features': expected {width} finite numbers, found {found} in {bad.sum()} rows, the first in "
-                f"row {bad.argmax() + 1}"
-            )
-    if problems:
-        raise InputError(problems)
+    _refuse_lists(width, "a list of another length", lengths < width)  # before a matrix as wide as the longest is made
+    features = lists.explode().cast(pl.Float32).to_numpy().reshape(len(table), width)
+    _refuse_lists(width, "an infinite number", np.isinf(features).any(axis=1))
     return features
+
+
+def _refuse_lists(width: int, found: str, bad: Bools) -> None:
+    if bad.any():
+        raise InputError(
+            f"column 'features': expected {width} finite numbers, found {found} in {bad.sum()} rows, the first in row "
+            f"{bad.argmax() + 1}"
+        )
