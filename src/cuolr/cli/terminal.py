@@ -32,7 +32,7 @@ from cuolr.progress import Stages
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 # Characters of a message.
-MAX_MESSAGE = 1_000
+MAX_MESSAGE = 2_000
 
 # The console of the bar or table on display: messages are printed above it.
 _showing: list[Console] = []
@@ -100,10 +100,11 @@ def show_json(value: Any) -> None:
 
 
 def say(message: str) -> None:
-    """Print a message on stderr; the rest of one that is very long is left out, such as thousands of columns."""
+    """Print a message on stderr; the middle of one that is very long is left out, such as thousands of columns."""
     console = _showing[-1] if _showing else Console(stderr=True)
-    line = in_one_line(message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}…")
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if len(message) > MAX_MESSAGE:
+        message = f"{message[: MAX_MESSAGE // 2]} … {message[-MAX_MESSAGE // 2 :]}"
+    console.print(in_one_line(message), markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from cuolr.data.column_kinds import closest_column, decide_recipe, other_separat
 from cuolr.data.encode_features import RowName, apply_recipe, check_columns
 from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
 from cuolr.data.frames import Table, collect_rows, is_path, to_polars
-from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
+from cuolr.data.tables import ROW, can_be_ids, id_text, in_calendar, read_errors, scan_table
 from cuolr.data.text_sizes import text_array
 from cuolr.errors import InputError, InputWarning, problems_in
 from cuolr.progress import Stages, no_stages
@@ -23,10 +23,6 @@ from cuolr.registry import did_you_mean
 from cuolr.types import Bools, Candidates, FeatureRecipe, Floats
 
 IDS = ("query_id", "doc_id")
-
-# Of the types of times, and the first and the last day of the years 1 to 9999, from 1970 on.
-UNITS_PER_DAY = {"day": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
-CALENDAR_DAYS = (-719_162, 2_932_896)
 
 
 def read_feature_table(
@@ -201,9 +197,7 @@ def _id_problems(table: pl.DataFrame, ids: Sequence[str]) -> Iterator[str]:
 def _time_problems(table: pl.DataFrame) -> Iterator[str]:
     """Times that are none in a calendar: neither polars nor Python can convert them."""
     for column in table.select(pl.selectors.date() | pl.selectors.datetime()):
-        per_day = UNITS_PER_DAY[getattr(column.dtype, "time_unit", "day")]
-        days = column.to_physical() // per_day
-        if not days.is_between(*CALENDAR_DAYS).fill_null(True).all():
+        if not table.select(in_calendar(column.name, column.dtype).fill_null(True).all()).item():
             yield f"column '{column.name}': expected times in the years 1 to 9999"
 
 

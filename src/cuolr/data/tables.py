@@ -35,6 +35,10 @@ JSON_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".nd
 # Beyond it, different whole numbers are the same float.
 LARGEST_EXACT: dict[pl.DataType, float] = {pl.Float32(): 2.0**24, pl.Float64(): 2.0**53}
 
+# Of the types of times, and the first and the last day of the years 1 to 9999, from 1970 on.
+UNITS_PER_DAY = {"day": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+CALENDAR_DAYS = (-719_162, 2_932_896)
+
 # The header is searched in these first bytes, because a file without line ends may be larger than memory.
 HEAD_BYTES = 1 << 20
 QUOTED = re.compile(r'"[^"]*"')
@@ -127,6 +131,12 @@ def id_text(name: str, dtype: pl.DataType) -> pl.Expr:
         .when(is_exact)
         .then(column.cast(pl.String))
     )
+
+
+def in_calendar(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Whether the dates or times of a column are in the years 1 to 9999; polars and Python cannot convert others."""
+    days = pl.col(name).to_physical() // UNITS_PER_DAY[getattr(dtype, "time_unit", "day")]
+    return days.is_between(*CALENDAR_DAYS)
 
 
 @contextmanager
