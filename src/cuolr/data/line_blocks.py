@@ -105,4 +105,6 @@ def _fields(dtype: pl.DataType) -> int:
     """The number of columns within a column, or one."""
     if isinstance(dtype, pl.List):
         return _fields(dtype.inner)  # type: ignore[arg-type]
-    return sum(_fields(field.dtype) for field in dtype.fields) if isinstance(dtype, pl.Struct) else 1  # type: ignore[arg-type]
+    if isinstance(dtype, pl.Struct):
+        return sum(_fields(field.dtype) for field in dtype.fields)  # type: ignore[arg-type]
+    return 1
