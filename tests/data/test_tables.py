@@ -425,12 +425,12 @@ def test_lines_that_all_have_other_names_are_refused_after_some_of_them(name: st
     names = ({f"k{line}_{number}": 1 for number in range(100)} for line in range(400))
     lines = pl.DataFrame({"line": [json.dumps({inside: one} if inside else one) for one in names]})
     compression = {".gz": "gzip", ".zst": "zstd"}.get(Path(name).suffix, "uncompressed")
-    lines.lazy().sink_csv(
+    lines.lazy().sink_csv(  # type: ignore[call-overload]
         tmp_path / name,
         include_header=False,
         quote_style="never",
         separator="\t",
-        compression=compression,  # type: ignore[arg-type]
+        compression=compression,
     )
     with pytest.raises(InputError, match=r"expected at most 10,000 columns, found [12]\d,\d{3}$"):
         scan_table(tmp_path / name)

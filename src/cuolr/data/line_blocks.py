@@ -106,5 +106,6 @@ def _fields(dtype: pl.DataType) -> int:
     if isinstance(dtype, pl.List):
         return _fields(dtype.inner)  # type: ignore[arg-type]
     if isinstance(dtype, pl.Struct):
-        return sum(_fields(field.dtype) for field in dtype.fields)  # type: ignore[arg-type]
+        fields: list[int] = [_fields(field.dtype) for field in dtype.fields]  # type: ignore[arg-type]
+        return sum(fields)
     return 1
