@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cuolr.cli.main import COMMANDS
-from cuolr.cli.terminal import live_table, progress_bar, say, show_table, stage_bars, training_bar
+from cuolr.cli.main import COMMANDS, MAX_PROBLEMS
+from cuolr.cli.terminal import MAX_MESSAGE, live_table, progress_bar, say, show_table, stage_bars, training_bar
 from cuolr.policies.model_folder import save_policy
 from cuolr.policies.random_policy import RandomPolicy
 from tests.cli.conftest import Run
@@ -187,3 +187,28 @@ def test_oracle_tells_its_score(run: Run, tiny: Path, tmp_path: Path) -> None:
     evaluated = printed(run, "evaluate", tmp_path / "model", *arguments)
     assert (found["chosen"], found["measure"], found["split"]) == ("lambdamart", "ndcg@10", "vali")
     assert found["scores"] == {"lambdamart": pytest.approx(evaluated["measures"]["ndcg@10"])}
+
+
+def test_a_very_long_message_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    half = MAX_MESSAGE // 2
+    say("x" * 50_000 + "y" * 50_000)
+    assert capsys.readouterr().err == "x" * half + " … " + "y" * half + "\n"
+
+
+def test_only_the_first_of_many_problems_are_shown(run: Run, tmp_path: Path) -> None:
+    names = [f"x{number}" for number in range(60)]
+    rows = [",".join([f"{document}", *["inf"] * len(names)]) for document in "ab"]
+    (tmp_path / "f.csv").write_text("\n".join([",".join(["doc_id", *names]), *rows]))
+    (tmp_path / "c.csv").write_text("query_id,session_id,position,doc_id,click\nq,1,1,a,1\nq,1,2,b,0\n")
+    done = run("import-log", tmp_path / "c.csv", "--document-features", tmp_path / "f.csv", "--out", tmp_path / "LOG")
+    lines = done.err.splitlines()
+    assert (done.status, len(lines), lines[-1]) == (2, MAX_PROBLEMS + 1, "error: 10 more problems like these")
+
+
+def test_too_little_memory_is_said_in_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(_: list[str]) -> None:
+        raise MemoryError("Unable to allocate 4.00 TiB")
+
+    monkeypatch.setattr("cuolr.cli.main._run", too_large)
+    done = run("list")
+    assert (done.status, done.err) == (2, "error: not enough memory: Unable to allocate 4.00 TiB\n")

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,12 +56,19 @@ def other(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", ":".join(sys.path))
     (out,) = (argument for argument in VERBS[verb] if argument.startswith("OUT"))
+    with held_by_another(out):
+        yield out
+
+
+@contextmanager
+def held_by_another(out: str) -> Iterator[None]:
+    """Within the block, another process holds an output."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        yield out
+        yield
         process.kill()
 
 
@@ -70,6 +78,16 @@ def test_the_second_process_says_that_another_is_writing(verb: str, other: str, 
     assert len(done.err.splitlines()) == 1
     assert f"{other}: another process is writing it (process " in done.err
     assert [file.name for file in tmp_path.iterdir()] == [f".{other}.lock.unfinished"]
+
+
+def test_counts_from_which_another_process_deletes_are_not_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", ":".join(sys.path))
+    with held_by_another(str(tmp_path / "COUNTS")):
+        done = run("delete-sessions", tmp_path / "LOG", "--session-id", "1", "--counts", tmp_path / "COUNTS")
+    assert done.status == 2
+    assert done.err.startswith(f"error: {tmp_path / 'COUNTS'}: another process is writing it (process ")
 
 
 def test_an_output_is_free_after_a_command_that_failed(run: Run, tmp_path: Path) -> None:

@@ -241,3 +241,11 @@ def test_times_outside_of_the_calendar_are_refused_and_those_at_its_ends_are_not
         outside = pl.Series("t", [0, days * per_day]).cast(physical).cast(dtype)
         with pytest.raises(InputError, match="column 't': expected times in the years 1 to 9999"):
             read_feature_table(pl.DataFrame(ids).with_columns(outside))
+
+
+def test_a_long_list_among_empty_ones_is_refused_before_a_matrix_of_its_width_is_made(tmp_path: Path) -> None:
+    lists = [[1.0] * 1_000_000, *[[]] * 200_000]
+    ids = [str(number) for number in range(len(lists))]
+    table = pl.DataFrame({"query_id": ids, "doc_id": ids, "features": lists})
+    with pytest.raises(InputError, match="expected 1000000 finite numbers, found a list of another length in 200000"):
+        read_feature_table(table)

@@ -21,7 +21,7 @@ from cuolr.data.tables import ROW, read_errors, scan_table, write_errors
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.importing.source_tables import read_fields
-from cuolr.progress import no_progress
+from cuolr.progress import no_progress, no_stages
 
 CSV = "id,row,n\n007,x,1\n8,y,2\n"
 JSON_LINES = '{"id": "007", "row": "x", "n": 1}\n{"id": 8, "row": "y", "n": 2}\n'
@@ -235,7 +235,7 @@ def test_rows_are_read_in_their_order_and_counted_while_they_are_read(
         stages.append((name, total))
         return done.append
 
-    read = collect_rows(scan_table(tmp_path / name).select("id", "x"), name, begin)
+    read = collect_rows(scan_table(tmp_path / name).select("id", "x"), tmp_path / name, begin)
     assert read.equals(table)
     assert stages == [(f"reading {name}", ROWS)]
     assert sum(done) == ROWS
@@ -416,3 +416,37 @@ def test_a_text_that_is_stored_once_and_used_by_many_rows_is_counted_for_each(
     assert file.stat().st_size < 64_000
     with pytest.raises(InputError, match=r"70,000,000 bytes of (text|values)|damaged"):
         scan_table(file)
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.jsonl.zst"])
+@pytest.mark.parametrize("inside", ["", "x"])
+def test_lines_that_all_have_other_names_are_refused_after_some_of_them(name: str, inside: str, tmp_path: Path) -> None:
+    """To find the columns of all lines at once takes the product of lines and names."""
+    names = ({f"k{line}_{number}": 1 for number in range(100)} for line in range(400))
+    lines = pl.DataFrame({"line": [json.dumps({inside: one} if inside else one) for one in names]})
+    compression = {".gz": "gzip", ".zst": "zstd"}.get(Path(name).suffix, "uncompressed")
+    lines.lazy().sink_csv(  # type: ignore[call-overload]
+        tmp_path / name,
+        include_header=False,
+        quote_style="never",
+        separator="\t",
+        compression=compression,
+    )
+    with pytest.raises(InputError, match=r"expected at most 10,000 columns, found [12]\d,\d{3}$"):
+        scan_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.ndjson", "t.parquet"])
+def test_rows_with_nothing_in_them_are_refused_where_they_are_too_many(name: str, tmp_path: Path) -> None:
+    path, width, rows = tmp_path / name, 1_000, 40_000
+    names = [f"x{number}" for number in range(width)]
+    if name.endswith("csv"):
+        path.write_text(",".join(["id", *names]) + "\n" + "1\n" * rows)
+    elif name.endswith("json"):
+        path.write_text(json.dumps({"id": 1, **dict.fromkeys(names, 1)}) + "\n" + '{"id":1}\n' * rows)
+    else:
+        pl.DataFrame({name: pl.repeat(True, rows, eager=True) for name in ["id", *names]}).write_parquet(path)
+    table = scan_table(path).drop(ROW)
+    with pytest.raises(InputError, match=rf"{name}: refused, because 40,0\d\d rows of 1,001 columns are in"):
+        collect_rows(table, path, no_stages)
+    assert collect_rows(table.head(10), path, no_stages).shape == (10, width + 1)

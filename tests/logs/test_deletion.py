@@ -1,5 +1,6 @@
 """Deleted sessions are gone, all others stay as they were; and keyed hashes of ids."""
 
+import errno
 import hashlib
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cuolr.data.candidate_store import save_candidates
 from cuolr.errors import InputError
+from cuolr.logs import log_folder
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.deletion import SessionsToDelete, delete_sessions
 from cuolr.logs.hashed_ids import IdKey, hash_ids
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
 from cuolr.logs.log_meta import identities
+from cuolr.types import Candidates
 from tests.logs.day_tables import imported, make_days, rows
 from tests.small_log import small_log
 
@@ -157,6 +161,37 @@ def test_counts_without_the_deleted_sessions_are_those_of_the_rest(
     assert np.array_equal(left.candidates.query_ids, expected.candidates.query_ids)
     for name, values in expected.columns.items():
         np.testing.assert_allclose(left.columns[name], values, err_msg=name)
+
+
+def test_neither_the_log_nor_its_counts_change_if_one_of_them_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = make_days(9)
+    folder, lists = tmp_path / "log", tmp_path / "lists"
+    save_click_log(imported(days.table, days.features), folder)
+    save_click_log(aggregate(load_click_log(folder)), lists)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+
+    def fail_at(number: int) -> None:
+        written: list[Path] = []
+
+        def save(candidates: Candidates, unfinished: Path) -> None:
+            written.append(unfinished)
+            if len(written) == number:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            save_candidates(candidates, unfinished)
+
+        monkeypatch.setattr(log_folder, "save_candidates", save)
+
+    which = SessionsToDelete(session_ids=["0-1"])
+    for number in (1, 2):
+        fail_at(number)
+        with pytest.raises(OSError, match="No space left"):
+            delete_sessions(folder, which, [lists])
+        assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+    fail_at(0)
+    delete_sessions(folder, which, [lists])
+    assert (load_click_log(folder).sessions, load_click_log(lists).sessions) == (23, 23)
 
 
 def test_counts_of_another_log_are_refused_before_anything_is_written(tmp_path: Path) -> None:

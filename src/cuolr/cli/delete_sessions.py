@@ -70,8 +70,8 @@ def delete_sessions(
         json: Print JSON instead of messages.
     """
     chosen = which.which()
-    if not dry_run:
-        hold(log)
+    for written in () if dry_run else (log, *counts):
+        hold(written)
     with stage_bars() as stages:
         found = _models(log, models, stages)
         hashed = HASHED_WITH in read_meta(log).get("source", {})

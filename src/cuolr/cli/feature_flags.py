@@ -31,6 +31,7 @@ FLAGS: dict[re.Pattern[str], str | Callable[[re.Match[str]], str]] = {
     re.compile(r"^columns: "): "--column: ",
     re.compile(r"FeatureTables\(document=…\)"): "--document-features",
     re.compile(r"first_position=0"): "--first-position 0",
+    re.compile(r"with k=N$"): "with --k N",
 }
 
 

@@ -194,6 +194,8 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
 COMMANDS: Mapping[str, Command] = {name: command for group in GROUPS.values() for name, command in group.items()}
 # Flags are --x, without --no-x; options of a dataclass have no prefix; "None" is not accepted as a value.
 PARSING = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
+# Lines that say what is wrong, such as one for each column.
+MAX_PROBLEMS = 50
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -212,8 +214,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 status = _run(list(sys.argv[1:] if arguments is None else arguments))
             sys.stdout.flush()
     except InputError as error:
-        for problem in error.problems:
+        for problem in error.problems[:MAX_PROBLEMS]:
             say(f"error: {problem}")
+        if len(error.problems) > MAX_PROBLEMS:
+            say(f"error: {len(error.problems) - MAX_PROBLEMS:,} more problems like these")
         sys.exit(2)
     except KeyboardInterrupt:
         say("stopped")
@@ -221,6 +225,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         _forget_output()
         sys.exit(1)
+    except MemoryError as error:
+        say(f"error: not enough memory: {error}")
+        sys.exit(2)
     except OSError as error:
         say(f"error: {error.filename or 'output'}: {error.strerror or error}")
         _forget_output()

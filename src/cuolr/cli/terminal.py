@@ -31,6 +31,9 @@ from cuolr.progress import Stages
 # which a text can pose as another; and halves of surrogate pairs, which cannot be printed. Not tabs and new lines.
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+# Characters of a message.
+MAX_MESSAGE = 2_000
+
 # The console of the bar or table on display: messages are printed above it.
 _showing: list[Console] = []
 
@@ -97,8 +100,10 @@ def show_json(value: Any) -> None:
 
 
 def say(message: str) -> None:
-    """Print a message on stderr."""
+    """Print a message on stderr; the middle of one that is very long is left out, such as thousands of columns."""
     console = _showing[-1] if _showing else Console(stderr=True)
+    if len(message) > MAX_MESSAGE:
+        message = f"{message[: MAX_MESSAGE // 2]} … {message[-MAX_MESSAGE // 2 :]}"
     console.print(in_one_line(message), markup=False, highlight=False, soft_wrap=True)
 
 

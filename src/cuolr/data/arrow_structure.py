@@ -13,18 +13,23 @@ import struct
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from cuolr.data.thrift import DamagedError
-from cuolr.errors import InputError
+from cuolr.data.column_files import (
+    FREE_BYTES,
+    FREE_ROWS,
+    MAX_EXPANSION,
+    MAX_NESTED_COLUMNS,
+    MAX_ROWS_PER_BYTE,
+    DamagedError,
+    at_most,
+    check_footer,
+    counted,
+)
 
 MAGIC = b"ARROW1"
-TAIL_BYTES = 4 + len(MAGIC)  # the length of the footer and the magic number
 CONTINUATION = 0xFFFFFFFF  # before the length of a header, in all but the first versions
 
-# Columns within columns, and columns with those within them: tables of FlatBuffers can be used many times.
-MAX_NESTED_COLUMNS, MAX_FIELDS = 100, 100_000
-# What compressed files hold, at most: so many times their size beyond 64 MB, and rows as in Parquet.
-MAX_EXPANSION, FREE_BYTES = 300, 64 << 20
-MAX_ROWS_PER_BYTE, FREE_ROWS = 1_000, 1 << 24
+# Columns with those within them: tables of FlatBuffers can be used many times.
+MAX_FIELDS = 100_000
 
 # Numbers of fields, by table.
 FOOTER_SCHEMA, DICTIONARIES, BATCHES = 1, 2, 3
@@ -40,22 +45,8 @@ Content: TypeAlias = "mmap.mmap | bytes"
 
 
 def check_arrow(path: Path) -> None:
-    """Raise `InputError` if a number of the footer or of the header of a batch cannot be true.
-
-    What is no such file at all is left to its reader, who says so.
-    """
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        if size < len(MAGIC) + TAIL_BYTES:
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            start = size - TAIL_BYTES - int.from_bytes(content[-TAIL_BYTES : -len(MAGIC)], "little", signed=True)
-            if content[-len(MAGIC) :] != MAGIC or not len(MAGIC) <= start < size:
-                return
-            try:
-                _check_file(content, start)
-            except DamagedError as error:
-                raise InputError(f"{path}: cannot be read: damaged: {error}") from None
+    """Raise `InputError` if a number of the footer or of the header of a batch cannot be true; see `check_footer`."""
+    check_footer(path, MAGIC, _check_file)
 
 
 def check_arrow_schema(message: bytes) -> None:
@@ -110,8 +101,7 @@ class _Table:
 
     def tables(self, field: int) -> "list[_Table]":
         places = self.vector(field, 4)
-        if len(places) > MAX_FIELDS:
-            raise DamagedError(f"it claims {len(places):,} columns, and {MAX_FIELDS:,} are possible")
+        at_most(len(places), MAX_FIELDS, "columns")
         return [_Table(self.content, place + _read("<I", self.content, place)) for place in places]
 
 
@@ -143,8 +133,7 @@ def _check_schema(schema: _Table) -> None:
     level, seen = schema.tables(FIELDS), 0
     for depth in range(MAX_NESTED_COLUMNS + 1):
         seen += len(level)
-        if seen > MAX_FIELDS:
-            raise DamagedError(f"it claims {seen:,} columns, and {MAX_FIELDS:,} are possible")
+        at_most(seen, MAX_FIELDS, "columns")
         if not level:
             return
         if depth == MAX_NESTED_COLUMNS:
@@ -177,36 +166,23 @@ class _Claims:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.max_values, self.max_bytes = (
-            max(FREE_ROWS, MAX_ROWS_PER_BYTE * size),
-            max(FREE_BYTES, MAX_EXPANSION * size),
-        )
+        self.max_values = max(FREE_ROWS, MAX_ROWS_PER_BYTE * size)
+        self.max_bytes = max(FREE_BYTES, MAX_EXPANSION * size)
         self.blocks = self.rows = self.values = self.bytes = 0
 
     def add_block(self, offset: int, head_bytes: int, body_bytes: int) -> None:
         # Blocks do not overlap, so that all of them are not more than the file has.
-        self.blocks += _counted(head_bytes) + _counted(body_bytes)
-        _at_most(max(self.blocks, _counted(offset) + head_bytes + body_bytes), self.size, "bytes of batches")
+        self.blocks += counted(head_bytes) + counted(body_bytes)
+        at_most(max(self.blocks, counted(offset) + head_bytes + body_bytes), self.size, "bytes of batches")
 
     def add_rows(self, rows: int) -> None:
-        self.rows += _counted(rows)
-        _at_most(self.rows, self.max_values, "rows")
+        self.rows += counted(rows)
+        at_most(self.rows, self.max_values, "rows")
 
     def add_values(self, values: int) -> None:
-        self.values += _counted(values)
-        _at_most(self.values, self.max_values, "values")
+        self.values += counted(values)
+        at_most(self.values, self.max_values, "values")
 
     def add_bytes(self, held: int) -> None:
-        self.bytes += _counted(held)
-        _at_most(self.bytes, self.max_bytes, "bytes of values")
-
-
-def _counted(number: int) -> int:
-    if number < 0:
-        raise DamagedError(f"it claims {number:,} where a number of something is expected")
-    return number
-
-
-def _at_most(claimed: int, possible: int, what: str) -> None:
-    if claimed > possible:
-        raise DamagedError(f"it claims {claimed:,} {what}, and {possible:,} are possible")
+        self.bytes += counted(held)
+        at_most(self.bytes, self.max_bytes, "bytes of values")

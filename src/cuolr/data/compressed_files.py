@@ -12,7 +12,8 @@ from typing import IO
 
 import polars as pl
 
-from cuolr.data.parquet_structure import FREE_ROWS, MAX_ROWS_PER_BYTE, check_parquet
+from cuolr.data.column_files import FREE_ROWS, MAX_ROWS_PER_BYTE
+from cuolr.data.parquet_structure import check_parquet
 from cuolr.data.text_sizes import allowed_bytes, check_parquet_texts, check_prefixed_texts
 from cuolr.errors import InputError
 

@@ -15,18 +15,14 @@ from cuolr.data.column_kinds import closest_column, decide_recipe, other_separat
 from cuolr.data.encode_features import RowName, apply_recipe, check_columns
 from cuolr.data.feature_options import ONE_QUERY, FeatureOptions
 from cuolr.data.frames import Table, collect_rows, is_path, to_polars
-from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
+from cuolr.data.tables import ROW, can_be_ids, id_text, in_calendar, read_errors, scan_table
 from cuolr.data.text_sizes import text_array
 from cuolr.errors import InputError, InputWarning, problems_in
 from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
-from cuolr.types import Candidates, FeatureRecipe, Floats
+from cuolr.types import Bools, Candidates, FeatureRecipe, Floats
 
 IDS = ("query_id", "doc_id")
-
-# Of the types of times, and the first and the last day of the years 1 to 9999, from 1970 on.
-UNITS_PER_DAY = {"day": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
-CALENDAR_DAYS = (-719_162, 2_932_896)
 
 
 def read_feature_table(
@@ -81,7 +77,7 @@ def read_raw_features(
         scanned = scan_table(path, [*IDS, *own_names], all_text=True, stages=stages)
         with read_errors(path):
             unread = [name for name in options.drop_columns if name not in ids]
-            rows = collect_rows(scanned.drop(ROW, *unread, strict=False), path.name, stages)
+            rows = collect_rows(scanned.drop(ROW, *unread, strict=False), path, stages)
     else:
         rows = to_polars(table, name)
     with problems_in(place_of(table, name)):
@@ -201,9 +197,7 @@ def _id_problems(table: pl.DataFrame, ids: Sequence[str]) -> Iterator[str]:
 def _time_problems(table: pl.DataFrame) -> Iterator[str]:
     """Times that are none in a calendar: neither polars nor Python can convert them."""
     for column in table.select(pl.selectors.date() | pl.selectors.datetime()):
-        per_day = UNITS_PER_DAY[getattr(column.dtype, "time_unit", "day")]
-        days = column.to_physical() // per_day
-        if not days.is_between(*CALENDAR_DAYS).fill_null(True).all():
+        if not table.select(in_calendar(column.name, column.dtype).fill_null(True).all()).item():
             yield f"column '{column.name}': expected times in the years 1 to 9999"
 
 
@@ -228,19 +222,15 @@ def _numbers_of_lists(table: pl.DataFrame) -> Floats:
     width = int(lengths.max())
     if not width:
         raise InputError("column 'features': expected at least one number in each list, found empty lists only")
-    features = np.empty((len(table), width), np.float32)
-    for j in range(width):
-        features[:, j] = lists.list.get(j, null_on_oob=True).cast(pl.Float32).to_numpy()
-    problems = []
-    for found, bad in (
-        ("a list of another length", lengths < width),
-        ("an infinite number", np.isinf(features).any(axis=1)),
-    ):
-        if bad.any():
-            problems.append(
-                f"column 'features': expected {width} finite numbers, found {found} in {bad.sum()} rows, the first in "
-                f"row {bad.argmax() + 1}"
-            )
-    if problems:
-        raise InputError(problems)
+    _refuse_lists(width, "a list of another length", lengths < width)  # before a matrix as wide as the longest is made
+    features = lists.explode().cast(pl.Float32).to_numpy().reshape(len(table), width)
+    _refuse_lists(width, "an infinite number", np.isinf(features).any(axis=1))
     return features
+
+
+def _refuse_lists(width: int, found: str, bad: Bools) -> None:
+    if bad.any():
+        raise InputError(
+            f"column 'features': expected {width} finite numbers, found {found} in {bad.sum()} rows, the first in row "
+            f"{bad.argmax() + 1}"
+        )

@@ -9,6 +9,10 @@ import polars as pl
 from cuolr.errors import InputError
 from cuolr.progress import Progress, Stages
 
+# Values of a table are at most so many times the bytes of its file, beyond 16 million: each takes memory, also if it
+# is missing or takes no bytes in the file.
+MAX_VALUES_PER_BYTE, FREE_VALUES = 100, 1 << 24
+
 # A file or a data frame; pandas is not a dependency, so its type cannot be named.
 Table: TypeAlias = Path | str | Any
 
@@ -68,15 +72,18 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def collect_rows(rows: pl.LazyFrame, name: str, stages: Stages) -> pl.DataFrame:
-    """All rows.
+def collect_rows(rows: pl.LazyFrame, path: Path, stages: Stages) -> pl.DataFrame:
+    """All rows; raises `InputError` if they are far more than the file can hold, such as lines with nothing in them.
 
     Args:
         rows: The table.
-        name: What to call it.
+        path: Its file.
         stages: Receives the number of rows read so far.
     """
-    return followed(rows, stages(f"reading {name}", count_rows(rows))).collect(engine="streaming")
+    number, width, size = count_rows(rows), len(rows.collect_schema()), path.stat().st_size
+    if number * width > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
+        raise InputError(f"{path}: refused, because {number:,} rows of {width:,} columns are in {size:,} bytes")
+    return followed(rows, stages(f"reading {path.name}", number)).collect(engine="streaming")
 
 
 def count_rows(rows: pl.LazyFrame) -> int:

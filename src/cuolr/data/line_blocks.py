@@ -2,7 +2,7 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from cuolr.data.compressed_files import open_gzip
 from cuolr.errors import InputError, unreadable
 from cuolr.progress import Progress
 
-# A longer line is not text: to look for its end again with each block would take the square of its length.
+# A longer line is not text.
 MAX_LINE_BYTES = 64 << 20
 NEWLINE = b"\n"
 
@@ -37,7 +37,8 @@ def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> 
             seen, ended = 0, False
             while not ended:
                 parts = [rest]
-                while not ended and sum(map(len, parts)) < block_bytes + len(rest):
+                wanted = max(block_bytes, len(rest))  # of a long line as much again, so that its end is found in time
+                while not ended and sum(map(len, parts)) < wanted + len(rest):
                     try:
                         # read1 returns the data before a damaged place; read does not.
                         parts.append(file.read1(block_bytes))
@@ -64,8 +65,9 @@ def blocks_of_lines(path: Path, block_bytes: int, progress: Progress | None) -> 
         raise InputError(f"{path}:{line}: damaged gzip data: {damage}")
 
 
-# Bytes of text whose columns are found at a time.
-BLOCK_BYTES = 1 << 26
+# Bytes of text whose columns are found at a time; it takes the product of lines and different names.
+BLOCK_BYTES = 1 << 17
+MAX_COLUMNS = 10_000
 
 
 def json_columns(path: Path, progress: Progress) -> pl.Schema:
@@ -75,9 +77,35 @@ def json_columns(path: Path, progress: Progress) -> pl.Schema:
         path: JSON lines, gzipped or not.
         progress: Called with the number of bytes of the file that were read since the last call.
     """
-    blocks = (text for _, text in blocks_of_lines(path, BLOCK_BYTES, progress))
-    schemas = [pl.scan_ndjson(BytesIO(text), infer_schema_length=None).collect_schema() for text in blocks]
+    return columns_of_blocks(path, (text for _, text in blocks_of_lines(path, BLOCK_BYTES, progress)))
+
+
+def columns_of_blocks(path: Path, blocks: Iterable[bytes]) -> pl.Schema:
+    """The same of blocks of lines."""
+    known = pl.Schema()
     try:
-        return pl.concat([pl.DataFrame(schema=schema) for schema in schemas], how="diagonal_relaxed").schema
+        for text in blocks:
+            found = pl.scan_ndjson(BytesIO(text), infer_schema_length=None).collect_schema()
+            if new := [name for name, dtype in found.items() if known.get(name) != dtype]:
+                both = [pl.DataFrame(schema={name: of[name] for name in new if name in of}) for of in (known, found)]
+                known = pl.Schema({**known, **pl.concat(both, how="diagonal_relaxed").schema})
+                check_width(path, sum(map(_fields, known.dtypes())))
     except RecursionError:
         raise InputError(f"{path}: values are nested too deeply") from None
+    return known
+
+
+def check_width(path: Path, columns: int) -> None:
+    """Each column takes milliseconds and kilobytes, also that of a table without rows."""
+    if columns > MAX_COLUMNS:
+        raise InputError(f"{path}: expected at most {MAX_COLUMNS:,} columns, found {columns:,}")
+
+
+def _fields(dtype: pl.DataType) -> int:
+    """The number of columns within a column, or one."""
+    if isinstance(dtype, pl.List):
+        return _fields(dtype.inner)  # type: ignore[arg-type]
+    if isinstance(dtype, pl.Struct):
+        fields: list[int] = [_fields(field.dtype) for field in dtype.fields]  # type: ignore[arg-type]
+        return sum(fields)
+    return 1

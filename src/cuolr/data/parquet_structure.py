@@ -13,6 +13,17 @@ import mmap
 from pathlib import Path
 
 from cuolr.data.arrow_structure import check_arrow_schema
+from cuolr.data.column_files import (
+    FREE_BYTES,
+    FREE_ROWS,
+    MAX_EXPANSION,
+    MAX_NESTED_COLUMNS,
+    MAX_ROWS_PER_BYTE,
+    DamagedError,
+    at_most,
+    check_footer,
+    counted,
+)
 from cuolr.data.thrift import (
     ANY,
     BINARY,
@@ -21,24 +32,13 @@ from cuolr.data.thrift import (
     FALSE,
     INTEGERS,
     TRUE,
-    DamagedError,
     Struct,
     Thrift,
 )
 from cuolr.errors import InputError
 
 MAGIC = b"PAR1"
-TAIL_BYTES = 8  # the length of the footer and the magic number
 
-# A log of 20 million sessions has one row per byte; thousands per byte are no data.
-MAX_ROWS_PER_BYTE = 1_000
-# So many rows are read, however small the file.
-FREE_ROWS = 1 << 24
-# What a page holds, at most, beyond 64 MB: so many times its size in the file. Pages are of 1 MB, as a rule.
-MAX_PAGE_EXPANSION, FREE_PAGE_BYTES = 300, 64 << 20
-
-# Groups within groups of columns; polars goes down by recursion, and ends the process where its stack does.
-MAX_NESTED_COLUMNS = 100
 # Data pages that hold nothing; a page of a few bytes takes as long to step over as one of a megabyte.
 MAX_EMPTY_PAGES = 1_000
 
@@ -99,28 +99,13 @@ NULLS, PAGE_ROWS, DEFINITION_BYTES, REPETITION_BYTES = 2, 3, 5, 6  # of the last
 def check_parquet(path: Path) -> int:
     """Raise `InputError` if a number of the footer or of a page header cannot be true.
 
-    What is no Parquet file at all is left to its reader, who says so.
-
     Returns:
         The bytes of text that pages with shared prefixes hold at most; those of other pages are in the file.
     """
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        if size < len(MAGIC) + TAIL_BYTES:
-            return 0
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            footer_bytes = int.from_bytes(content[-TAIL_BYTES:-4], "little")
-            start = size - TAIL_BYTES - footer_bytes
-            if content[-4:] != MAGIC or start < len(MAGIC):
-                return 0
-            try:
-                return _File(content, start).check()
-            except DamagedError as error:
-                raise InputError(f"{path}: cannot be read: damaged: {error}") from None
-            except _EncryptedError:
-                raise InputError(f"{path}: cannot be read: it is encrypted; write it without encryption") from None
-            except IndexError:  # something ends after the file does
-                raise InputError(f"{path}: cannot be read: damaged: it ends too early") from None
+    try:
+        return check_footer(path, MAGIC, lambda content, start: _File(content, start).check()) or 0
+    except _EncryptedError:
+        raise InputError(f"{path}: cannot be read: it is encrypted; write it without encryption") from None
 
 
 class _EncryptedError(Exception):
@@ -163,7 +148,7 @@ class _File:
                 missing[-1] -= 1
             if children := _counted(element, CHILDREN):
                 missing.append(children)
-                self._at_most(len(missing), MAX_NESTED_COLUMNS, "columns within columns")
+                at_most(len(missing), MAX_NESTED_COLUMNS, "columns within columns")
             while missing and not missing[-1]:
                 missing.pop()
 
@@ -182,8 +167,8 @@ class _File:
                 for _ in read.elements():
                     self._chunk(read)
             elif number == ROWS:
-                self.rows += _counted({ROWS: read.signed()}, ROWS)
-                self._at_most(self.rows, self.max_values, "rows")
+                self.rows += counted(read.signed())
+                at_most(self.rows, self.max_values, "rows")
             else:
                 read.skip(kind, ROW_GROUP.get(number))
 
@@ -203,31 +188,27 @@ class _File:
         """Go through the pages of a column chunk, as far as its values."""
         values, length = _counted(chunk, VALUES), _counted(chunk, CHUNK_BYTES)
         self.values += values
-        self._at_most(self.values, self.max_values, "values")
-        self._at_most(_counted(chunk, TYPE), FIXED_LENGTH, "types of values")
+        at_most(self.values, self.max_values, "values")
+        at_most(_counted(chunk, TYPE), FIXED_LENGTH, "types of values")
         if chunk.get(TYPE) == FIXED_LENGTH:
             self.fixed_bytes += values * self.longest
-            self._at_most(self.fixed_bytes, max(FREE_PAGE_BYTES, self.max_values), "bytes of values")
+            at_most(self.fixed_bytes, max(FREE_BYTES, self.max_values), "bytes of values")
         # Chunks do not overlap, so that all of their pages are not more than the file has.
         self.chunk_bytes += length
-        self._at_most(self.chunk_bytes, len(self.content), "bytes of columns")
+        at_most(self.chunk_bytes, len(self.content), "bytes of columns")
         starts = (_counted(chunk, DATA_PAGE), _counted(chunk, DICTIONARY_PAGE))
         place = min((start for start in starts if start), default=0)  # some writers have 0 for no dictionary
         end = place + length
-        self._at_most(end, self.footer, "bytes of columns")
+        at_most(end, self.footer, "bytes of columns")
         while values and place < end:
             page = _Page(Thrift(self.content, place))
             place = page.end
-            self._at_most(place, end, "bytes of pages")
-            self._at_most(page.all_values, values if page.is_data else self.max_values, "values of a page")
+            at_most(place, end, "bytes of pages")
+            at_most(page.all_values, values if page.is_data else self.max_values, "values of a page")
             values -= page.all_values if page.is_data else 0
             self.prefixed_bytes += page.prefixed_bytes
             self.empty_pages += not page.all_values
-            self._at_most(self.empty_pages, MAX_EMPTY_PAGES, "pages without values")
-
-    def _at_most(self, claimed: int, possible: int, what: str) -> None:
-        if claimed > possible:
-            raise DamagedError(f"it claims {claimed:,} {what}, and {possible:,} are possible")
+            at_most(self.empty_pages, MAX_EMPTY_PAGES, "pages without values")
 
 
 class _Page:
@@ -256,7 +237,7 @@ class _Page:
         if page_type >= len(HEADER_OF_TYPE) or headers != [HEADER_OF_TYPE[page_type]]:
             raise DamagedError("a page whose header is not that of its type")
         content, length = _counted(sizes, CONTENT_BYTES), _counted(sizes, PAGE_BYTES)
-        if max(content, sizes.get(DATA_HEADER_2, 0)) > max(FREE_PAGE_BYTES, MAX_PAGE_EXPANSION * length):
+        if max(content, sizes.get(DATA_HEADER_2, 0)) > max(FREE_BYTES, MAX_EXPANSION * length):
             raise DamagedError(f"a page claims {content:,} bytes in {length:,}")
         self.end = read.place + length
         self.prefixed_bytes = self.all_values * content if has_prefixes else 0
@@ -264,7 +245,4 @@ class _Page:
 
 def _counted(numbers: dict[int, int], field: int) -> int:
     """A number of a struct that cannot be negative; 0 if it is not there."""
-    number = numbers.get(field, 0)
-    if number < 0:
-        raise DamagedError(f"it claims {number:,} where a number of something is expected")
-    return number
+    return counted(numbers.get(field, 0))

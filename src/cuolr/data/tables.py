@@ -6,7 +6,7 @@ import glob
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -17,7 +17,7 @@ from cuolr.data.arrow_structure import check_arrow
 from cuolr.data.bad_lines import bad_csv_line, bad_json_line
 from cuolr.data.column_kinds import SEPARATORS
 from cuolr.data.compressed_files import check_expansion, check_zstandard, count_parquet_rows, open_gzip
-from cuolr.data.line_blocks import json_columns
+from cuolr.data.line_blocks import BLOCK_BYTES, check_width, columns_of_blocks, json_columns
 from cuolr.data.text_sizes import check_parquet_texts, check_texts
 from cuolr.errors import InputError
 from cuolr.files import require_file
@@ -35,9 +35,12 @@ JSON_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".nd
 # Beyond it, different whole numbers are the same float.
 LARGEST_EXACT: dict[pl.DataType, float] = {pl.Float32(): 2.0**24, pl.Float64(): 2.0**53}
 
+# Of the types of times, and the first and the last day of the years 1 to 9999, from 1970 on.
+UNITS_PER_DAY = {"day": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+CALENDAR_DAYS = (-719_162, 2_932_896)
+
 # The header is searched in these first bytes, because a file without line ends may be larger than memory.
 HEAD_BYTES = 1 << 20
-MAX_COLUMNS = 10_000
 QUOTED = re.compile(r'"[^"]*"')
 # A character that is in no text, to read whole lines.
 NO_SEPARATOR = "\x1f"
@@ -60,13 +63,13 @@ def scan_table(
     if _is(path, PARQUET):
         with read_errors(path):
             count_parquet_rows(path, texts=())
-            _check_width(path, pl.scan_parquet(path, glob=False).collect_schema())
+            check_width(path, len(pl.scan_parquet(path, glob=False).collect_schema()))
             check_parquet_texts(path)
         return pl.scan_parquet(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, FEATHER):
         check_arrow(path)
         with read_errors(path):
-            _check_width(path, pl.scan_ipc(path, glob=False).collect_schema())
+            check_width(path, len(pl.scan_ipc(path, glob=False).collect_schema()))
             check_texts(path, pl.scan_ipc(path, glob=False))
         return pl.scan_ipc(path, glob=False, row_index_name=ROW, row_index_offset=1)
     if _is(path, COMMAS + TABS):
@@ -87,8 +90,7 @@ def scan_table(
         # Polars always treats the name of such a file as a pattern.
         pattern = glob.escape(str(path))
         with read_errors(path):
-            present = _json_columns(path, pattern, stages)
-        _check_width(path, present)
+            present = _json_columns(path, stages)
         schema = {**present, **{column: dtype for column, dtype in as_text.items() if column in present}}
         return pl.scan_ndjson(pattern, schema=schema, row_index_name=ROW, row_index_offset=1)
     raise InputError(
@@ -97,12 +99,10 @@ def scan_table(
     )
 
 
-def _json_columns(path: Path, pattern: str, stages: Stages) -> pl.Schema:
+def _json_columns(path: Path, stages: Stages) -> pl.Schema:
     compressed = _is(path, (ZSTANDARD,))  # which polars can read, and the standard library cannot
     progress = stages(f"finding the columns of {path.name}", None if compressed else path.stat().st_size)
-    if compressed:
-        return pl.scan_ndjson(pattern, infer_schema_length=None).collect_schema()
-    return json_columns(path, progress)
+    return columns_of_blocks(path, _zstandard_blocks(path)) if compressed else json_columns(path, progress)
 
 
 def is_table(path: Path) -> bool:
@@ -131,6 +131,12 @@ def id_text(name: str, dtype: pl.DataType) -> pl.Expr:
         .when(is_exact)
         .then(column.cast(pl.String))
     )
+
+
+def in_calendar(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Whether the dates or times of a column are in the years 1 to 9999; polars and Python cannot convert others."""
+    days = pl.col(name).to_physical() // UNITS_PER_DAY[getattr(dtype, "time_unit", "day")]
+    return days.is_between(*CALENDAR_DAYS)
 
 
 @contextmanager
@@ -231,15 +237,9 @@ def _check_head(path: Path) -> None:
     _check_header(path, header)
 
 
-def _check_width(path: Path, columns: Sized) -> None:
-    """Each column takes milliseconds and kilobytes, also that of a table without rows."""
-    if len(columns) > MAX_COLUMNS:
-        raise InputError(f"{path}: expected at most {MAX_COLUMNS:,} columns, found {len(columns):,}")
-
-
 def _check_header(path: Path, header: list[str]) -> None:
     """Refuse repeated columns: polars would rename them."""
-    _check_width(path, header)
+    check_width(path, len(header))
     repeated = [name for name, times in Counter(header).items() if times > 1 and name]
     if repeated:
         raise InputError([f"{path}: column '{name}' occurs twice; keep one" for name in repeated])
@@ -247,15 +247,25 @@ def _check_header(path: Path, header: list[str]) -> None:
 
 def _zstandard_header(path: Path, separator: str, quote_char: str | None = '"') -> list[str]:
     """The header of a file that polars can decompress, and the standard library cannot."""
-    options: dict[str, Any] = {
-        "has_header": False,
-        "infer_schema": False,
-        "truncate_ragged_lines": True,
-        "quote_char": quote_char,
-    }
     with read_errors(path):
-        head = pl.scan_csv(path, separator=separator, n_rows=1, glob=False, **options).collect()
+        head = _zstandard_rows(path, separator, quote_char).head(1).collect()
     return [str(name) for name in head.row(0)] if len(head) else []
+
+
+def _zstandard_blocks(path: Path) -> Iterator[bytes]:
+    """Blocks of whole lines of such a file."""
+    lines = _zstandard_rows(path, NO_SEPARATOR, quote_char=None).collect().to_series()
+    content = "\n".join(lines.drop_nulls()).encode()
+    start = 0
+    while start < len(content):
+        end = content.find(b"\n", start + BLOCK_BYTES) + 1 or len(content)
+        yield content[start:end]
+        start = end
+
+
+def _zstandard_rows(path: Path, separator: str, quote_char: str | None) -> pl.LazyFrame:
+    options: dict[str, Any] = {"has_header": False, "infer_schema": False, "truncate_ragged_lines": True}
+    return pl.scan_csv(path, separator=separator, quote_char=quote_char, glob=False, **options)
 
 
 def _bad_line(path: Path) -> str | None:

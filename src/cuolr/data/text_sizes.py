@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from cuolr.data.parquet_structure import MAX_ROWS_PER_BYTE
+from cuolr.data.column_files import MAX_ROWS_PER_BYTE
 from cuolr.errors import InputError
 from cuolr.types import Strings
 

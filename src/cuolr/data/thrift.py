@@ -10,6 +10,8 @@ import mmap
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from cuolr.data.column_files import DamagedError
+
 # Kinds of fields.
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 INTEGERS = (I16, I32, I64)
@@ -19,10 +21,6 @@ MAX_DEPTH, MAX_VARINT_BITS = 32, 63
 Struct: TypeAlias = Mapping[int, "Form"]
 Form: TypeAlias = "tuple[int, ...] | list[Form] | Struct"
 ANY: Struct = {}
-
-
-class DamagedError(Exception):
-    """What is wrong."""
 
 
 class Thrift:

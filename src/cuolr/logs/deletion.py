@@ -1,8 +1,8 @@
 """Deletion of sessions from a log, on the request of the person that they are from."""
 
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -95,13 +95,15 @@ def delete_sessions(
         dry_run: Whether to write nothing.
         stages: Receives the sessions that were read so far, first to find those to delete, then to write the others.
     """
-    # A second process that deletes from the same log must not read it before this one has written it.
-    with nullcontext() if dry_run else writing(Path(folder)):
-        return _delete_sessions(Path(folder), which, counts, dry_run, stages)
+    with ExitStack() as stack:
+        # A second process that deletes from one of these logs must not read it before this one has written it.
+        for log in () if dry_run else (folder, *counts):
+            stack.enter_context(writing(Path(log)))
+        return _delete_sessions(Path(folder), which, [Path(lists) for lists in counts], dry_run, stages)
 
 
 def _delete_sessions(
-    folder: Path, which: SessionsToDelete, counts: Sequence[Path | str], dry_run: bool, stages: Stages
+    folder: Path, which: SessionsToDelete, counts: Sequence[Path], dry_run: bool, stages: Stages
 ) -> DeletionReport:
     meta = read_meta(folder)
     if meta["aggregated"] or meta["counted"]:
@@ -127,26 +129,34 @@ def _delete_sessions(
         raise InputError(f"{folder}: all {report.sessions:,} sessions would be deleted; remove the folder instead")
     if not report.sessions:
         return report
-    subtracted = {Path(lists): _subtracted(Path(lists), found) for lists in counts}
+    logs = [_NewLog(lists, [_subtracted(lists, found)], read_meta(lists).get("source", {})) for lists in counts]
     if not dry_run:
         source = dict(meta.get("source", {}))
         source[DELETIONS] = [*source.get(DELETIONS, []), {**described(folder, meta), "deleted": report.as_dict()}]
-        write_click_log(
-            folder,
-            _without(folder, deleted, found.orphans, stages),
-            source,
-            overwrite=True,
-            more=lambda unfinished: _copy_others(folder, unfinished),
-        )
-        for lists, log in subtracted.items():
-            write_click_log(
-                lists,
-                [log],
-                read_meta(lists).get("source", {}),
-                overwrite=True,
-                more=lambda unfinished, lists=lists: _copy_others(lists, unfinished),  # type: ignore[misc]
-            )
+        _replace_all([*logs, _NewLog(folder, _without(folder, deleted, found.orphans, stages), source)])
     return report
+
+
+@dataclass(frozen=True)
+class _NewLog:
+    """What becomes of a log: its sessions and its provenance."""
+
+    folder: Path
+    chunks: Iterable[ClickLog]
+    source: dict[str, Any]
+
+
+def _replace_all(logs: Sequence[_NewLog]) -> None:
+    """Write logs, each before the one ahead of it is finished, so that none is replaced until all are written."""
+    if not logs:
+        return
+    log, *others = logs
+
+    def more(unfinished: Path) -> None:
+        _copy_others(log.folder, unfinished)
+        _replace_all(others)
+
+    write_click_log(log.folder, log.chunks, log.source, overwrite=True, more=more)
 
 
 def _check_key(folder: Path, meta: dict[str, Any], key: IdKey | None) -> None:

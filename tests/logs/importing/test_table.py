@@ -372,3 +372,17 @@ def test_features_with_the_same_document_twice_are_refused(tmp_path: Path) -> No
     twice = replace(CANDIDATES, document_ids=np.array(["d0", "d1", "d0", "d0", "d1"]))
     with pytest.raises(InputError, match="such as 'd0' of query 'q0'"):
         read_log_table(tmp_path / "log.parquet", twice)
+
+
+@pytest.mark.parametrize("k", [None, 2])
+def test_one_long_list_among_many_short_ones_is_refused_unless_it_is_truncated(k: int | None, tmp_path: Path) -> None:
+    """All lists take the room of the longest: 0.6 GB each column, for a file of some kilobytes."""
+    long = pl.DataFrame({"session_id": 0, "position": range(1, 30_001), "doc_id": [f"d{i}" for i in range(30_000)]})
+    short = pl.DataFrame({"session_id": range(1, 20_001), "position": 1, "doc_id": "d1"})
+    rows = pl.concat([long, short], how="vertical_relaxed").with_columns(query_id=pl.lit("q"), click=0)
+    if k is None:
+        with pytest.raises(InputError, match=r"30,000 documents, 20,001 lists have 2\.5 on average; truncate .* k=N$"):
+            read_with_report(rows, None)
+        return
+    log, _ = read_with_report(rows, None, ImportOptions(k=k, max_dropped=1))
+    assert (len(log), log.k) == (20_001, 2)

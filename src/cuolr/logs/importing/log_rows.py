@@ -12,7 +12,7 @@ import polars as pl
 from cuolr.data.column_kinds import closest_column, other_separator
 from cuolr.data.feature_options import ONE_QUERY
 from cuolr.data.frames import Table, count_rows, followed, is_path, to_polars
-from cuolr.data.tables import ROW, can_be_ids, id_text, read_errors, scan_table
+from cuolr.data.tables import ROW, can_be_ids, id_text, in_calendar, read_errors, scan_table
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_options import (
     IDS,
@@ -196,7 +196,11 @@ def _known_columns(
     columns += context_columns(options.context, schema, place)
     # The codes of categories differ from file to file.
     codes = [name for name in features if isinstance(schema[name], pl.Categorical | pl.Enum)]
-    return rows.select(ROW, *columns, *features).with_columns(pl.col(codes).cast(pl.String))
+    known_rows = rows.select(ROW, *columns, *features).with_columns(pl.col(codes).cast(pl.String))
+    if isinstance(time := types.get("timestamp"), pl.Date | pl.Datetime):
+        in_year = pl.when(in_calendar("timestamp", time)).then(pl.col("timestamp"))
+        return known_rows.with_columns(in_year.alias("timestamp"))
+    return known_rows
 
 
 def _type_problems(types: dict[str, pl.DataType]) -> Iterator[str]:

@@ -52,6 +52,9 @@ ROWS_SHARE = 0.8
 # What progress is counted in.
 PERCENT = 100
 
+# Lists have at most so many times the places that documents take, beyond 16 million.
+MAX_PADDING, FREE_PLACES = 64, 1 << 24
+
 # What the lists hold where nothing was shown.
 NOTHING = {"ranking": -1, "clicks": 0, "logging_propensity": 1, "examination": 0, "reward": 0, "page_position": -1}
 
@@ -155,6 +158,7 @@ class _Importer:
             check_dropped(report, self._options.max_dropped, name)
         k = self._options.k or max(log.k for log in self._logs)
         rows = sum(map(len, self._logs))
+        check_padding(rows, k, report.kept.impressions)
         with_pages = any(log.page_position is not None for log in self._logs)
         log = concatenate(self._widened(k, with_pages), rows)
         context_levels(log)  # raises if there are too many
@@ -175,6 +179,15 @@ class _Importer:
                 }
                 log = ClickLog.from_columns(log.candidates, columns, log.aggregated)
             yield log
+
+
+def check_padding(sessions: int, k: int, impressions: int) -> None:
+    """Raise if lists, each of which takes the room of the longest, would be nearly empty and large."""
+    if sessions * k > max(FREE_PLACES, MAX_PADDING * impressions):
+        raise InputError(
+            f"the longest list has {k:,} documents, {sessions:,} lists have {impressions / sessions:,.1f} on average; "
+            "truncate them with k=N"
+        )
 
 
 def _clicks(shown: pl.DataFrame) -> int:
@@ -203,6 +216,7 @@ def _fill(shown: pl.DataFrame, kept: pl.DataFrame, candidates: Candidates, sessi
     """
     sessions = len(session_ids)
     k: Any = kept["position"].max()
+    check_padding(sessions, k, len(kept))
     session, position = kept["session"].to_numpy(), kept["position"].to_numpy() - 1
 
     def lists(name: str, column: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
