@@ -109,7 +109,8 @@ class OffPolicyEvaluation:
     def reason(self) -> str:
         """The reason for the recommendation, in one line."""
         if not self.can_estimate:
-            return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
+            outcome = "clicks" if self.outcome == "clicks" else "clicks with a reward"
+            return f"too few {outcome} or queries ({self.queries:,}) to estimate the gain"
         these = "this query" if self.queries == 1 else f"these {self.queries:,} queries"
         where = f" on {these}" if self.session_groups else ""
         gain = f"{self.gain:+.1%} {self.outcome_name}{where} (95 % interval {self.interval_text})"
