@@ -3,7 +3,7 @@
 For each kind of users and logging policy: logs of fresh queries, and policies that did not learn from them. The truth
 is the gain in expected clicks, in closed form, on other queries of the same kind. Results are kept in a file, a row for
 each log and policy, with the trained models beside it; the same command continues where it was stopped. With random
-lists, "the logger" is its order without noise.
+lists, "the logger" is its order without noise; if production changed in the middle of the log, the later ranker.
 
 Run: python -m studies.gain_coverage --out coverage.parquet [--users pbm dcm] [--loggers swaps] [--logs 40]
 Tables alone, as Markdown: python -m studies.gain_coverage --out coverage.parquet --logs 0
@@ -40,10 +40,14 @@ K = 10
 USERS = ("pbm", "cascade", "dcm", "ccm", "ubm", "dbn", "sdbn", "trust", "mixture", "perfect")
 POLICIES = ("better", "worse", "default", "logger")
 LOGGERS = ("one-list-weak", "one-list-strong", "lambdamart-same", "plackett-luce-0.25", "plackett-luce-1", "swaps")
+# Production that changed in the middle of the log: from one list per query to another, or from random lists to one.
+CHANGED = ("changed", "changed-random")
 # Streams of random queries, never shared: those that rankers are fitted to, those of the truth, and those of the logs.
 FITTED, TRUTH, TRAINING, FIRST_LOG = 1, 2, 3, 100
 # Share of the sessions in which two neighbours are swapped.
 SWAPPED = 0.05
+# A logging policy: with one list per query, or one that draws its lists.
+Production = RankingPolicy | StochasticLogger
 # Draws of a stochastic logging policy for the truth.
 DRAWS = 4
 
@@ -120,33 +124,42 @@ class Setting:
         """The queries that production and other rankers were fitted to."""
         return self.queries.draw(1_000, FITTED)
 
-    def production(self, data: RankingDataset) -> RankingPolicy | StochasticLogger:
-        """The logging policy on these queries."""
+    def production(self, data: RankingDataset) -> Production:
+        """The logging policy on these queries; the earlier one, if it changed."""
         if self.logger == "lambdamart-same":
             return fit_lambdamart(data, None, LambdaMartSettings(trees=60, leaves=15, learning_rate=0.1, threads=1))
         ranker = fit_ranksvm(self.fitted, 1.0 if self.logger == "one-list-strong" else 0.01, seed=1)
-        if not self.logger.startswith("plackett-luce"):
+        temperature = "0.25" if self.logger == "changed-random" else self.logger.removeprefix("plackett-luce-")
+        if temperature == self.logger:
             return ranker
         spread = float(np.std(ranker.score(self.fitted.candidates)))
-        return StochasticLogger(ranker, spread * float(self.logger.rpartition("-")[2]))
+        return StochasticLogger(ranker, spread * float(temperature))
 
-    def log(
-        self, data: RankingDataset, production: RankingPolicy | StochasticLogger, seed: int, per_query: int
-    ) -> ClickLog:
+    def shown(self, production: Production) -> list[tuple[Production, float]]:
+        """What production shows, with the share of the sessions."""
+        if self.logger in CHANGED:
+            return [(production, 0.5), (fit_ranksvm(self.fitted, 0.03, seed=1), 0.5)]
+        if self.logger != "swaps":
+            return [(production, 1.0)]
+        assert isinstance(production, LinearPolicy)
+        swaps = [swapped(production, position) for position in range(K - 1)]
+        return [(production, 1 - SWAPPED), *((policy, SWAPPED / len(swaps)) for policy in swaps)]
+
+    def log(self, data: RankingDataset, production: Production, seed: int, per_query: int) -> ClickLog:
         """So many sessions per query."""
         sessions = per_query * data.candidates.n_queries
-        users = self.click_model
-        if self.logger != "swaps":
-            return simulate(data, production, users, sessions=sessions, k=K, seed=seed)
-        assert isinstance(production, LinearPolicy)
-        each = round(SWAPPED * sessions / (K - 1))
-        numbers = [sessions - each * (K - 1), *[each] * (K - 1)]
-        shown = [production, *(swapped(production, position) for position in range(K - 1))]
+        first, *others = self.shown(production)
+        if not others:
+            return simulate(data, production, self.click_model, sessions=sessions, k=K, seed=seed)
+        numbers = [round(share * sessions) for _, share in others]
         parts = [
-            simulate(data, policy, users, sessions=number, k=K, seed=seed * K + part)
-            for part, (policy, number) in enumerate(zip(shown, numbers, strict=True))
+            simulate(data, policy, self.click_model, sessions=number, k=K, seed=seed * K + part)
+            for part, ((policy, _), number) in enumerate(
+                zip([first, *others], [sessions - sum(numbers), *numbers], strict=True)
+            )
         ]
-        return concatenate(parts, sessions)
+        # Of lists that are drawn, the propensity is known; a log has it for all lists, or for none.
+        return concatenate([replace(part, logging_propensity=None) for part in parts], sessions)
 
     def trained(self, folder: Path) -> RankingPolicy:
         """The default learner's policy, trained once and saved."""
@@ -175,17 +188,15 @@ class Setting:
         total: Doubles = self.click_model.click_probability(relevance, where).sum(axis=1)
         return total
 
-    def production_clicks(self, data: RankingDataset, production: RankingPolicy | StochasticLogger) -> float:
+    def production_clicks(self, data: RankingDataset, production: Production) -> float:
         """The expected clicks of production, per session."""
-        if isinstance(production, RankingPolicy):
-            shown = self.clicks(data, production.rank(data.candidates, K)).mean()
-            if self.logger != "swaps":
-                return float(shown)
-            assert isinstance(production, LinearPolicy)
-            swaps = [self.clicks(data, swapped(production, p).rank(data.candidates, K)).mean() for p in range(K - 1)]
-            return float((1 - SWAPPED) * shown + SWAPPED * np.mean(swaps))
+        return sum(share * self._clicks_shown(data, policy) for policy, share in self.shown(production))
+
+    def _clicks_shown(self, data: RankingDataset, policy: Production) -> float:
+        if isinstance(policy, RankingPolicy):
+            return float(self.clicks(data, policy.rank(data.candidates, K)).mean())
         number = data.candidates.n_queries * DRAWS
-        drawn = simulate(data, production, self.click_model, sessions=number, k=K, seed=11)
+        drawn = simulate(data, policy, self.click_model, sessions=number, k=K, seed=11)
         return float(self.clicks(data.select(drawn.query.astype(np.int64)), drawn.ranking).mean())
 
 
@@ -214,7 +225,8 @@ def measure(
         data = setting.queries.draw(setting.size.queries, FIRST_LOG + number)
         production = setting.production(data)
         log = setting.log(data, production, FIRST_LOG + number, setting.size.sessions)
-        own = production if isinstance(production, RankingPolicy) else production.policy
+        latest = setting.shown(production)[-1][0] if setting.logger in CHANGED else production
+        own = latest if isinstance(latest, RankingPolicy) else latest.policy
         evaluated = {**policies, "logger": own} if "logger" in names else policies
         users = UsersOfLog.fit(log)
         for name, policy in evaluated.items():

@@ -134,12 +134,29 @@ def test_swapped_neighbours_change_places_and_no_others() -> None:
 
 def test_the_clicks_of_production_are_those_of_its_log() -> None:
     """The closed form against a simulated log of the same queries."""
-    for logger in ("swaps", "plackett-luce-1"):
+    for logger in ("swaps", "plackett-luce-1", *gain_coverage.CHANGED):
         setting = Setting("dcm", logger, Size(queries=40, documents=12), Queries(12))
         data = setting.queries.draw(40, 9)
         production = setting.production(data)
         expected = setting.production_clicks(data, production)
         assert setting.log(data, production, 3, 500).clicks.sum(axis=1).mean() == pytest.approx(expected, rel=0.03)
+
+
+def test_production_that_changed_shows_the_later_ranker_in_the_second_half_of_the_log() -> None:
+    for logger in gain_coverage.CHANGED:
+        setting = Setting("pbm", logger, Size(queries=40, documents=12), Queries(12))
+        data = setting.queries.draw(40, 9)
+        production = setting.production(data)
+        log = setting.log(data, production, 3, 20)
+        later = setting.shown(production)[1][0]
+        assert isinstance(later, LinearPolicy)
+        of_query = later.rank(data.candidates, 10)
+        is_later = (log.ranking == of_query[log.query]).all(axis=1)
+        assert is_later[400:].all()
+        assert is_later[:400].mean() < 0.5
+        first = np.unique(np.column_stack([log.query, log.ranking])[:400], axis=0)
+        assert (len(first) <= 40) == (logger == "changed")
+        assert log.logging_propensity is None
 
 
 @pytest.mark.thorough

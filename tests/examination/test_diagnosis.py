@@ -135,6 +135,16 @@ def test_the_logging_policy_weight_is_an_alarm(
     assert by_documents.alarm is None, "the weight is not used"
 
 
+@pytest.mark.parametrize("nothing", [(30.0,), (0.0, 0.0)])
+def test_without_clicks_or_with_one_position_there_is_no_alarm(
+    unidentified: Diagnosis, nothing: tuple[float, ...]
+) -> None:
+    curves = replace(unidentified.curves, logging_policy_weight=Interval(0.0, -2.0, 2.0))
+    links = tuple((0.0,) * len(nothing) for _ in nothing)
+    assert replace(unidentified, curves=curves, identifiability=Identifiability((9.0, 1.0), ((0.0, 0.0),) * 2, 0)).alarm
+    assert replace(unidentified, curves=curves, identifiability=Identifiability(nothing, links, 0)).problems == []
+
+
 def test_traffic_gives_days() -> None:
     log = one_list(2_000)
     day = np.datetime64("2026-11-01") + np.arange(2_000) // 1_000

@@ -32,7 +32,7 @@ from cuolr.policies.random_policy import RandomPolicy, UniformLogger
 from cuolr.training.hold_out import held_out_queries, held_out_sessions
 from cuolr.types import Candidates, FeatureColumn, FeatureRecipe
 from tests.off_policy.policies import BETTER, LOGGER, TRAIN, OneAfterTheOther, WorstFirst, cut, log_of
-from tests.small_log import small_log
+from tests.small_log import linear_policy, small_log
 
 
 def provenance(log: ClickLog, **validated_by: Any) -> dict[str, Any]:
@@ -294,6 +294,26 @@ def test_k_is_10_or_the_length_of_the_lists_or_as_given() -> None:
 
 
 @pytest.mark.thorough
+def test_a_length_or_a_discount_that_is_none_is_refused_before_users_are_fitted() -> None:
+    log = small_log(40)
+    policy = linear_policy(log)
+    for k in (0, -1):
+        with pytest.raises(InputError, match=f"^k: expected a whole number >= 1, found {k}$"):
+            assess(policy, log, k)
+    with pytest.raises(InputError, match=r"^discount: expected .dcg. or 5 weights"):
+        assess(policy, log, discount=(1.0, 0.5))
+
+
+def test_a_level_of_context_that_is_rare_does_not_matter() -> None:
+    """It has fewer than ten queries, where the other has many."""
+    log = small_log(1_000, queries=20)
+    alone = assess(linear_policy(log), log)
+    device = np.where(np.isin(np.arange(len(log)), np.flatnonzero(log.query < 3)[:20]), "tablet", "desktop")
+    found = assess(linear_policy(log), replace(log, context={"device": device}))
+    assert found.gain == pytest.approx(alone.gain, abs=0.02)
+    assert np.isfinite(found.interval).all()
+
+
 def test_the_share_and_the_overlap_of_the_logging_policy_are_reported() -> None:
     log = log_of(LOGGER, sessions=3_000)
     evaluation = assess(EnsemblePolicy([LOGGER], [2.0], logging_policy_members=[0]), log)

@@ -38,6 +38,12 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
         ({"estimates": ()}, "keep", "too few clicks or queries (100) to estimate the gain"),
         ({"estimates": (UNKNOWN,)}, "keep", "too few clicks or queries (100) to estimate the gain"),
         (
+            {"never_shown": 1.0},
+            "keep",
+            "the log never shows a document of the model's top 10, and cannot tell its gain",
+        ),
+        ({"estimates": (), "outcome": "reward"}, "keep", "too few clicks with a reward or queries (100) to estimate"),
+        (
             {"estimates": (replace(PBM, interval=(0.5, 2.6)),)},
             "keep",
             "too few clicks or queries (100) to estimate the gain",

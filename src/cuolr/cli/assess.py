@@ -143,7 +143,7 @@ def _show(result: "OffPolicyEvaluation", title: str) -> None:
         for estimate in result.estimates:
             if estimate.doubts:
                 show_text(f"{estimate.estimator}: {'; '.join(estimate.doubts)}")
-    if result.changed:
+    if result.changed and result.can_estimate:
         rows = [[found.query_id, f"{found.sessions:,}", f"{found.change:+,.1f}"] for found in result.changed]
         heads = ["query", "sessions", f"change in {result.outcome_name}"]
         show_table("queries with the largest estimated change, all their sessions together", heads, rows, left=(0,))

@@ -84,6 +84,8 @@ class Diagnosis:
         weight = self.curves.logging_policy_weight
         if weight is None or self.curves.from_documents or weight.low > 0:
             return None
+        if self.identifiability.verdict == "not applicable" or not any(self.identifiability.clicks):
+            return None  # there is no position bias, or nothing to estimate it from
         clicked = "are clicked less" if weight.value < 0 else "are not clearly clicked more"
         return (
             f"the logging-policy weight is {weight.value:.2f} ({weight.low:.2f} to {weight.high:.2f}): at the same "

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cuolr.config import Range, check_arguments
 from cuolr.data.feature_tables import first_variants
 from cuolr.errors import InputError, require_type
 from cuolr.examination.from_clicks import ExaminationModel
@@ -167,17 +168,16 @@ def evaluate_off_policy(
 ) -> OffPolicyEvaluation:
     """Evaluate a model on given queries of a log; see `assess`."""
     check_propensities(log)
+    k = _length(log, k)
+    weights = None if discount is None else discount_weights(discount, k)
     if users is None:
         users = UsersOfLog.fit(log, on.queries, on.examination, stages)
     log = users.log
-    longest = page_width(log) if log.of_documents else int(np.flatnonzero(log.where.any(axis=0)).max()) + 1
-    k = longest if k is None else min(k, longest)
     queries = np.unique(log.query).astype(np.int64)
     if on.queries is not None:
         queries = queries[np.isin(queries, on.queries)]
     if not len(queries):
         raise InputError("queries: expected at least one query of the log to evaluate on, found none")
-    weights = None if discount is None else discount_weights(discount, k)
 
     def ranked_by(ranker: RankingPolicy) -> RankedQueries:
         return RankedQueries.of(ranker, log.candidates, queries, k, stages("ranking", len(queries)))
@@ -205,6 +205,16 @@ def evaluate_off_policy(
         position_weights=() if weights is None else tuple(weights.tolist()),
         **found,
     )
+
+
+def _length(log: ClickLog, k: int | None) -> int:
+    """The length of the lists to compare: at most that of the longest one of the log."""
+    if k is not None:
+        check_arguments(k=(k, Range(1)))
+    if not log.where.any():
+        raise InputError("expected a log that shows documents, found none in any session")
+    longest = page_width(log) if log.of_documents else int(np.flatnonzero(log.where.any(axis=0)).max()) + 1
+    return longest if k is None else min(k, longest)
 
 
 def _policy_of(model: RankingPolicy | FittedRanker) -> RankingPolicy:

@@ -109,13 +109,16 @@ class OffPolicyEvaluation:
     def reason(self) -> str:
         """The reason for the recommendation, in one line."""
         if not self.can_estimate:
-            return f"too few clicks or queries ({self.queries:,}) to estimate the gain"
+            outcome = "clicks" if self.outcome == "clicks" else "clicks with a reward"
+            return f"too few {outcome} or queries ({self.queries:,}) to estimate the gain"
         these = "this query" if self.queries == 1 else f"these {self.queries:,} queries"
         where = f" on {these}" if self.session_groups else ""
         gain = f"{self.gain:+.1%} {self.outcome_name}{where} (95 % interval {self.interval_text})"
         if self._units < MIN_UNITS:
             units = "groups of sessions" if self.session_groups else "queries"
             return f"{gain}, but from only {self._units:,} {units}; at least {MIN_UNITS} are needed"
+        if self.never_shown == 1:
+            return f"the log never shows a document of the model's top {self.k}, and cannot tell its gain"
         if self.recommendation == "keep":
             return f"{gain}: no evidence that the model is better than {self._baseline}"
         if self._doubts:
@@ -161,8 +164,8 @@ class OffPolicyEvaluation:
 
     @property
     def _has_evidence(self) -> bool:
-        """Whether the users that explain the log best like the model better."""
-        return self._best is not None and self._best.interval[0] > MIN_GAIN
+        """Whether the users that explain the log best like the model better, some of whose documents were shown."""
+        return self._best is not None and self._best.interval[0] > MIN_GAIN and self.never_shown < 1
 
     @property
     def _doubts(self) -> list[str]:

@@ -1,6 +1,5 @@
 """The gain of a policy's own lists over the logged ones, under users that were fitted to the log."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +8,9 @@ from cuolr.off_policy.compared_lists import ComparedLists, CountedDocuments, Cou
 from cuolr.off_policy.gain_estimate import Correction
 from cuolr.off_policy.intervals import UNKNOWN, Units, heavy_tailed_interval
 from cuolr.off_policy.position_discount import discount_weights, weights_in_lists
+from cuolr.off_policy.unknown_documents import UnknownDocuments
 from cuolr.off_policy.users.fitted_users import FittedUsers, Influence, UserResponse
-from cuolr.types import Bools, Doubles
+from cuolr.types import Doubles
 
 # Sum of squared places of a query's lists, per session of the log, up to which they do not differ but for rounding.
 MIN_SQUARED_PLACE = 1e-20
@@ -103,73 +103,6 @@ def _exposures(lists: CountedLists, pairs: int) -> Doubles:
     return np.bincount(lists.documents[where], weights=weights, minlength=pairs).astype(np.float64)
 
 
-# Clicks from which the rate of a document counts as its attractiveness, for the best case.
-ENOUGH_CLICKS = 10.0
-# A document that at most this share of its query's sessions shows is hardly shown.
-HARDLY_SHOWN = 0.1
-
-
-def worst_and_best_change(compared: ComparedLists, response: UserResponse) -> Iterator[float]:
-    """The change of reward in the cases that may be the worst for the policy, and the best.
-
-    Documents are as bad, or as good, as can be: as good as the best document of the log, as bad as
-    `least_attractiveness`. What production earned is logged, so only the policy's documents vary. Compared with another
-    policy, documents of that one only are the other way round, and 0 if they are bad; those of both sides either.
-    """
-    enough = response.rates.known & (compared.clicks >= ENOUGH_CLICKS)
-    highest = min(float(response.rates.attractiveness[enough].max()), 1.0) if enough.any() else 1.0
-    unknown = ~response.rates.known
-    least = least_attractiveness(compared, response)
-    if compared.baseline is compared.logged:
-        production = compared.by_query(compared.baseline, response).sum()
-        for of_policy in (least, highest):
-            alpha = np.where(unknown, of_policy, response.rates.attractiveness)
-            yield float(compared.by_query(compared.target, response, alpha).sum() - production)
-        return
-    in_target, in_baseline = (_contains(lists, len(unknown)) for lists in (compared.target, compared.baseline))
-    for of_target, of_baseline in ((least, highest), (highest, 0.0)):
-        for of_both in (least, highest):
-            alpha = np.where(unknown & in_target & in_baseline, of_both, response.rates.attractiveness)
-            alpha = np.where(unknown & in_target & ~in_baseline, of_target, alpha)
-            alpha = np.where(unknown & in_baseline & ~in_target, of_baseline, alpha)
-            yield compared.total_change(response, alpha)
-
-
-def least_attractiveness(compared: ComparedLists, response: UserResponse) -> Doubles:
-    """[P] how attractive a document of the policy's lists is at least, if the log says too little about it.
-
-    The documents most like those that a logging policy never shows are those that it hardly shows (`HARDLY_SHOWN`). Let
-    c be the lower end of the 95 % interval, over queries, of the clicks per examination of hardly shown documents in
-    the policy's lists: if the policy chooses bad documents, c is low. The least attractiveness is
-
-    - c for a document that was shown too seldom to be known,
-    - c · h / (h + n) for one that was never shown, where h and n are the numbers of hardly and never shown documents of
-      its query: the fewer are hardly shown, the more a logging policy excludes documents instead of showing them less.
-
-    If the log shows the same documents in all sessions of a query, h = 0, and so is the least attractiveness.
-    """
-    rates, queries = response.rates, compared.n_queries
-    shown, query = compared.logged.sessions_of_pairs(len(rates.known)), compared.query_of_pair
-    of_query = compared.logged.sessions_of_queries(queries)
-    in_target = _contains(compared.target, len(rates.known))
-    hardly = (shown > 0) & (shown <= HARDLY_SHOWN * of_query[query])
-    of_target = hardly & in_target
-    clicks, examinations = (
-        np.bincount(query[of_target], weights=of_pairs[of_target], minlength=queries).astype(np.float64)
-        for of_pairs in (rates.clicks, rates.examinations)
-    )
-    low = heavy_tailed_interval(clicks, examinations)[1][0]
-    number, never = (np.bincount(query[of], minlength=queries) for of in (hardly, shown == 0))
-    share_hardly_shown = (number / np.maximum(number + never, 1))[query]
-    least: Doubles = min(max(low, 0.0), 1.0) * np.where(shown > 0, 1.0, share_hardly_shown)
-    return least
-
-
-def _contains(lists: CountedLists | CountedDocuments, pairs: int) -> Bools:
-    """[P] whether one of the lists has the pair."""
-    return lists.sessions_of_pairs(pairs) > 0
-
-
 # Lists from which the derivative of the gain is computed, at most.
 MAX_LISTS_OF_DERIVATIVE = 4_096
 # Step of that derivative, on the scale of logarithms and logits.
@@ -184,31 +117,22 @@ class UserGain:
         users: Registered name of the click model.
         gain: With the mean attractiveness for documents that were never shown.
         interval: 95 % confidence interval of it over queries, with the error of the users' parameters.
-        worst_case: The gain if documents that the log says nothing about are the worst for the policy.
-        best_case: The gain if they are the best: as attractive as the best of the log.
+        bounds: The interval with what the log cannot say: its lower end if documents that the log says too little about
+            are the worst for the policy, its upper end if they are the best.
         calibration: Reward of the logged lists by these users, over the logged reward.
         corrections: What of the gain the logged lists refute, each with its interval: those that are most like the
             policy's (`correction_towards_policy`), and those that should have more clicks than others
             (`correction_by_expectation`).
         changes: [n_queries] expected change of the reward of each query.
-        lowest: The lowest gain that there can be: −1 over the logged lists, whose reward can be lost only once.
     """
 
     users: str
     gain: float
     interval: tuple[float, float]
-    worst_case: float
-    best_case: float
+    bounds: tuple[float, float]
     calibration: float
     corrections: tuple[Correction, Correction]
     changes: Doubles
-    lowest: float
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The interval with what the log cannot say: its lower end in the worst case, upper in the best."""
-        low, high = self.interval
-        return max(low + self.worst_case - self.gain, self.lowest), high + self.best_case - self.gain
 
 
 def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists, units: Units) -> UserGain:
@@ -230,28 +154,40 @@ def user_gain(users: FittedUsers, influence: Influence, compared: ComparedLists,
     changes = compared.by_query(compared.target, response) - baseline
     total = max(float(compared.reward.sum()), 1e-300)
     gain = float(changes.sum()) / total
-    cases = list(worst_and_best_change(compared, response))
     sample = compared.sample(MAX_LISTS_OF_DERIVATIVE)
     if units.of_sessions:
         change_of_group = _lost_without(users, sample, float(changes.sum()))
     else:
         change_of_group = units.by_group(changes)
     effects = _effects(users, influence, sample)
+    interval = heavy_tailed_interval(change_of_group + effects, units.by_group(compared.reward))[1]
     logged = baseline if compared.logged is compared.baseline else compared.by_query(compared.logged, response)
     return UserGain(
         users=users.name,
         gain=gain,
-        interval=heavy_tailed_interval(change_of_group + effects, units.by_group(compared.reward))[1],
-        worst_case=min(gain, *(case / total for case in cases)),
-        best_case=max(gain, *(case / total for case in cases)),
+        interval=interval,
+        bounds=_bounds(UnknownDocuments.of(compared, response, baseline), changes, effects, interval, units),
         calibration=float(logged.sum()) / total,
         corrections=(
             correction_towards_policy(compared, response),
             correction_by_expectation(compared, response, gain),
         ),
         changes=changes,
-        lowest=-1.0 if compared.baseline is compared.logged else -np.inf,
     )
+
+
+def _bounds(
+    unknown: UnknownDocuments, changes: Doubles, effects: Doubles, interval: tuple[float, float], units: Units
+) -> tuple[float, float]:
+    """The interval with the worst and the best case of documents that the log says too little about."""
+    low, high = interval
+    total = max(float(unknown.compared.reward.sum()), 1e-300)
+    shifts = [float((case - changes).sum()) / total for case in unknown.cases(unknown.least.low)]
+    # The least attractiveness has an interval over queries. Of groups of sessions, both are at their lower ends.
+    lowest = low + min(shifts) if units.of_sessions else unknown.lowest_end(changes, effects, units)
+    # The reward of the logged lists can be lost only once.
+    limit = -1.0 if unknown.compared.baseline is unknown.compared.logged else -np.inf
+    return max(min(low, lowest), limit), high + max(*shifts, 0.0)
 
 
 def _lost_without(users: FittedUsers, compared: ComparedLists, change: float) -> Doubles:

@@ -143,12 +143,14 @@ def compare_by_level(
     """
     parts = [level.held_out(folds) for level in levels]
     parts = [(train, held_out) for train, held_out in parts if train.clicks.any() and held_out.sessions > 0]
+    # A rare level may have few queries, where the others have many: the units are those of all.
+    by_query = not all(held_out.few_queries for _, held_out in parts)
     fits, scores = {}, {}
     for name in _fittable(levels[0], names):
         of_levels = [fit_users(name, train) for train, _ in parts]
         fits[name] = of_levels[0]
         scores[name] = pooled_scores(
-            [evaluate_fit(fit, held_out) for fit, (_, held_out) in zip(of_levels, parts, strict=True)]
+            [evaluate_fit(fit, held_out, by_query) for fit, (_, held_out) in zip(of_levels, parts, strict=True)]
         )
         if progress is not None:
             progress(1)

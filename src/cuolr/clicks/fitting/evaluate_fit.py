@@ -59,9 +59,15 @@ class FitScores:
         }
 
 
-def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
-    """Score a click model on sessions that it was not fitted to."""
-    k, few = held_out.k, held_out.few_queries
+def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns, by_query: bool | None = None) -> FitScores:
+    """Score a click model on sessions that it was not fitted to.
+
+    Args:
+        fitted: The model.
+        held_out: The counts of the sessions.
+        by_query: Whether the units are queries; None = if there are many.
+    """
+    k, few = held_out.k, held_out.few_queries if by_query is None else not by_query
     unit, units = (np.arange(len(held_out)), len(held_out)) if few else (held_out.query, held_out.candidates.n_queries)
     bits = {"marginal": np.zeros(k), "conditional": np.zeros(k)}
     by_unit, impossible = np.zeros(units), 0.0
@@ -87,7 +93,7 @@ def evaluate_fit(fitted: FittedClicks, held_out: ClickPatterns) -> FitScores:
         conditional_by_position=by_position["conditional"],
         impossible=impossible / held_out.sessions,
         log_likelihood_by_unit=by_unit,
-        sessions_by_unit=_sessions_by_unit(held_out, unit, units),
+        sessions_by_unit=_sessions_by_unit(held_out, unit, units, few),
         independent=few,
     )
 
@@ -103,16 +109,20 @@ def _parts(fitted: FittedClicks, held_out: ClickPatterns) -> Iterator[tuple[Clic
             yield model, values, rows[start : start + ROWS_AT_A_TIME]
 
 
-def _sessions_by_unit(held_out: ClickPatterns, unit: Ints, units: int) -> Doubles:
+def _sessions_by_unit(held_out: ClickPatterns, unit: Ints, units: int, few: bool) -> Doubles:
     """[units] the sessions; where a unit is a document, its share of one."""
     sessions = held_out.session_count
-    if held_out.of_documents and held_out.few_queries:
+    if held_out.of_documents and few:
         sessions = held_out.count * (held_out.sessions / held_out.count.sum())
     return np.bincount(unit, weights=sessions, minlength=units).astype(np.float64)
 
 
 def pooled_scores(levels: Sequence[FitScores]) -> FitScores:
-    """The scores of held-out sessions in several levels of context, each with its own fit of the same model."""
+    """The scores of held-out sessions in several levels of context, each with its own fit of the same model.
+
+    Args:
+        levels: Of each level; the units of all are queries, or those of none.
+    """
     if len(levels) == 1:
         return levels[0]
     units = zip(*((level.log_likelihood_by_unit, level.sessions_by_unit) for level in levels), strict=True)
