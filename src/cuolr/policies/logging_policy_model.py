@@ -168,15 +168,16 @@ def clone_linear(log: ClickLog, normaliser: Normaliser, seed: int) -> LinearPoli
     affordable = max(1, MAX_PAIR_VALUES // (PAIRS_PER_QUERY * (candidates.n_features + normaliser.n_indicators)))
     if len(queries) > affordable:
         queries = np.sort(rng.choice(queries, affordable, replace=False))
-    chosen = candidates if len(queries) == candidates.n_queries else candidates.select(queries)
-    better, worse = draw_pairs(_grades(log)[candidates.rows_of(queries)], chosen.offsets, PAIRS_PER_QUERY, rng)
+    documents = candidates.rows_of(queries)
+    offsets = np.concatenate([[0], np.cumsum(candidates.sizes[queries])])
+    better, worse = draw_pairs(_grades(log)[documents], offsets, PAIRS_PER_QUERY, rng)
     if not len(better):
         return None
     # Only the documents of a pair, which many are not.
     rows, place = np.unique(np.concatenate([better, worse]), return_inverse=True)
-    used = np.zeros(chosen.n_documents, np.bool_)
-    used[rows] = True
-    scaled = scaled_features(chosen, normaliser, used)[:-1]
+    used = np.zeros(candidates.n_documents, np.bool_)
+    used[documents[rows]] = True
+    scaled = scaled_features(candidates, normaliser, used)[:-1]
     weights = fit_ranking_svm(scaled, place[: len(better)], place[len(better) :], C)
     return LinearPolicy(weights.astype(np.float32), normaliser)
 
