@@ -130,7 +130,7 @@ class ClickCounts:
         """
         shape = (len(self.lists), self.lists.k)
         sums = np.bincount(self.cells // (self.lists.k + 1), weights=values, minlength=shape[0] * shape[1])
-        return sums.astype(np.float64).reshape(shape)
+        return sums.astype(np.float64, copy=False).reshape(shape)
 
     def by_document(self, values: Doubles) -> Doubles:
         """[n_documents] the sum over the lists and positions that show a document; 0 if never shown.
@@ -140,7 +140,7 @@ class ClickCounts:
         """
         where, candidates = self.lists.where, self.lists.candidates
         sums = np.bincount(self.lists.documents[where], weights=values[where], minlength=candidates.n_documents)
-        return sums.astype(np.float64)
+        return sums.astype(np.float64, copy=False)
 
     def parts(self) -> Iterator[slice]:
         """Slices of the cells, of whole queries each, so that not all cells are copied at once; at least one."""
@@ -223,9 +223,10 @@ def _count_sessions(log: ClickLog, progress: Progress) -> tuple[ClickLog, Ints |
     level = counted.labels[LEVEL].to_numpy()[first] if LEVEL in counted.labels else None
     starts = [0, *start[LISTS_AT_A_TIME::LISTS_AT_A_TIME].tolist(), len(row)]
     parts = (_sums_of_rows(counted, row, slice(*bounds)) for bounds in pairwise(starts))
-    cells, impressions, clicks, reward = zip(*parts, strict=True)
-    rewards = None if counted.reward is None else np.concatenate(reward)
-    return lists, level, (np.concatenate(cells), np.concatenate(impressions), np.concatenate(clicks), rewards)
+    columns: list[Any] = list(zip(*parts, strict=True))
+    reward = columns.pop()
+    clicks, impressions, cells = (np.concatenate(columns.pop()) for _ in range(3))  # each freed before the next
+    return lists, level, (cells, impressions, clicks, None if counted.reward is None else np.concatenate(reward))
 
 
 def _sums_of_rows(counted: CountedPatterns, row: Ints, part: slice) -> Counts:
