@@ -30,7 +30,9 @@ def test_arrays_that_are_no_mapped_files_and_changes_to_mapped_ones_are_left_alo
     np.save(tmp_path / "a.npy", np.zeros(10))
     changed = np.load(tmp_path / "a.npy", mmap_mode="c")
     changed[3] = 1.0
-    for array in (changed, np.ones(3)):
+    read_only = changed[:]
+    read_only.flags.writeable = False
+    for array in (changed, read_only, np.ones(3)):
         expected = array.copy()
         give_back_pages(array)
         np.testing.assert_array_equal(array, expected)

@@ -4,7 +4,6 @@ import ctypes
 import mmap
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 
@@ -20,6 +19,7 @@ def give_back_freed() -> None:
 def give_back_pages(array: npt.NDArray[Any]) -> None:
     """Give back the pages of a memory-mapped file; they are read again when needed. Other arrays are left alone."""
     mapped = getattr(array, "_mmap", None)
-    known = isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")
-    if known and isinstance(array, np.memmap) and not array.flags.writeable:
+    # Of a map that can be written to, changes would be lost.
+    read_only = getattr(array, "mode", None) == "r"
+    if read_only and isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
