@@ -92,7 +92,7 @@ class DocumentNetwork(nn.Module):
         """[n, F] documents → [n] scores, with the hidden layers of some documents at a time."""
         # The last part is not a small one: products of few rows round differently.
         sizes = [DOCUMENTS_AT_A_TIME] * (len(documents) // DOCUMENTS_AT_A_TIME - 1)
-        return torch.cat([self(part) for part in documents.split([*sizes, len(documents) - sum(sizes)])])
+        return torch.cat([self(part) for part in torch.split(documents, [*sizes, len(documents) - sum(sizes)])])
 
 
 @torch.no_grad()
