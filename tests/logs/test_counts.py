@@ -1,9 +1,11 @@
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+from cuolr.examination.effects import DocumentGroups
+from cuolr.examination.identifiability import Identifiability
 from cuolr.logs import counts as module
 from cuolr.logs import session_files
 from cuolr.logs.aggregate import aggregate
@@ -47,6 +49,31 @@ def test_counts_are_those_of_a_loop_over_sessions() -> None:
             for position, last in zip(*np.nonzero(impressions[row]), strict=True)
         }
         assert found == expected
+
+
+def test_counting_and_reading_cells_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = small_log(rows=200)
+    whole = ClickCounts.of(log)
+    expected = Identifiability.of(whole), DocumentGroups.of(whole, np.arange(5, len(whole.lists)))
+    monkeypatch.setattr(module, "LISTS_AT_A_TIME", 3)
+    monkeypatch.setattr(module, "CELLS_AT_A_TIME", 10)
+    counts = ClickCounts.of(log)
+    for name in ("cells", "impressions", "clicks"):
+        np.testing.assert_array_equal(getattr(counts, name), getattr(whole, name))
+    parts = list(counts.parts())
+    assert len(parts) > 2
+    queries = [np.unique(counts.lists.query[counts.coordinates(part)[0]]) for part in parts]
+    assert np.concatenate(queries).tolist() == np.unique(counts.lists.query).tolist()
+    groups = DocumentGroups.of(counts, np.arange(5, len(whole.lists)))
+    assert Identifiability.of(counts) == expected[0]
+    for column in fields(groups):
+        np.testing.assert_array_equal(getattr(groups, column.name), getattr(expected[1], column.name))
+
+
+def test_a_log_without_cells_has_one_empty_part() -> None:
+    counts = ClickCounts.of(small_log(rows=200))
+    empty = replace(counts, lists=counts.lists.select(slice(0)), cells=counts.cells[:0])
+    assert list(empty.parts()) == [slice(0, 0)]
 
 
 def test_dense_counts_of_selected_lists_are_those_among_all_in_any_order_and_twice() -> None:

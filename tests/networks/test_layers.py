@@ -5,7 +5,15 @@ from math import exp, log
 import pytest
 import torch
 
-from cuolr.networks.layers import PairNetwork, follow, log_softmax, logsumexp, seeded
+from cuolr.networks.layers import (
+    DOCUMENTS_AT_A_TIME,
+    DocumentNetwork,
+    PairNetwork,
+    follow,
+    log_softmax,
+    logsumexp,
+    seeded,
+)
 
 
 def network(n_states: int = 5, n_features: int = 3) -> PairNetwork:
@@ -70,3 +78,16 @@ def test_where_nothing_is_real_gradients_are_zero_and_not_nan() -> None:
     torch.autograd.backward(log_softmax(scores, where).sum() + weightless)
     assert scores.grad is not None
     assert scores.grad.tolist() == [[[0.0], [0.0], [0.0]]]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2_047, 2_049, 4_096, 6_151])
+def test_documents_scored_in_parts_have_the_scores_of_all_at_once(n: int) -> None:
+    network = DocumentNetwork(5, (8, 8))
+    documents = torch.randn(n, 5, generator=torch.Generator().manual_seed(n))
+    parts: list[int] = []
+    network.register_forward_pre_hook(lambda _, given: parts.append(len(given[0])))
+    with torch.no_grad():
+        in_parts = network.in_parts(documents)
+        torch.testing.assert_close(in_parts, network(documents))
+    assert max(parts[:-1]) < 2 * DOCUMENTS_AT_A_TIME
+    assert min(parts[:-1]) >= min(n, DOCUMENTS_AT_A_TIME)

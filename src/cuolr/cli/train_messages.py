@@ -14,6 +14,7 @@ from cuolr.distillation.student import StudentConfig, is_fast
 from cuolr.errors import InputError
 from cuolr.files import atomic_file
 from cuolr.logs.clicklog import ClickLog
+from cuolr.memory import give_back_freed
 from cuolr.off_policy.assess import assess
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.model_folder import STUDENT_FOLDER, save_policy
@@ -72,6 +73,7 @@ def fit_with_messages(
     facts = {"out": str(folder.path), **result.provenance["training"]}
     if not distributed.is_first():
         return facts
+    give_back_freed()  # by training
     with profile.during("off-policy evaluation"):
         log = request.log.sessions(no_stages)
         facts["assessment"] = _assess(result, log, folder.path)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from cuolr.data.missing_values import MissingValues
 from cuolr.errors import InputError
+from cuolr.memory import give_back_pages
 from cuolr.registry import unknown_name
 from cuolr.types import Bools, Candidates, Doubles, FeatureRecipe, Floats, Ints, Strings
 
@@ -58,6 +59,7 @@ class Normaliser:
         if problems := list(_range_problems(low, high, candidates.feature_names)):
             raise InputError(problems)
         nothing = replace(nothing, missing=MissingValues.fit(candidates.features), recipe=candidates.recipe)
+        give_back_pages(candidates.features)
         if kind in ("query-min-max", "none"):
             return nothing
         # The map is increasing, so the range of the mapped values is the mapped range.
@@ -189,6 +191,7 @@ class Normaliser:
                 yield rows, self.transform(features, offsets)
             elif used[rows].any():
                 yield rows, self._transform_used(features, offsets, used[rows])
+            give_back_pages(candidates.features)
 
     def _transform_used(self, features: Floats, offsets: Ints, used: Bools) -> Floats:
         """The used documents of whole queries, scaled; alone, unless scaling needs all documents of a query."""

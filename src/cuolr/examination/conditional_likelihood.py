@@ -143,12 +143,21 @@ def _maximise(
     total = max(float(clicks.sum()), 1.0)
 
     def loss(values: Doubles) -> tuple[float, Doubles]:
-        logits = offset + np.tensordot(values[items:], covariates, axes=1) + (values[:items] if effects else 0.0)
-        logits = logits - logits.max(axis=1, keepdims=True)
+        # In place: these arrays are the largest while examination is estimated.
+        logits: Doubles = np.tensordot(values[items:], covariates, axes=1)
+        logits += offset
+        if effects:
+            logits += values[:items]
+        logits -= logits.max(axis=1, keepdims=True)
         odds = np.exp(logits)
         sums = odds.sum(axis=1, keepdims=True)
-        residual = clicks - of_group * odds / sums
-        likelihood = (clicks * np.where(clicks > 0, logits - np.log(sums), 0.0)).sum()
+        logits -= np.log(sums)
+        logits[clicks == 0] = 0.0
+        logits *= clicks
+        likelihood = logits.sum()
+        odds *= of_group
+        odds /= sums
+        residual = np.subtract(clicks, odds, out=odds)
         slopes = np.tensordot(covariates, residual, axes=((1, 2), (0, 1)))
         gradient = np.concatenate([residual.sum(axis=0), slopes]) if effects else slopes
         return (prior * (values**2).sum() - likelihood) / total, (2 * prior * values - gradient) / total

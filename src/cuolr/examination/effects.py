@@ -89,25 +89,29 @@ class DocumentGroups:
     @classmethod
     def of(cls, counts: ClickCounts, lists: Ints) -> "DocumentGroups":
         """The documents of these lists."""
-        row, position, _ = counts.coordinates()
-        in_lists = np.isin(row, lists)
-        row, position = row[in_lists], position[in_lists]
-        documents, first, group = np.unique(
-            counts.lists.documents[row, position], return_index=True, return_inverse=True
-        )
-        clicks_on = np.bincount(group, weights=counts.clicks[in_lists], minlength=len(documents))
-        items, item = np.unique(counts.cells[in_lists] % counts.cells_per_list, return_inverse=True)
+        candidates, in_lists = counts.lists.candidates, np.zeros(len(counts.lists), np.bool_)
+        in_lists[lists] = True
+        parts = list(counts.parts())
+        clicks_on, occurs = np.zeros(candidates.n_documents), np.zeros(counts.cells_per_list, np.bool_)
+        for part in parts:
+            row, position, _ = counts.coordinates(part)
+            of_lists = in_lists[row]
+            documents = counts.document(row, position)[of_lists]
+            clicks_on += np.bincount(documents, counts.clicks[part][of_lists], len(clicks_on))
+            occurs[counts.cells[part][of_lists] % counts.cells_per_list] = True
+        items = np.flatnonzero(occurs)
         clicked = np.random.default_rng(FIXED_SEED).permutation(np.flatnonzero(clicks_on > 0))[
             : max(1, MAX_CELLS // max(len(items), 1))
         ]
-        number = np.full(len(documents), -1)
+        number = np.full(candidates.n_documents, -1)
         number[clicked] = np.arange(len(clicked))
-        kept = number[group] >= 0
-        place = number[group[kept]] * len(items) + item[kept]
-
-        def by_document(values: Doubles) -> Doubles:
-            sums = np.bincount(place, weights=values[in_lists][kept], minlength=len(clicked) * len(items))
-            return sums.astype(np.float64).reshape(len(clicked), len(items))
-
-        query = counts.lists.query[row[first[clicked]]].astype(np.int64)
-        return cls(items, by_document(counts.impressions), by_document(counts.clicks), query)
+        impressions, clicks = np.zeros((2, len(clicked) * len(items)))
+        for part in parts:
+            row, position, _ = counts.coordinates(part)
+            group = number[counts.document(row, position)]
+            kept = in_lists[row] & (group >= 0)
+            place = group[kept] * len(items) + np.searchsorted(items, counts.cells[part][kept] % counts.cells_per_list)
+            impressions += np.bincount(place, counts.impressions[part][kept], len(impressions))
+            clicks += np.bincount(place, counts.clicks[part][kept], len(clicks))
+        shape = (len(clicked), len(items))
+        return cls(items, impressions.reshape(shape), clicks.reshape(shape), candidates.query_of_document[clicked])

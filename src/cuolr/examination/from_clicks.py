@@ -166,9 +166,11 @@ class ExaminationModel:
             power: Power of χ in the sum.
         """
         tables = self.tables_of(counts.levels).reshape(len(counts.levels), -1) ** power
-        level = counts.level_of_list[counts.cells // counts.cells_per_list]
-        probabilities = tables[level, counts.cells % counts.cells_per_list]
-        return counts.by_position(counts.impressions * probabilities)
+        examinations, of_lists = np.empty(len(counts.cells)), counts.level_of_list
+        for part in counts.parts():
+            row, cell = np.divmod(counts.cells[part], counts.cells_per_list)
+            examinations[part] = counts.impressions[part] * tables[of_lists[row], cell]
+        return counts.by_position(examinations)
 
     def as_dict(self) -> dict[str, Any]:
         """The model as JSON values; None where not estimated."""

@@ -107,12 +107,17 @@ class Identifiability:
             counts: The counts of the log.
             lists: The lists to count; None = all.
         """
-        row, position, _ = counts.coordinates()
-        clicks = counts.clicks
-        if lists is not None:
-            kept = np.isin(row, lists)
-            row, position, clicks = row[kept], position[kept], clicks[kept]
-        return cls.of_documents(counts.lists.documents[row, position], position, clicks)
+        kept = np.ones(len(counts.lists), np.bool_) if lists is None else np.zeros(len(counts.lists), np.bool_)
+        kept[slice(None) if lists is None else lists] = True
+        parts = []
+        for part in counts.parts():
+            row, position, _ = counts.coordinates(part)
+            of_lists = kept[row]
+            key = counts.document(row, position)[of_lists] * counts.lists.k + position[of_lists]
+            keys, place = np.unique(key, return_inverse=True)
+            parts.append((keys, np.bincount(place, weights=counts.clicks[part][of_lists], minlength=len(keys))))
+        keys, clicks = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return cls.of_documents(*np.divmod(keys, counts.lists.k), clicks)
 
     @classmethod
     def of_documents(cls, document: IntegerArray, position: IntegerArray, clicks: Doubles) -> Self:

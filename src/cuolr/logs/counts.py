@@ -1,6 +1,8 @@
 """Counts of (list, position, last click above), the sufficient statistics of UBM's family of click models."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy.typing as npt
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
-from cuolr.logs.count_patterns import count_patterns, stack_documents
+from cuolr.logs.count_patterns import CountedPatterns, count_patterns, stack_documents
 from cuolr.logs.page_positions import at_page_positions
 from cuolr.logs.reward_scale import information
 from cuolr.progress import Progress, Stages, no_stages
@@ -20,6 +22,8 @@ from cuolr.types import Doubles, Floats, IntegerArray, Ints
 SESSIONS_AT_A_TIME = 1 << 18
 # Maximum number of distinct lists, which bounds memory to about 3 GB.
 MAX_LISTS = 2_000_000
+# Cells that are looked at together, about; lists whose cells are summed together.
+CELLS_AT_A_TIME, LISTS_AT_A_TIME = 1 << 18, 1 << 14
 # The name of the context that numbers the levels.
 LEVEL = "level"
 # Name of the stage.
@@ -126,7 +130,7 @@ class ClickCounts:
         """
         shape = (len(self.lists), self.lists.k)
         sums = np.bincount(self.cells // (self.lists.k + 1), weights=values, minlength=shape[0] * shape[1])
-        return sums.astype(np.float64).reshape(shape)
+        return sums.astype(np.float64, copy=False).reshape(shape)
 
     def by_document(self, values: Doubles) -> Doubles:
         """[n_documents] the sum over the lists and positions that show a document; 0 if never shown.
@@ -136,13 +140,25 @@ class ClickCounts:
         """
         where, candidates = self.lists.where, self.lists.candidates
         sums = np.bincount(self.lists.documents[where], weights=values[where], minlength=candidates.n_documents)
-        return sums.astype(np.float64)
+        return sums.astype(np.float64, copy=False)
 
-    def coordinates(self) -> tuple[Ints, Ints, Ints]:
+    def parts(self) -> Iterator[slice]:
+        """Slices of the cells, of whole queries each, so that not all cells are copied at once; at least one."""
+        next_query = np.flatnonzero(np.diff(self.lists.query)) + 1
+        ends = np.append(np.searchsorted(self.cells, next_query * self.cells_per_list), len(self.cells))
+        ends = ends[np.append(np.diff(ends // CELLS_AT_A_TIME) > 0, True)]
+        yield from (slice(start, end) for start, end in pairwise([0, *ends.tolist()]))
+
+    def coordinates(self, part: slice = slice(None)) -> tuple[Ints, Ints, Ints]:
         """[n] each: the list, the position from 0, and the position of the last click above from 1 (0 = none)."""
-        place, last = np.divmod(self.cells, self.lists.k + 1)
+        place, last = np.divmod(self.cells[part], self.lists.k + 1)
         row, position = np.divmod(place, self.lists.k)
         return row, position, last
+
+    def document(self, row: Ints, position: Ints) -> Ints:
+        """[n] the row of the candidates' document at these positions of these lists, which show one there."""
+        documents: Ints = self.lists.candidates.offsets[self.lists.query[row]] + self.lists.ranking[row, position]
+        return documents
 
     def top(self, k: int) -> "ClickCounts":
         """The first k positions of all lists."""
@@ -187,30 +203,45 @@ def _count_sessions(log: ClickLog, progress: Progress) -> tuple[ClickLog, Ints |
     counted = count_patterns((log.select(rows) for rows in slices), lambda part: part.context, progress)
     first = counted.starts_list
     row, start = np.cumsum(first) - 1, np.flatnonzero(first)
-    number = counted.count[:, None].astype(np.float64)
     sessions = np.add.reduceat(counted.count, start) if len(start) else counted.count
 
     def mean(totals: Doubles) -> Doubles:
         """[L, K] over the sessions of each list."""
         sums: Doubles = np.add.reduceat(totals, start, axis=0) if len(start) else totals
-        return sums / sessions[:, None]
+        sums /= sessions[:, None]
+        return sums
 
     lists = ClickLog(
         candidates=log.candidates,
         query=counted.query[first].astype(log.query.dtype),
         ranking=counted.ranking[first],
-        clicks=mean(number * counted.clicks),
+        clicks=mean(np.multiply(counted.count[:, None], counted.clicks, dtype=np.float64)),
         count=sessions,
         reward=None if counted.reward is None else mean(counted.reward),
         aggregated=True,
     )
-    where = counted.ranking >= 0
-    cells = _cells(row, last_click_above(counted.clicks))[where]
-    impressions = np.broadcast_to(number, where.shape)[where]
-    reward = None if counted.reward is None else counted.reward[where]
-    counts = _sums(cells, impressions, impressions * counted.clicks[where], reward)
     level = counted.labels[LEVEL].to_numpy()[first] if LEVEL in counted.labels else None
-    return lists, level, counts
+    starts = [0, *start[LISTS_AT_A_TIME::LISTS_AT_A_TIME].tolist(), len(row)]
+    parts = (_sums_of_rows(counted, row, slice(*bounds)) for bounds in pairwise(starts))
+    columns: list[Any] = list(zip(*parts, strict=True))
+    reward = columns.pop()
+    clicks, impressions, cells = (np.concatenate(columns.pop()) for _ in range(3))  # each freed before the next
+    return lists, level, (cells, impressions, clicks, None if counted.reward is None else np.concatenate(reward))
+
+
+def _sums_of_rows(counted: CountedPatterns, row: Ints, part: slice) -> Counts:
+    """The counts of the cells of these rows, which are whole lists.
+
+    Args:
+        counted: M rows.
+        row: [M] the list of each.
+        part: Rows.
+    """
+    clicked, where = counted.clicks[part], counted.ranking[part] >= 0
+    cells = _cells(row[part], last_click_above(clicked))[where]
+    impressions = np.broadcast_to(counted.count[part, None].astype(np.float64), where.shape)[where]
+    reward = None if counted.reward is None else counted.reward[part][where]
+    return _sums(cells, impressions, impressions * clicked[where], reward)
 
 
 def _top(log: ClickLog, k: int) -> ClickLog:

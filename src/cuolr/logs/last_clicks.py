@@ -147,8 +147,10 @@ class LastClicks:
 
 def summed(key: Ints, **values: Doubles) -> tuple[Ints, dict[str, Doubles]]:
     """The distinct keys, ascending, and the sums of the values of each."""
-    frame = pl.DataFrame({"key": key, **values}).group_by("key").agg(pl.all().sum()).sort("key")
-    return frame["key"].to_numpy(), {name: frame[name].to_numpy() for name in values}
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    start = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    return key[start], {name: np.add.reduceat(of_each[order], start) for name, of_each in values.items()}
 
 
 def _tails(documents: Ints, start: Ints, count: Doubles, unit: Ints, pairs: int) -> Tails:

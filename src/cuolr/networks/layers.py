@@ -12,6 +12,9 @@ from torch.nn.functional import linear, pad
 
 N = TypeVar("N", bound=nn.Module)
 
+# Documents that are scored at a time if there are many, to bound memory.
+DOCUMENTS_AT_A_TIME = 1 << 11
+
 
 class PairNetwork(nn.Module):
     """Scores a document in a state: two hidden ReLU layers over [state ; document], section 5.1.
@@ -84,6 +87,12 @@ class DocumentNetwork(nn.Module):
             documents = layer(documents).relu_()
         scores: Tensor = self.output(documents).squeeze(-1)
         return scores
+
+    def in_parts(self, documents: Tensor) -> Tensor:
+        """[n, F] documents → [n] scores, with the hidden layers of some documents at a time."""
+        # The last part is not a small one: products of few rows round differently.
+        sizes = [DOCUMENTS_AT_A_TIME] * (len(documents) // DOCUMENTS_AT_A_TIME - 1)
+        return torch.cat([self(part) for part in torch.split(documents, [*sizes, len(documents) - sum(sizes)])])
 
 
 @torch.no_grad()

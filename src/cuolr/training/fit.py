@@ -18,8 +18,10 @@ from cuolr.logs.importing.seen_documents import require_features
 from cuolr.logs.log_meta import digest_of_clicks, fingerprint
 from cuolr.logs.ray_cluster import connected
 from cuolr.logs.reward_scale import on_click_scale
+from cuolr.memory import give_back_freed
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Profile, Stages, no_stages
+from cuolr.progress import Progress as StageProgress
 from cuolr.training import distributed
 from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.training.hold_out import held_out_queries, queries_shown, with_held_out_sessions
@@ -114,7 +116,7 @@ def fit(
         profile: Receives the time of all stages.
     """
     profile = profile or Profile()
-    stages = profile.of(stages)
+    stages = _in_freed_memory(profile.of(stages))
     config, training = request.config, request.config.training
     learner_class = config.learner_class
     if distributed.processes() > 1 and not learner_class.data_parallel:
@@ -151,6 +153,16 @@ def fit(
     if result.best is not None:
         object.__setattr__(result.best.policy, "provenance", result.provenance)  # as `load_policy` does
     return result
+
+
+def _in_freed_memory(stages: Stages) -> Stages:
+    """The same stages, each of which begins without the memory that those before have freed."""
+
+    def begin(name: str, total: int | None) -> StageProgress:
+        give_back_freed()
+        return stages(name, total)
+
+    return begin
 
 
 def check_warm_start(learner: str, start: WarmStart) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from cuolr.errors import InputError
+from cuolr.memory import give_back_freed
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Profile
 from cuolr.training import distributed
@@ -198,6 +199,7 @@ class _Run:
     def _validate(self) -> dict[str, float]:
         with self.loop.profile.during("validation"):
             score = distributed.from_first(self._score)
+            give_back_freed()  # of the scores of many documents
         if not math.isfinite(score):
             raise self._diverged("validation")
         self.validations[self.step] = score

@@ -13,7 +13,6 @@ from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.networks.layers import DocumentNetwork, seeded
 from cuolr.types import Doubles, Ints
 
-DOCUMENTS_AT_A_TIME = 1 << 15
 # Sizes of the network's hidden layers.
 HIDDEN = (128, 64)
 # Probabilities are clipped to this distance from 0 and 1, so that one impossible click does not dominate.
@@ -86,8 +85,7 @@ def fit_click_rate_prior(
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     with torch.no_grad():
-        parts = torch.split(torch.arange(len(features)), DOCUMENTS_AT_A_TIME)
-        fitted: Doubles = torch.cat([attractiveness(part) for part in parts]).double().numpy()
+        fitted: Doubles = (offset + network.in_parts(features)).sigmoid().double().numpy()
     return fitted[:-1]
 
 
@@ -156,10 +154,8 @@ def fit_reward_prior(counts: ClickCounts, shown: ScaledDocuments, lists: Ints, f
         loss.backward()
         optimiser.step()
     with torch.no_grad():
-        parts = torch.split(torch.arange(len(shown.rows)), DOCUMENTS_AT_A_TIME)
-        fitted = [network(features[part]).clamp(MIN_LOG, MAX_LOG).exp() for part in parts]
-        means: Doubles = torch.cat(fitted).double().numpy()
-    return means
+        means: Doubles = network.in_parts(features).clamp(MIN_LOG, MAX_LOG).exp().double().numpy()
+    return means[:-1]
 
 
 def _by_document(counts: ClickCounts, values: Doubles, lists: Ints) -> Doubles:

@@ -11,7 +11,6 @@ from typing import Self
 
 import numpy as np
 
-from cuolr.examination.effects import without_click_above
 from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.logs.counts import ClickCounts
@@ -69,12 +68,15 @@ class FirstClicks:
             shown: The documents shown in the log.
             lists: The lists that say whether position bias is identifiable.
         """
-        top = without_click_above(counts.top(MAX_POSITIONS))
-        row, position, _ = top.coordinates()
-        keys, place = np.unique(shown.documents[row, position] * top.lists.k + position, return_inverse=True)
-        impressions, rewards = (
-            np.bincount(place, weights=values).astype(np.float64) for values in (top.impressions, top.rewards)
-        )
+        top, parts = counts.top(MAX_POSITIONS), []
+        for part in top.parts():
+            row, position, last = top.coordinates(part)
+            first = last == 0
+            key = shown.documents[row[first], position[first]].astype(np.int64) * top.lists.k + position[first]
+            keys, place = np.unique(key, return_inverse=True)
+            sums = (np.bincount(place, values[part][first], len(keys)) for values in (top.impressions, top.rewards))
+            parts.append((keys, *sums))
+        keys, impressions, rewards = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return cls(*np.divmod(keys, top.lists.k), impressions, rewards, Identifiability.of(counts, lists).identifiable)
 
     def weights(self, scores: Doubles, rates: ClickRates, seed: int) -> Weights:

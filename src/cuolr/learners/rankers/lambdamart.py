@@ -11,6 +11,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.rankers.base_ranker import BoostedTrees
 from cuolr.learners.rankers.targets import Targets
+from cuolr.memory import give_back_freed
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.trees_policy import RANKING_TREES, TreesPolicy, load_lightgbm
 from cuolr.types import Floats, Ints
@@ -117,6 +118,7 @@ class LambdaMartRanker(BoostedTrees):
 
     def _dataset(self) -> Any:
         """The lists as LightGBM takes them: bins, for which the features are copied once."""
+        give_back_freed()  # by the steps of other rankers
         lists = self._lists
         features = lists.features if lists.rows is None else lists.features[lists.rows]
         return self._lgb.Dataset(

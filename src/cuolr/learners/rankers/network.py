@@ -88,7 +88,7 @@ class NetworkRanker(BaseRanker):
     @torch.no_grad()
     def score(self, features: Floats) -> Doubles:
         """[n] the network's output."""
-        scores: Doubles = self.network(torch.from_numpy(features)).double().numpy()
+        scores: Doubles = self.network.in_parts(torch.from_numpy(features)).double().numpy()
         return scores
 
     def policy(self) -> NetworkPolicy:
