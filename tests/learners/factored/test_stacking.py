@@ -252,6 +252,15 @@ def test_the_logging_policy_alone_is_kept(weights: tuple[float, float]) -> None:
     assert of_logging > 0
 
 
+def test_a_logging_policy_that_may_say_nothing_of_relevance_is_left() -> None:
+    """Its own weight is negative by two errors, as that of one random logging policy in 67 is."""
+    stacked, rates, first_clicks = stacked_on(60, 20, (1.0, -0.1))
+    alone = first_clicks.weights(stacked.out_of_fold[-1:], rates, seed=0)
+    assert -2.3 < alone.value[0] / alone.error[0] < -2
+    of_fitted, of_logging = weigh_against_logging_policy(stacked, rates, first_clicks, 0.0, seed=0).weights
+    assert of_fitted > 3 * of_logging > 0
+
+
 def test_the_logging_policy_alone_explains_clicks_by_its_best_weight() -> None:
     stacked, rates, first_clicks = stacked_on(200, 20, (-0.5, 0.4))
     kept = weigh_against_logging_policy(stacked, rates, first_clicks, 1.0, seed=0)

@@ -21,8 +21,9 @@ from cuolr.types import Doubles
 
 # Least weight of the click-fitted rankers, in standard errors: with less, the logging policy is kept.
 MIN_WEIGHT_IN_ERRORS = 1.0
-# One-sided 95 % quantile of the normal distribution.
-QUANTILE = 1.645
+# How significantly negative the logging policy's own weight must be: one-sided, at 1 %. A logging policy that says nothing
+# of relevance is kept by mistake so often, and the price is all that was learned.
+QUANTILE = float(norm.ppf(0.99))
 
 
 @dataclass(frozen=True)
