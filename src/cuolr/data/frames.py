@@ -83,8 +83,8 @@ def collect_rows(rows: pl.LazyFrame, path: Path, stages: Stages) -> pl.DataFrame
     number, width, size = count_rows(rows), len(rows.collect_schema()), path.stat().st_size
     if number * width > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
         raise InputError(
-            f"{path}: refused, because {number:,} rows of {width:,} columns are in {size:,} bytes; if this is right, write it "
-            "without compression or in several files"
+            f"{path}: refused, because {number:,} rows of {width:,} columns are in {size:,} bytes; if this is right, "
+            "write it without compression"
         )
     return followed(rows, stages(f"reading {path.name}", number)).collect(engine="streaming")
 
