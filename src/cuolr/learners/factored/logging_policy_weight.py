@@ -21,8 +21,8 @@ from cuolr.types import Doubles
 
 # Least weight of the click-fitted rankers, in standard errors: with less, the logging policy is kept.
 MIN_WEIGHT_IN_ERRORS = 1.0
-# How significantly negative the logging policy's own weight must be: one-sided, at 1 %. So often a logging policy that says
-# nothing of relevance is kept by mistake, and the price is all that was learned.
+# How significantly negative the logging policy's own weight must be: one-sided, at 1 %. So often one that says nothing
+# of relevance is kept by mistake, and the price is all that was learned.
 QUANTILE = float(norm.ppf(0.99))
 
 
