@@ -18,6 +18,7 @@ from cuolr.data.frames import collect_rows
 from cuolr.data.letor.reader import read_letor
 from cuolr.data.line_blocks import json_columns
 from cuolr.data.tables import ROW, read_errors, scan_table, write_errors
+from cuolr.data.text_sizes import check_prefixed_texts
 from cuolr.errors import InputError
 from cuolr.logs.importing.import_log import import_log_with_report
 from cuolr.logs.importing.source_tables import read_fields
@@ -434,6 +435,30 @@ def test_lines_that_all_have_other_names_are_refused_after_some_of_them(name: st
     )
     with pytest.raises(InputError, match=r"expected at most 10,000 columns, found [12]\d,\d{3}$"):
         scan_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("value", ["1", "{}", "[{}]"])
+def test_lines_with_ever_new_names_are_refused_also_of_empty_values(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(f'{{"x{number}":{value}}}\n' for number in range(12_000)))
+    with pytest.raises(InputError, match=r"t\.jsonl: expected at most 10,000 columns, found 1"):
+        json_columns(path, no_progress)
+
+
+def test_blank_lines_of_a_whole_block_are_stepped_over(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"x":1}\n' + "\n" * 3 * line_blocks.BLOCK_BYTES + '{"y":"b"}\n')
+    assert dict(json_columns(path, no_progress)) == {"x": pl.Int64, "y": pl.String}
+
+
+def test_the_process_that_decodes_texts_imports_nothing_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "polars.py").write_text("import pathlib; pathlib.Path('imported').touch(); raise SystemExit(1)")
+    pl.DataFrame({"id": ["a", "b"]}).write_parquet(tmp_path / "t.parquet")
+    monkeypatch.chdir(tmp_path)
+    check_prefixed_texts(tmp_path / "t.parquet")
+    assert not (tmp_path / "imported").exists()
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.ndjson", "t.parquet"])

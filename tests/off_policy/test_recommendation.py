@@ -40,7 +40,7 @@ NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
         (
             {"never_shown": 1.0},
             "keep",
-            "the log never shows a document of the model's top 10, and cannot tell its gain",
+            "the log shows none of the documents in the model's top 10, so its gain cannot be estimated",
         ),
         ({"estimates": (), "outcome": "reward"}, "keep", "too few clicks with a reward or queries (100) to estimate"),
         (

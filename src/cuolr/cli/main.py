@@ -226,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _forget_output()
         sys.exit(1)
     except MemoryError as error:
-        say(f"error: not enough memory: {error}")
+        say(f"error: not enough memory: {error}" if str(error) else "error: not enough memory")
         sys.exit(2)
     except OSError as error:
         say(f"error: {error.filename or 'output'}: {error.strerror or error}")

@@ -84,7 +84,7 @@ def collect_rows(rows: pl.LazyFrame, path: Path, stages: Stages) -> pl.DataFrame
     if number * width > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
         raise InputError(
             f"{path}: refused, because {number:,} rows of {width:,} columns are in {size:,} bytes; if this is right, "
-            "write it without compression"
+            "write it as CSV without compression"
         )
     return followed(rows, stages(f"reading {path.name}", number)).collect(engine="streaming")
 

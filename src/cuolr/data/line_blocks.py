@@ -85,6 +85,8 @@ def columns_of_blocks(path: Path, blocks: Iterable[bytes]) -> pl.Schema:
     known = pl.Schema()
     try:
         for text in blocks:
+            if text.isspace():
+                continue
             found = pl.scan_ndjson(BytesIO(text), infer_schema_length=None).collect_schema()
             if new := [name for name, dtype in found.items() if known.get(name) != dtype]:
                 both = [pl.DataFrame(schema={name: of[name] for name in new if name in of}) for of in (known, found)]
@@ -107,5 +109,5 @@ def _fields(dtype: pl.DataType) -> int:
         return _fields(dtype.inner)  # type: ignore[arg-type]
     if isinstance(dtype, pl.Struct):
         fields: list[int] = [_fields(field.dtype) for field in dtype.fields]  # type: ignore[arg-type]
-        return sum(fields)
+        return max(1, sum(fields))
     return 1

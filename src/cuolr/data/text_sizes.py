@@ -26,6 +26,8 @@ ARROW_SCHEMA, NO_SCHEMA = b"\x0cARROW:schema", b"\x0cnot:a_schema"
 MAX_COPIED_BYTES = 1 << 30
 # Beside the texts, what the process takes that decodes texts with shared prefixes.
 ROOM_BYTES = 192 << 20
+# Each thread takes room of its own.
+ONE_THREAD = {"POLARS_MAX_THREADS": "1", "POLARS_ASYNC_THREAD_COUNT": "1", "MALLOC_ARENA_MAX": "1"}
 # An array of texts has at most so many times the characters of its texts, beyond 256 MB.
 MAX_PADDING, FREE_ARRAY_BYTES, CHARACTER_BYTES = 64, 256 << 20, 4
 
@@ -70,8 +72,10 @@ def check_prefixed_texts(path: Path) -> None:
     """
     if not sys.executable or sys.platform != "linux":  # elsewhere there is no such limit
         return
-    command = [sys.executable, "-m", __name__, str(path.resolve()), str(allowed_bytes(path) + ROOM_BYTES)]
-    ended = subprocess.run(command, env={**os.environ, "POLARS_MAX_THREADS": "1"}, capture_output=True, check=False)
+    # -P: it imports what this process would, and nothing that lies in the current folder.
+    command = [sys.executable, "-P", "-m", __name__, str(path.resolve()), str(allowed_bytes(path) + ROOM_BYTES)]
+    known = {"PYTHONPATH": os.pathsep.join(folder for folder in sys.path if folder)}
+    ended = subprocess.run(command, env={**os.environ, **known, **ONE_THREAD}, capture_output=True, check=False)
     if ended.returncode:
         raise InputError(
             f"{path}: refused, because its texts share their beginnings (DELTA_BYTE_ARRAY) and are larger than "

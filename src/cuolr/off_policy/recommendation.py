@@ -118,7 +118,7 @@ class OffPolicyEvaluation:
             units = "groups of sessions" if self.session_groups else "queries"
             return f"{gain}, but from only {self._units:,} {units}; at least {MIN_UNITS} are needed"
         if self.never_shown == 1:
-            return f"the log never shows a document of the model's top {self.k}, and cannot tell its gain"
+            return f"the log shows none of the documents in the model's top {self.k}, so its gain cannot be estimated"
         if self.recommendation == "keep":
             return f"{gain}: no evidence that the model is better than {self._baseline}"
         if self._doubts:

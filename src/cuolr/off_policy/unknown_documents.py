@@ -120,7 +120,7 @@ class UnknownDocuments:
         """The lower end of the 95 % interval of the change in the worst case, relative to the reward.
 
         c is estimated from the same clicks as the change. So its error is part of the interval, with the covariance of
-        both: they are not at their lower ends together. And c is 0 at least.
+        both: they are not at their lower ends together. And c is 0 at least, which bounds what grows with it.
 
         Args:
             changes: [n_queries] the change of reward, with the mean attractiveness.
@@ -134,10 +134,11 @@ class UnknownDocuments:
             return end + (case - change) / float(reward.sum())
 
         at_rates, at_zeros = ([float(case.sum()) for case in self.cases(rate)] for rate in (self.least.rate, 0.0))
-        return min(
-            max(low(changes + (at_rate - at_zero) * self.least.influence, at_rate), low(changes, at_zero))
-            for at_rate, at_zero in zip(at_rates, at_zeros, strict=True)
-        )
+        ends = []
+        for at_rate, at_zero in zip(at_rates, at_zeros, strict=True):
+            end = low(changes + (at_rate - at_zero) * self.least.influence, at_rate)
+            ends.append(max(end, low(changes, at_zero)) if at_zero <= at_rate else end)
+        return min(ends)
 
 
 def _contains(lists: CountedLists | CountedDocuments, pairs: int) -> Bools:

@@ -66,7 +66,8 @@ def test_forms_of_times_can_be_mixed_and_the_earliest_of_a_session_counts() -> N
 def test_a_text_that_is_no_time_is_a_problem_of_its_row() -> None:
     with pytest.raises(
         InputError,
-        match="the table: row 3: timestamp: expected a finite number or a time such as 2026-11-01T12:30, found 'noon'",
+        match="the table: row 3: timestamp: expected a finite number or a time such as 2026-11-01T12:30, in the "
+        "years 1 to 9999, found 'noon'",
     ):
         import_log_with_report(timed([*DAYS[:2], "noon", *DAYS[3:]]), FEATURES, ImportOptions(strict=True))
 

@@ -235,7 +235,12 @@ def test_a_session_of_two_queries_is_told(tmp_path: Path) -> None:
         ("logging_propensity", None, "logging_propensity: expected a float32 number above 0 and at most 1, found null"),
         ("examination", 3, "examination: expected 0 or 1, found '3'"),
         ("examination", 0, "a click on a document that was not examined"),
-        ("timestamp", None, "timestamp: expected a finite number or a time such as 2026-11-01T12:30, found null"),
+        (
+            "timestamp",
+            None,
+            "timestamp: expected a finite number or a time such as 2026-11-01T12:30, in the years 1 to 9999, "
+            "found null",
+        ),
     ],
 )
 def test_a_problem_in_an_optional_column_is_told(column: str, value: object, problem: str, tmp_path: Path) -> None:
@@ -255,7 +260,8 @@ def test_a_propensity_is_checked_as_it_is_stored_and_as_it_is_given(value: float
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_time_that_is_no_number_is_told(value: float, name: str, tmp_path: Path) -> None:
     changes = {row: {"timestamp": value if row == 2 else 0.5} for row in range(1, 6)}
-    problem = f"row 2: timestamp: expected a finite number or a time such as 2026-11-01T12:30, found '{value}'"
+    expected = "a finite number or a time such as 2026-11-01T12:30, in the years 1 to 9999"
+    problem = f"row 2: timestamp: expected {expected}, found '{value}'"
     assert problems_of(tmp_path, changes, name) == [problem]
 
 

@@ -99,7 +99,7 @@ def _optional_kinds(clicked: pl.Expr) -> Iterator[tuple[str, RowProblem]]:
         "reward": "a finite number",
         "timestamp": "a finite number or a time",
     }.items():
-        example = " such as 2026-11-01T12:30" if name == "timestamp" else ""
+        example = " such as 2026-11-01T12:30, in the years 1 to 9999" if name == "timestamp" else ""
         text = f"{name}: expected {expected}{example}, found {{{name}}}"
         yield name, RowProblem(f"{name} that is not {expected}", text, pl.col(name).is_null())
         if name == "examination":
