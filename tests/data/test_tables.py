@@ -282,7 +282,8 @@ def test_a_file_that_expands_a_thousandfold_is_refused_at_once(
     start = time.process_time()
     tracemalloc.start()
     try:
-        with pytest.raises(InputError, match="is more than 300 times as large as the file; decompress it"):
+        refusals = "is more than 300 times as large as the file; decompress it|one of more than 8,388,608 bytes"
+        with pytest.raises(InputError, match=refusals):
             read(tmp_path / name)
         assert tracemalloc.get_traced_memory()[1] < 500 << 20
     finally:

@@ -77,6 +77,12 @@ def huge_tensors(folder: Path) -> None:
     craft(folder, None, {}, json.dumps(claim).encode())
 
 
+def many_tensors(folder: Path) -> None:
+    """200,000 empty arrays, with the right hash."""
+    empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    craft(folder, None, {}, json.dumps({f"a{number}": empty for number in range(200_000)}).encode())
+
+
 def many_rows(folder: Path) -> Command:
     """A table whose footer claims 10¹² rows."""
     file = folder / "clicks.parquet"
@@ -185,6 +191,7 @@ CLAIMS: dict[str, Callable[[Path], Command]] = {
     "such a log, to be merged": own_log("merge-logs"),
     "CSV: a document of 100,000 letters among 20,000": long_id,
     "arrays of a model that claim 4 TB": model("ranksvm", huge_tensors),
+    "200,000 empty arrays of a model": model("ranksvm", many_tensors),
     "a network of 10⁹ units": model("network", lambda folder: craft(folder, None, {"hidden": [10**9]})),
     "a network of states with 10⁹ units": model("sequential", lambda f: craft(f, None, {"hidden": [10**9, 8]})),
     "trees that go round in circles": model("trees", lambda f: craft(f, put("trees.left", np.zeros_like), {})),

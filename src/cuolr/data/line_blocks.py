@@ -13,7 +13,7 @@ from cuolr.errors import InputError, unreadable
 from cuolr.progress import Progress
 
 # A longer line is not text.
-MAX_LINE_BYTES = 64 << 20
+MAX_LINE_BYTES = 8 << 20
 NEWLINE = b"\n"
 
 

@@ -91,6 +91,8 @@ def _documents(n_features: int) -> Candidates:
 
 SETTINGS_FILE = "model.json"
 ARRAYS_PATTERN = "model-*.safetensors"
+# What describes the arrays takes some 60 bytes for each, and seconds to read for 200,000 of them.
+MAX_HEADER_BYTES = 4 << 20
 # The folder of a student, a model of its own, inside the folder of its teacher.
 STUDENT_FOLDER = "student"
 FORMAT_FAMILY = "cuolr-policy-"
@@ -148,6 +150,8 @@ def load_policy(folder: Path | str) -> RankingPolicy:
         raise does_not_match(folder)
     try:
         with problems_in(folder):
+            if (header := int.from_bytes(arrays[:8], "little")) > MAX_HEADER_BYTES:
+                raise ValueError(f"expected at most {MAX_HEADER_BYTES:,} bytes that describe arrays, found {header:,}")
             parts = load(arrays)
             check_sizes(parts, description["settings"])
             policy = POLICIES.get(description["policy"]).from_parts(parts, description["settings"])
