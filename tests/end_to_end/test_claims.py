@@ -24,8 +24,8 @@ from tests.policies.test_crafted_models import craft, put
 pytestmark = pytest.mark.thorough
 
 MAX_CPU_SECONDS, MAX_BYTES = 2.0, 500 << 20
-# A busy machine makes every process slower: the fastest of some runs counts, and time is relative to a loop that takes so
-# long on the machine of the promise.
+# A busy machine makes every process slower: the fastest of some runs counts, and time is relative to a loop that takes
+# so long on the machine of the promise.
 ATTEMPTS = 3
 LOOPS, LOOP_SECONDS = 1_000_000, 0.06
 ROWS = 12_345
