@@ -9,12 +9,12 @@ from typing import Any
 
 from cuolr.cli.assess import recommendation_lines
 from cuolr.cli.terminal import say, show_table, stage_bars, training_bar
+from cuolr.data.memory import give_back_freed
 from cuolr.distillation.distil import distil
 from cuolr.distillation.student import StudentConfig, is_fast
 from cuolr.errors import InputError
 from cuolr.files import atomic_file
 from cuolr.logs.clicklog import ClickLog
-from cuolr.memory import give_back_freed
 from cuolr.off_policy.assess import assess
 from cuolr.policies.ensemble_policy import EnsemblePolicy
 from cuolr.policies.model_folder import STUDENT_FOLDER, save_policy

@@ -7,9 +7,9 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.data.memory import give_back_pages
 from cuolr.data.missing_values import MissingValues
 from cuolr.errors import InputError
-from cuolr.memory import give_back_pages
 from cuolr.registry import unknown_name
 from cuolr.types import Bools, Candidates, Doubles, FeatureRecipe, Floats, Ints, Strings
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cuolr.data.memory import give_back_freed
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError, require_type
 from cuolr.examination.propensities import Propensities
@@ -18,7 +19,6 @@ from cuolr.logs.importing.seen_documents import require_features
 from cuolr.logs.log_meta import digest_of_clicks, fingerprint
 from cuolr.logs.ray_cluster import connected
 from cuolr.logs.reward_scale import on_click_scale
-from cuolr.memory import give_back_freed
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Profile, Stages, no_stages
 from cuolr.progress import Progress as StageProgress

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from cuolr.data.memory import give_back_freed
 from cuolr.errors import InputError
-from cuolr.memory import give_back_freed
 from cuolr.policies.policy import RankingPolicy
 from cuolr.progress import Profile
 from cuolr.training import distributed

@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.data.memory import give_back_freed
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.learners.rankers.base_ranker import BoostedTrees
 from cuolr.learners.rankers.targets import Targets
-from cuolr.memory import give_back_freed
 from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.trees_policy import RANKING_TREES, TreesPolicy, load_lightgbm
 from cuolr.types import Floats, Ints

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cuolr.memory import give_back_freed, give_back_pages
+from cuolr.data.memory import give_back_freed, give_back_pages
 
 
 def resident(kind: str) -> int:
