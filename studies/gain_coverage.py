@@ -5,15 +5,18 @@ is the gain in expected clicks, in closed form, on other queries of the same kin
 each log and policy, with the trained models beside it; the same command continues where it was stopped. With random
 lists, "the logger" is its order without noise; if production changed in the middle of the log, the later ranker.
 
+Log 1 of every setting comes first, then log 2 of every setting, so that a study that was stopped has as many of each.
+
 Run: python -m studies.gain_coverage --out coverage.parquet [--users pbm dcm] [--loggers swaps] [--logs 40]
 Tables alone, as Markdown: python -m studies.gain_coverage --out coverage.parquet --logs 0
 """
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +31,14 @@ from cuolr.data.synthetic import World
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.log_folder import concatenate
 from cuolr.off_policy.assess import assess
+from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.off_policy.users_of_log import UsersOfLog
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.policy import RankingPolicy
 from cuolr.supervised.oracle import LambdaMartSettings, fit_lambdamart
 from cuolr.types import Candidates, Doubles, IntegerArray, Ints, RankingDataset
-from studies.coverage_tables import markdown, save_runs, saved_runs
+from studies.coverage_tables import Line, markdown, save_runs, saved_runs
 
 K = 10
 USERS = ("pbm", "cascade", "dcm", "ccm", "ubm", "dbn", "sdbn", "trust", "mixture", "perfect")
@@ -81,6 +85,8 @@ class Queries:
 
     def __init__(self, documents: int, seed: int = 7) -> None:
         self._world, self._documents = World("web10k-like", seed), documents
+        self._kept: dict[tuple[int, int], RankingDataset] = {}
+        self._rankers: dict[tuple[float, int], LinearPolicy] = {}
 
     def draw(self, number: int, stream: int) -> RankingDataset:
         """Labelled queries."""
@@ -89,6 +95,23 @@ class Queries:
         offsets = np.arange(number + 1) * self._documents
         candidates = Candidates(features, offsets, np.arange(number).astype(np.str_))
         return RankingDataset(candidates, relevance.astype(np.int8), len(self._world.preset.grades) - 1)
+
+    def kept(self, number: int, stream: int) -> RankingDataset:
+        """Labelled queries that all settings share."""
+        if (number, stream) not in self._kept:
+            self._kept[number, stream] = self.draw(number, stream)
+        return self._kept[number, stream]
+
+    @property
+    def fitted(self) -> RankingDataset:
+        """The queries that production and other rankers were fitted to."""
+        return self.kept(1_000, FITTED)
+
+    def ranker(self, fraction: float, seed: int = 1) -> LinearPolicy:
+        """A linear ranker that was fitted to a fraction of these queries."""
+        if (fraction, seed) not in self._rankers:
+            self._rankers[fraction, seed] = fit_ranksvm(self.fitted, fraction, seed=seed)
+        return self._rankers[fraction, seed]
 
 
 @dataclass(frozen=True)
@@ -119,26 +142,21 @@ class Setting:
         """The users."""
         return click_model(self.users)
 
-    @cached_property
-    def fitted(self) -> RankingDataset:
-        """The queries that production and other rankers were fitted to."""
-        return self.queries.draw(1_000, FITTED)
-
     def production(self, data: RankingDataset) -> Production:
         """The logging policy on these queries; the earlier one, if it changed."""
         if self.logger == "lambdamart-same":
             return fit_lambdamart(data, None, LambdaMartSettings(trees=60, leaves=15, learning_rate=0.1, threads=1))
-        ranker = fit_ranksvm(self.fitted, 1.0 if self.logger == "one-list-strong" else 0.01, seed=1)
+        ranker = self.queries.ranker(1.0 if self.logger == "one-list-strong" else 0.01)
         temperature = "0.25" if self.logger == "changed-random" else self.logger.removeprefix("plackett-luce-")
         if temperature == self.logger:
             return ranker
-        spread = float(np.std(ranker.score(self.fitted.candidates)))
+        spread = float(np.std(ranker.score(self.queries.fitted.candidates)))
         return StochasticLogger(ranker, spread * float(temperature))
 
     def shown(self, production: Production) -> list[tuple[Production, float]]:
         """What production shows, with the share of the sessions."""
         if self.logger in CHANGED:
-            return [(production, 0.5), (fit_ranksvm(self.fitted, 0.03, seed=1), 0.5)]
+            return [(production, 0.5), (self.queries.ranker(0.03), 0.5)]
         if self.logger != "swaps":
             return [(production, 1.0)]
         assert isinstance(production, LinearPolicy)
@@ -171,10 +189,10 @@ class Setting:
 
     def policies(self, names: Sequence[str], models: Path) -> dict[str, RankingPolicy]:
         """What is evaluated, but for the logging policy itself."""
-        weak = fit_ranksvm(self.fitted, 0.01, seed=1)
+        weak = self.queries.ranker(0.01)
         any_weights = np.random.default_rng(5).standard_normal(len(weak.weights)).astype(np.float32)
         makers: dict[str, Callable[[], RankingPolicy]] = {
-            "better": lambda: fit_ranksvm(self.fitted, 1.0, seed=2),
+            "better": lambda: self.queries.ranker(1.0, seed=2),
             "worse": lambda: replace(weak, weights=any_weights),
             "default": lambda: self.trained(models / f"{self.users}-{self.logger}"),
         }
@@ -205,53 +223,101 @@ def swapped(ranker: LinearPolicy, position: int) -> NeighboursSwapped:
     return NeighboursSwapped(**{name: getattr(ranker, name) for name in ranker.__dataclass_fields__}, position=position)
 
 
-def measure(
-    setting: Setting, logs: Sequence[int], models: Path, names: Sequence[str] = POLICIES
-) -> Iterator[dict[str, Any]]:
-    """A line for each of these logs and each policy.
+@dataclass(frozen=True)
+class Evaluation:
+    """The policies of a setting, and what is known of them before any log.
 
-    Args:
+    Attributes:
         setting: Users and logging policy.
-        logs: Numbers of the logs.
-        models: Folder of trained models, by size.
-        names: The policies.
+        policies: What is evaluated, but for the logging policy itself.
+        with_logger: Whether the logging policy itself is evaluated, too.
     """
-    policies = setting.policies(names, models / "-".join(str(value) for value in asdict(setting.size).values()))
-    truth = setting.queries.draw(setting.size.truth, TRUTH)
-    values = {name: float(setting.clicks(truth, p.rank(truth.candidates, K)).mean()) for name, p in policies.items()}
-    fixed = None if setting.logger == "lambdamart-same" else setting.production(truth)
-    logged = None if fixed is None else setting.production_clicks(truth, fixed)
-    for number in logs:
+
+    setting: Setting
+    policies: dict[str, RankingPolicy]
+    with_logger: bool
+
+    def lines(self, number: int, true_gains: dict[str, float]) -> list[Line]:
+        """A line of one log for each policy; a ranker of the log's labels has its true gains on the log's queries."""
+        setting = self.setting
         data = setting.queries.draw(setting.size.queries, FIRST_LOG + number)
         production = setting.production(data)
         log = setting.log(data, production, FIRST_LOG + number, setting.size.sessions)
-        latest = setting.shown(production)[-1][0] if setting.logger in CHANGED else production
-        own = latest if isinstance(latest, RankingPolicy) else latest.policy
-        evaluated = {**policies, "logger": own} if "logger" in names else policies
+        true_gains = true_gains or self.true_gains(data)
         users = UsersOfLog.fit(log)
-        for name, policy in evaluated.items():
-            # A ranker of the same queries' labels has no other queries: its truth is of these.
-            base = setting.production_clicks(data, production) if logged is None else logged
-            on = data if logged is None else truth
-            value = values.get(name) if logged is not None else None
-            if value is None:
-                value = float(setting.clicks(on, policy.rank(on.candidates, K)).mean())
-            found = assess(policy, log, users=users)
-            yield {
+        return [
+            {
                 "users": setting.users,
                 "logger": setting.logger,
                 "log": number,
                 "policy": name,
                 "size": asdict(setting.size),
-                "truth": value / base - 1,
-                "gain": found.gain,
-                "interval": [float(end) for end in found.interval],
-                "recommendation": found.recommendation,
-                "identifiable": found.identifiable,
-                "plausible": [e.estimator for e in found.estimates],
-                "gains": [e.gain for e in found.estimates],
-                "intervals": [list(e.interval) for e in found.estimates],
+                "truth": true_gains[name],
+                **_estimates(assess(policy, log, users=users)),
             }
+            for name, policy in self._evaluated(production).items()
+        ]
+
+    def true_gains(self, data: RankingDataset) -> dict[str, float]:
+        """The gain of each policy over production on these queries, in closed form."""
+        production = self.setting.production(data)
+        base = self.setting.production_clicks(data, production)
+        return {
+            name: float(self.setting.clicks(data, policy.rank(data.candidates, K)).mean()) / base - 1
+            for name, policy in self._evaluated(production).items()
+        }
+
+    def _evaluated(self, production: Production) -> dict[str, RankingPolicy]:
+        if not self.with_logger:
+            return self.policies
+        latest = self.setting.shown(production)[-1][0]
+        return {**self.policies, "logger": latest if isinstance(latest, RankingPolicy) else latest.policy}
+
+
+def _estimates(found: OffPolicyEvaluation) -> dict[str, Any]:
+    return {
+        "gain": found.gain,
+        "interval": [float(end) for end in found.interval],
+        "recommendation": found.recommendation,
+        "identifiable": found.identifiable,
+        "plausible": [e.estimator for e in found.estimates],
+        "gains": [e.gain for e in found.estimates],
+        "intervals": [list(e.interval) for e in found.estimates],
+    }
+
+
+queries_of = cache(Queries)
+
+
+@cache
+def evaluation_of(setting: Setting, names: tuple[str, ...], models: Path) -> tuple[Evaluation, dict[str, float]]:
+    """The policies of these names, and their true gains if these are not of each log's own queries.
+
+    Args:
+        setting: Users and logging policy.
+        names: The names.
+        models: Folder of trained models, by size.
+    """
+    folder = models / "-".join(str(value) for value in asdict(setting.size).values())
+    found = Evaluation(setting, setting.policies(names, folder), "logger" in names)
+    if setting.logger == "lambdamart-same":
+        return found, {}
+    return found, found.true_gains(setting.queries.kept(setting.size.truth, TRUTH))
+
+
+def lines_of(log: tuple[str, str, int | None], size: Size, policies: tuple[str, ...], models: Path) -> list[Line]:
+    """The lines of a log; without a number, what the logs of its setting share is made, and no line.
+
+    Args:
+        log: Users, logging policy and number of the log.
+        size: Sizes.
+        policies: What is evaluated.
+        models: Folder of trained models.
+    """
+    torch.set_num_threads(1)
+    users, logger, number = log
+    evaluation, true_gains = evaluation_of(Setting(users, logger, size, queries_of(size.documents)), policies, models)
+    return [] if number is None else evaluation.lines(number, true_gains)
 
 
 def main(
@@ -261,6 +327,7 @@ def main(
     logs: int = 40,
     size: Size = WHOLE,
     policies: tuple[str, ...] = POLICIES,
+    processes: int = 1,
 ) -> None:
     """Run what is missing, and print the tables as Markdown.
 
@@ -271,27 +338,31 @@ def main(
         logs: Number of logs for each.
         size: Sizes.
         policies: What is evaluated; `default` is trained first.
+        processes: Number of processes.
     """
-    torch.set_num_threads(1)
     lines = saved_runs(out)
-    queries = Queries(size.documents)
-    for logger, kind in itertools.product(loggers, users):
-        asked = (kind, logger, asdict(size))
-        of_setting = [line for line in lines if (line["users"], line["logger"], line["size"]) == asked]
-        done = Counter(line["log"] for line in of_setting if line["policy"] in policies)
-        missing = [number for number in range(logs) if done[number] < len(policies)]
-        if not missing:
-            continue
-        say(f"{kind}, {logger}: {len(missing)} logs")
-        setting = Setting(kind, logger, size, queries)
-        for _, of_log in itertools.groupby(
-            measure(setting, missing, out.with_suffix(".models"), policies), key=lambda line: line["log"]
-        ):
-            seen = {(line["log"], line["policy"]) for line in of_setting}
-            found = [line for line in of_log if (line["log"], line["policy"]) not in seen]
-            lines += found
+    seen = {_key(line) for line in lines if line["size"] == asdict(size)}
+    settings = list(itertools.product(users, loggers))
+    missing = [
+        (kind, logger, number)
+        for number, (kind, logger) in itertools.product(range(logs), settings)
+        if any((kind, logger, number, policy) not in seen for policy in policies)
+    ]
+    say(f"{len(missing)} logs")
+    work = partial(lines_of, size=size, policies=policies, models=out.with_suffix(".models"))
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        # Two processes that train the same model would get in each other's way.
+        unshared = dict.fromkeys((kind, logger, None) for kind, logger, _ in missing)
+        for _ in pool.map(work, unshared):
+            pass
+        for of_log in pool.map(work, missing):
+            lines += [line for line in of_log if _key(line) not in seen]
             save_runs(out, lines)
     print("\n".join(markdown(lines)))
+
+
+def _key(line: Line) -> tuple[str, str, int, str]:
+    return line["users"], line["logger"], line["log"], line["policy"]
 
 
 if __name__ == "__main__":
