@@ -325,6 +325,7 @@ def main(
     users: tuple[str, ...] = USERS,
     loggers: tuple[str, ...] = LOGGERS,
     logs: int = 40,
+    first: int = 0,
     size: Size = WHOLE,
     policies: tuple[str, ...] = POLICIES,
     processes: int = 1,
@@ -336,6 +337,7 @@ def main(
         users: Kinds of users.
         loggers: Logging policies.
         logs: Number of logs for each.
+        first: Number of the first log: others than those that a rule was made on.
         size: Sizes.
         policies: What is evaluated; `default` is trained first.
         processes: Number of processes.
@@ -345,7 +347,7 @@ def main(
     settings = list(itertools.product(users, loggers))
     missing = [
         (kind, logger, number)
-        for number, (kind, logger) in itertools.product(range(logs), settings)
+        for number, (kind, logger) in itertools.product(range(first, first + logs), settings)
         if any((kind, logger, number, policy) not in seen for policy in policies)
     ]
     say(f"{len(missing)} logs")
