@@ -162,13 +162,13 @@ def test_production_that_changed_shows_the_later_ranker_in_the_second_half_of_th
 @pytest.mark.thorough
 def test_a_run_continues_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "coverage.parquet"
-    gain_coverage.main(out, ("pbm",), ("plackett-luce-1",), 1, SMALL)
+    gain_coverage.main(out, ("pbm",), ("plackett-luce-1",), 1, first=3, size=SMALL)
     first = saved_runs(out)
-    gain_coverage.main(out, ("pbm",), ("plackett-luce-1",), 2, SMALL)
+    gain_coverage.main(out, ("pbm",), ("plackett-luce-1",), 2, first=3, size=SMALL)
     lines = saved_runs(out)
     assert lines[:4] == first
     assert [(line["log"], line["policy"]) for line in lines] == [
-        (number, policy) for number in (0, 1) for policy in ("better", "worse", "default", "logger")
+        (number, policy) for number in (3, 4) for policy in ("better", "worse", "default", "logger")
     ]
     assert all(np.isfinite(line["truth"]) for line in lines)
     assert "8 runs: 2 logs of each of 1 settings." in capsys.readouterr().out
