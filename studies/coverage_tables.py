@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import polars as pl
@@ -22,17 +23,13 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "recommendation": pl.String,
     "identifiable": pl.Boolean,
     "plausible": pl.List(pl.String),
-    "gains": pl.List(pl.Float32),
-    "intervals": pl.List(pl.List(pl.Float32)),
 }
 
 NAMES = {name: name.upper() for name in ("pbm", "dcm", "ccm", "ubm", "dbn", "sdbn")} | {"trust": "trust bias"}
 GROUPS = {"users": "users", "logger": "logging policy", "policy": "policy"}
 # A gain that a log of random lists should find.
 LARGE_GAIN = 0.05
-# The rule for documents that the log hardly shows was made while looking at the first logs; later ones are new to it.
-FIRST_NEW_LOG = 2
-# Runs that are shown one by one, if there are no more.
+# Runs that are shown one by one, if there are no more; otherwise by setting.
 FEW_RUNS = 40
 
 
@@ -77,8 +74,6 @@ def markdown(lines: Sequence[Line]) -> Iterator[str]:
     yield f"{len(lines):,} runs: {number} logs of each of {len(logs)} settings."
     for by, title in GROUPS.items():
         yield from ("", *_pooled(lines, by, title))
-    new = [line for line in lines if should_ship(line) and line["log"] >= FIRST_NEW_LOG]
-    yield from ("", f"*Ship* if it is ≥ 5 %, random lists, without the first {FIRST_NEW_LOG} logs: {share(new, ships)}")
     if len(lines) <= FEW_RUNS:
         yield from ("", "All runs:", "", *_runs(lines))
         return
@@ -91,7 +86,7 @@ def markdown(lines: Sequence[Line]) -> Iterator[str]:
         of_title = [line for line in lines if is_missed(line)]
         yield from ("", f"{title}: {len(of_title) or 'none'}.")
         if of_title:
-            yield from ("", *_runs(of_title))
+            yield from ("", *(_runs(of_title) if len(of_title) <= FEW_RUNS else _settings(of_title)))
 
 
 def share(lines: Sequence[Line], holds: Callable[[Line], bool]) -> str:
@@ -128,10 +123,27 @@ def _runs(lines: Sequence[Line]) -> Iterator[str]:
     yield "| users | logging policy | log | policy | true gain | `assess` says |"
     yield "|---|---|---|---|---|---|"
     for line in lines:
-        low, high = line["interval"]
-        # Shares of a thousandth of a percent are shown as such.
-        digits = 1 if max(abs(line["truth"]), abs(low), abs(high)) >= 0.0005 else 4
-        says = f"{line['recommendation']}, {line['gain']:+.{digits}%} ({low:+.{digits}%} to {high:+.{digits}%})"
-        users = NAMES.get(line["users"], line["users"])
-        where = f"{users} | {line['logger']} | {line['log'] + 1} | {line['policy']}"
-        yield f"| {where} | {line['truth']:+.{digits}%} | {says} |"
+        where = f"{NAMES.get(line['users'], line['users'])} | {line['logger']} | {line['log'] + 1} | {line['policy']}"
+        truth, found = _in_percent([line])
+        yield f"| {where} | {truth} | {line['recommendation']}, {found} |"
+
+
+def _settings(lines: Sequence[Line]) -> Iterator[str]:
+    """Runs of the same users, logging policy and policy together."""
+    groups: dict[tuple[str, str, str], list[Line]] = {}
+    for line in lines:
+        groups.setdefault((line["users"], line["logger"], line["policy"]), []).append(line)
+    yield "| users | logging policy | policy | runs | true gain, median | `assess` says, median |"
+    yield "|---|---|---|---|---|---|"
+    for (users, logger, policy), group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        where = f"{NAMES.get(users, users)} | {logger} | {policy}"
+        yield f"| {where} | {len(group)} | {' | '.join(_in_percent(group))} |"
+
+
+def _in_percent(lines: Sequence[Line]) -> tuple[str, str]:
+    """The true gain, and the estimate with its interval; medians of several runs."""
+    numbers = [(line["truth"], line["gain"], *line["interval"]) for line in lines]
+    truth, gain, low, high = (median(of_runs) for of_runs in zip(*numbers, strict=True))
+    # Shares of a thousandth of a percent are shown as such.
+    digits = 1 if max(abs(truth), abs(low), abs(high)) >= 0.0005 else 4
+    return f"{truth:+.{digits}%}", f"{gain:+.{digits}%} ({low:+.{digits}%} to {high:+.{digits}%})"

@@ -48,6 +48,8 @@ LOGGERS = ("one-list-weak", "one-list-strong", "lambdamart-same", "plackett-luce
 CHANGED = ("changed", "changed-random")
 # Streams of random queries, never shared: those that rankers are fitted to, those of the truth, and those of the logs.
 FITTED, TRUTH, TRAINING, FIRST_LOG = 1, 2, 3, 100
+# The rules of `assess` were made while looking at some of the logs before this one.
+FIRST_NEW_LOG = 20
 # Share of the sessions in which two neighbours are swapped.
 SWAPPED = 0.05
 # A logging policy: with one list per query, or one that draws its lists.
@@ -281,8 +283,6 @@ def _estimates(found: OffPolicyEvaluation) -> dict[str, Any]:
         "recommendation": found.recommendation,
         "identifiable": found.identifiable,
         "plausible": [e.estimator for e in found.estimates],
-        "gains": [e.gain for e in found.estimates],
-        "intervals": [list(e.interval) for e in found.estimates],
     }
 
 
@@ -325,7 +325,7 @@ def main(
     users: tuple[str, ...] = USERS,
     loggers: tuple[str, ...] = LOGGERS,
     logs: int = 40,
-    first: int = 0,
+    first: int = FIRST_NEW_LOG,
     size: Size = WHOLE,
     policies: tuple[str, ...] = POLICIES,
     processes: int = 1,
@@ -337,7 +337,7 @@ def main(
         users: Kinds of users.
         loggers: Logging policies.
         logs: Number of logs for each.
-        first: Number of the first log: others than those that a rule was made on.
+        first: Number of the first log.
         size: Sizes.
         policies: What is evaluated; `default` is trained first.
         processes: Number of processes.

@@ -194,12 +194,15 @@ def test_the_tables_count_what_was_reached_and_name_what_was_not() -> None:
     assert "| PBM | 46 of 47 (88.7%–99.9%) | 46 of 47 (88.7%–99.9%) | 1 of 1 (2.5%–100.0%) | 45 of 46" in text
     assert "| trust bias | – | 1 of 1 (2.5%–100.0%) | 0 of 1 (0.0%–97.5%) | – |" in text
     assert "| **all** | 46 of 47 (88.7%–99.9%) | 47 of 48 (88.9%–99.9%) | 1 of 2 (1.3%–98.7%) | 45 of 46" in text
-    assert "without the first 2 logs: 43 of 44" in text
     assert "Intervals without the truth: 1.\n" in text
     assert text.count("| PBM | plackett-luce-1 | 46 | worse | -1.0% | ship, +0.6% (+0.2% to +1.0%) |") == 2
     assert "| PBM | plackett-luce-1 | 46 | better | +8.0% | test, +9.5% (-1.0% to +20.0%) |" in text
     few = "\n".join(markdown(runs[-1:]))
     assert "| trust bias | swaps | 1 | better | +0.0% | keep, +0.0% (-50.0% to +50.0%) |" in few
+    missed = [line_of(0.08, (low / 100, 0.2), "test", log=log) for log, low in enumerate([*range(-20, 21), *[-30] * 2])]
+    many = "\n".join(markdown([*runs, *missed]))
+    assert "| PBM | plackett-luce-1 | better | 44 | +8.0% | +9.5% (-1.0% to +20.0%) |" in many
+    assert "plackett-luce-1 | 46 | better" not in many
 
 
 @pytest.mark.parametrize(
