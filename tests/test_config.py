@@ -1,3 +1,4 @@
+import os
 from dataclasses import dataclass, field
 from math import inf, nan
 from pathlib import Path
@@ -203,3 +204,9 @@ def test_a_whole_number_larger_than_any_float_is_out_of_range() -> None:
 def test_a_number_in_place_of_a_table_is_refused() -> None:
     with pytest.raises(InputError, match=r"setting 'training': expected a table, found 0\.5"):
         from_dict(Bounded, 0.5, "training")  # type: ignore[arg-type]
+
+
+def test_a_pipe_is_not_read_as_toml(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.toml")
+    with pytest.raises(InputError, match=r"model.toml: expected a file, found a folder or a device$"):
+        read_toml(tmp_path / "model.toml")

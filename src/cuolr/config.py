@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar
 import tomli_w
 
 from cuolr.errors import InputError, unreadable
+from cuolr.files import require_file
 from cuolr.registry import unknown_name
 
 C = TypeVar("C")
@@ -194,6 +195,7 @@ def from_dict(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file. Long dotted keys, which take memory by the square of their parts, are refused."""
+    require_file(path)
     try:
         with path.open("rb") as file:
             content = file.read(MAX_TOML_BYTES + 1)

@@ -22,6 +22,7 @@ from cuolr.output_lock import hold, writing
 DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "polars")
 # Rows of an array and bytes of a file that are hashed at a time, to bound memory.
 ROWS_AT_A_TIME, BYTES_AT_A_TIME = 1 << 16, 1 << 20
+MAX_JSON_BYTES = 100 << 20  # which take up to 450 MB to read
 
 # How many blocks of `unverified` are open.
 _hurried: list[None] = []
@@ -119,12 +120,14 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
         raise InputError(f"{path}: expected a name that ends in {', '.join(suffixes)}, found '{path.suffix}'")
 
 
-def require_file(path: Path) -> None:
-    """Raise if there is no such file."""
+def require_file(path: Path, most: int | None = None) -> None:
+    """Raise if there is no such file, or if it has more than `most` bytes."""
     if not path.exists():
         raise not_found(path)
     if not path.is_file():
         raise InputError(f"{path}: expected a file, found a folder or a device")
+    if most is not None and size_of(path) > most:
+        raise InputError(f"{path}: expected at most {most:,} bytes, found {size_of(path):,}")
 
 
 def size_of(path: Path) -> int:
@@ -282,14 +285,13 @@ def parse_json(content: bytes | str) -> Any:
     """
     try:
         return json.loads(content)
-    except RecursionError:
-        raise InputError("not valid JSON: nested too deeply") from None
-    except ValueError as error:
-        raise InputError(f"not valid JSON: {error}") from None
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"not valid JSON: {error if isinstance(error, ValueError) else 'nested too deeply'}") from None
 
 
 def read_json(path: Path) -> Any:
     """The value of a JSON file; raises `InputError` that names the file."""
+    require_file(path, MAX_JSON_BYTES)
     try:
         content = path.read_bytes()
     except OSError as error:

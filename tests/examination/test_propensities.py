@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from cuolr.examination.propensities import (
     read_propensities,
     save_propensities,
 )
-from cuolr.files import unverified
+from cuolr.files import MAX_JSON_BYTES, unverified
 from cuolr.logs.log_folder import write_click_log
 from cuolr.training.base_learner import LEARNERS
 from tests.data.small_data import dataset_of, full_log
@@ -128,6 +129,15 @@ def test_what_is_no_json_or_not_there_is_refused(tmp_path: Path) -> None:
         read_propensities(tmp_path / "broken.json")
     with pytest.raises(InputError, match=r"nothing\.json: file not found; .* continuation by position"):
         read_propensities(tmp_path / "nothing.json")
+
+
+def test_a_pipe_and_a_file_that_is_too_large_for_memory_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "large.json").write_text("{}")
+    os.truncate(tmp_path / "large.json", MAX_JSON_BYTES + 1)
+    for name, problem in {"pipe": "expected a file, found a folder or a device", "large": "expected at most"}.items():
+        with pytest.raises(InputError, match=f"{name}.json: {problem}"):
+            read_propensities(tmp_path / f"{name}.json")
 
 
 def test_positions_that_are_needed_must_be_known() -> None:

@@ -9,7 +9,7 @@ import pytest
 import cuolr
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.files import unverified
+from cuolr.files import MAX_JSON_BYTES, unverified
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import load_policy, put_policy, save_policy
 from cuolr.policies.policy import RankingPolicy
@@ -231,6 +231,13 @@ def test_a_pipe_in_a_model_does_not_block(pattern: str, tmp_path: Path) -> None:
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(InputError, match="expected a file, found a pipe or a device"):
+        load_policy(tmp_path / "model")
+
+
+def test_settings_that_are_too_large_for_memory_are_not_read(tmp_path: Path) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    os.truncate(tmp_path / "model" / "model.json", MAX_JSON_BYTES + 1)
+    with pytest.raises(InputError, match=r"model.json: expected at most 104,857,600 bytes, found 104,857,601$"):
         load_policy(tmp_path / "model")
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.errors import InputError, check_format, unreadable
-from cuolr.files import atomic_file, part_of
+from cuolr.errors import InputError, check_format, problems_in, unreadable
+from cuolr.files import MAX_JSON_BYTES, atomic_file, parse_json, part_of, require_file
 from cuolr.logs.log_meta import check_file_beside
 from cuolr.types import Doubles
 
@@ -102,13 +102,7 @@ def propensities_of_log(folder: Path) -> Propensities | None:
 
 def read_propensities(path: Path) -> Propensities:
     """Read estimates, or given values: `{"examination": [1, 0.9, 0.7], "continuation": [0.7, 0.6, null]}`."""
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        expected = "expected a JSON file with examination or continuation by position"
-        raise InputError(f"{unreadable(path, error)}; {expected}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON: {error}") from None
+    content = _read_json(path)
     if not isinstance(content, dict) or all(content.get(name, {}) == {} for name in ("examination", "continuation")):
         raise InputError(f"{path}: expected an object with 'examination', 'continuation' or both")
     check_format(content.get("format", FORMAT), FORMAT, path, "a file of propensities")
@@ -135,6 +129,18 @@ def read_propensities(path: Path) -> Propensities:
 def _unknown_keys(where: str, content: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
     """A message for each unknown key."""
     return [f"unknown key '{where}{key}'; known: {', '.join(known)}" for key in content if key not in known]
+
+
+def _read_json(path: Path) -> Any:
+    if path.exists():
+        require_file(path, MAX_JSON_BYTES)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        expected = "expected a JSON file with examination or continuation by position"
+        raise InputError(f"{unreadable(path, error)}; {expected}") from None
+    with problems_in(path):
+        return parse_json(content)
 
 
 def _read_estimate(name: str, content: Any, greatest: float, problems: list[str]) -> Estimate:

@@ -18,7 +18,16 @@ from safetensors.numpy import load, save
 
 import cuolr
 from cuolr.errors import InputError, check_format, does_not_match, problems_in, unreadable
-from cuolr.files import atomic_file, atomic_folder, content_hash, is_verifying, parse_json, part_of
+from cuolr.files import (
+    MAX_JSON_BYTES,
+    atomic_file,
+    atomic_folder,
+    content_hash,
+    is_verifying,
+    parse_json,
+    part_of,
+    require_file,
+)
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.types import Candidates
 
@@ -198,6 +207,8 @@ def _read(file: Path) -> bytes:
 
 
 def _read_json(file: Path) -> Any:
+    if file.is_file():
+        require_file(file, MAX_JSON_BYTES)
     content = _read(file)
     with problems_in(file):
         return parse_json(content)

@@ -1,4 +1,5 @@
 import gzip
+import os
 import string
 import zlib
 from dataclasses import dataclass
@@ -12,7 +13,15 @@ from sklearn.datasets import load_svmlight_file
 
 from cuolr.data.letor import reader as letor
 from cuolr.data.letor.fast_rows import parse_block, parse_dense, parse_sparse
-from cuolr.data.letor.reader import LetorOptions, read_file, read_letor, read_splits, write_letor
+from cuolr.data.letor.reader import (
+    FREE_VALUES,
+    LetorOptions,
+    filled_up,
+    read_file,
+    read_letor,
+    read_splits,
+    write_letor,
+)
 from cuolr.data.letor.rows import RowLayout, parse_lines
 from cuolr.errors import InputError, InputWarning
 from cuolr.types import Candidates, RankingDataset
@@ -517,3 +526,19 @@ def test_the_mslr_sample_reads_as_scikit_learn_reads_it(shared_data: Path) -> No
         features, grades = load_svmlight_file(str(path), dtype=np.float32)
         assert dataset.candidates.features.tobytes() == features.toarray().tobytes()
         assert dataset.relevance.tolist() == grades.tolist()
+
+
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "train.txt")
+    assert problems_of(tmp_path / "train.txt") == [": expected a file, found a folder or a device"]
+
+
+def test_documents_are_not_filled_up_to_more_features_than_memory_holds(tmp_path: Path) -> None:
+    """A model of a few kilobytes can claim a million features."""
+    candidates = read_file(write(tmp_path, "1 qid:1 1:5\n" * 100)).candidates
+    with pytest.raises(
+        InputError, match=r"has 1 features, but the model has 167,774: too many to set to 0 for 100 doc"
+    ):
+        filled_up(candidates, FREE_VALUES // 100 + 2, tmp_path / "train.txt")
+    with pytest.warns(InputWarning, match="the missing ones are set to 0"):
+        assert filled_up(candidates, 1_000, tmp_path / "train.txt").n_features == 1_000

@@ -18,12 +18,14 @@ from cuolr.data.letor.grouping import document_ids_of, group, group_file, read_g
 from cuolr.data.letor.rows import MAX_PROBLEMS, Block, RowLayout, fits_memory
 from cuolr.data.line_blocks import blocks_of_lines
 from cuolr.errors import InputError, InputWarning
-from cuolr.files import atomic_file
+from cuolr.files import atomic_file, require_file
 from cuolr.progress import Progress, no_progress
 from cuolr.types import Candidates, Floats, RankingDataset
 
 BLOCK_BYTES = 4 << 20
 PARTS_AT_ONCE = 3
+# Filled up to the features of a model, a file has at most so many times its values, beyond 16 million.
+MAX_FILLED_UP, FREE_VALUES = 64, 1 << 24
 
 # Incremented when the same file would give different arrays, to invalidate older caches.
 READER_VERSION = 1
@@ -103,6 +105,7 @@ def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Prog
     problems: list[str] = []
     layout: RowLayout | None = None
     text_bytes = 0
+    require_file(path)
     try:
         for part in _parsed_parts(path, options, progress):
             block, bad_lines = part.parsed.result()
@@ -161,6 +164,11 @@ def filled_up(candidates: Candidates, n_features: int, path: Path) -> Candidates
     found = candidates.n_features
     if found > n_features:
         raise InputError(f"{path}: has {found} features, but the model has {n_features}")
+    if candidates.n_documents * n_features > max(FREE_VALUES, MAX_FILLED_UP * candidates.features.size):
+        raise InputError(
+            f"{path}: has {found} features, but the model has {n_features:,}: too many to set to 0 for "
+            f"{candidates.n_documents:,} documents; is it the right file?"
+        )
     if found < n_features:
         note = f"{path}: has {found} features, but the model has {n_features}; the missing ones are set to 0"
         warnings.warn(note, InputWarning, stacklevel=2)
