@@ -119,6 +119,15 @@ def test_no_cell_of_an_exported_table_is_a_formula(name: str, log: Path, feature
     cells = list(_cells(out))
     assert {"-7", f"'{FORMULA}", "'@SUM(1)", SCRIPT} <= set(cells)
     assert not [cell for cell in cells if cell.lstrip()[:1] in tuple("=+@")]
+    assert not OBEYED.search(out.read_text())
+
+
+def test_no_id_of_a_trec_run_is_obeyed_by_a_terminal(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "documents.txt").write_text(f"0 qid:{ESCAPES} 1:1 #docid = {OVERRIDE}\n")
+    save_policy(RandomPolicy(1), tmp_path / "MODEL")
+    check(run("rank", tmp_path / "MODEL", "--candidates", tmp_path / "documents.txt", "--out", tmp_path / "o.run"))
+    shown = in_one_line(ESCAPES), in_one_line(OVERRIDE)
+    assert (tmp_path / "o.run").read_text() == f"{shown[0]} Q0 {shown[1]} 1 1 cuolr\n"
 
 
 def test_json_for_other_systems_has_the_ids_as_they_are(log: Path, run: Run) -> None:
@@ -147,6 +156,9 @@ def _cells(file: Path) -> Iterator[str]:
         ("+49", "+49"),
         ("a=1", "a=1"),
         ("", ""),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("\u202etxt", "\\u202etxt"),
+        ("a\r=1", "a\\r=1"),
     ],
 )
 def test_formulas_have_an_apostrophe_and_numbers_have_none(text: str, harmless: str) -> None:

@@ -1,7 +1,6 @@
 """Terminal output: results on stdout, progress and messages on stderr."""
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,26 +24,14 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from cuolr.data.printable_text import printable as printable
 from cuolr.progress import Stages
-
-# What a terminal obeys instead of showing it: control characters, and those that change the direction of writing, by
-# which a text can pose as another; and halves of surrogate pairs, which cannot be printed. Not tabs and new lines.
-_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 # Characters of a message.
 MAX_MESSAGE = 2_000
 
 # The console of the bar or table on display: messages are printed above it.
 _showing: list[Console] = []
-
-
-def printable(text: str) -> str:
-    r"""A text that can come from a log, such as an id, with an escape for each character that a terminal would obey.
-
-    >>> printable("\x1b[2Jred\u202e")
-    '\\x1b[2Jred\\u202e'
-    """
-    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def in_one_line(text: str) -> str:

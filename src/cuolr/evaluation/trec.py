@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from cuolr.data.spreadsheet_text import without_formulas
+from cuolr.data.spreadsheet_text import printable_texts, without_formulas
 from cuolr.data.tables import write_errors
 from cuolr.errors import InputError
 from cuolr.files import atomic_file
@@ -82,6 +82,7 @@ def ranked_documents(candidates: Candidates, ranking: Ints) -> pl.DataFrame:
 
 
 def _write(path: Path, lines: pl.DataFrame) -> None:
+    lines = printable_texts(lines)
     for name in ("query_id", "doc_id"):
         spaced = lines.filter(pl.col(name).str.contains(r"\s"))
         if len(spaced):
