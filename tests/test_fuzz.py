@@ -49,13 +49,17 @@ def test_what_must_not_be_is_found(tmp_path: Path) -> None:
     assert "s of CPU" in found["hang"]
     assert "MB" in found["memory"]
     assert "KeyError: 'missing'" in ended.stdout
+    assert "other" in found
+    assert ended.stdout.count("failures 1") == 5
 
 
 PROGRAM = """
 import os, signal, sys, time
+from collections import Counter
 from pathlib import Path
 import numpy as np
 from fuzz.cases import Case
+from fuzz.counts import failures
 from fuzz.kinds.all import KINDS
 from fuzz.kinds.kind import Kind
 from fuzz.sandbox import Sandbox
@@ -74,19 +78,21 @@ BAD = {
     "hang": spin,
     "memory": lambda: np.ones(600 << 17).sum(),
     "traceback": lambda: {}["missing"],
+    "other": lambda: "values of another file",
 }
 
 def read(folder):
     if (folder / "file").read_bytes() != b"whole":
-        BAD[(folder / "file").read_text()]()
+        return BAD[(folder / "file").read_text()]()
     return "values"
 
 def damage(content, choices):
     return choices.one_of(list(BAD)).encode()
 
-KINDS["bad"] = Kind("bad", make, read, {"*": (damage,)})
+KINDS["bad"] = Kind("bad", make, read, {"*": (damage,)}, checksum=True)
 with Sandbox("bad", Path(sys.argv[1]) / "sandbox") as sandbox:
     for number in range(len(BAD)):
         outcome = sandbox.run(Case("bad", 1, (0, 0, 0, number)))
         print(outcome.verdict, outcome.text)
+        print("failures", failures("bad", Counter([outcome.verdict])))
 """
