@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cuolr.cli.terminal import in_one_line, printable
+from cuolr.cli.terminal import in_one_line
+from cuolr.data.printable_text import printable
 from cuolr.data.spreadsheet_text import row_without_formulas, without_formulas
 from cuolr.policies.model_folder import save_policy
 from cuolr.policies.random_policy import RandomPolicy

@@ -24,7 +24,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from cuolr.data.printable_text import printable as printable
+from cuolr.data.printable_text import printable
 from cuolr.progress import Stages
 
 # Characters of a message.
