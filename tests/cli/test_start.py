@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cuolr.data.normalise import Normaliser
+from cuolr.logs.counting import count_log
 from cuolr.logs.log_folder import save_click_log
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import save_policy
@@ -18,8 +19,6 @@ from cuolr.policies.trees_policy import TreesPolicy, grow_ranking_trees
 from tests.small_log import small_candidates, small_log
 
 SLOW_TO_LOAD = {"torch", "lightgbm", "xgboost", "sklearn", "scipy.stats", "matplotlib", "ray", "polars", "pandas"}
-# Estimating examination takes a linear model and statistics.
-OF_LOG_INFO = {"sklearn", "scipy.stats", "polars", "pandas"}
 # Packages that only an extra installs.
 OF_EXTRAS = {"matplotlib", "ray", "xgboost", "onnx", "onnxruntime", "fastapi", "uvicorn", "prometheus_client"}
 OF_TREES = {"lightgbm", "sklearn", "scipy.stats", "polars", "pandas"}
@@ -46,9 +45,11 @@ def test_the_help_of_a_command_loads_no_learning_library(verb: str) -> None:
     assert loaded_by_command(verb, "--help") <= {"polars", "scipy.stats"}
 
 
-def test_log_info_loads_neither_networks_nor_trees_nor_plots(tmp_path: Path) -> None:
+def test_log_info_loads_tables_only(tmp_path: Path) -> None:
     save_click_log(small_log(rows=200), tmp_path / "LOG")
-    assert loaded_by_command("log-info", tmp_path / "LOG") <= OF_LOG_INFO
+    count_log(tmp_path / "LOG", tmp_path / "COUNTS")
+    assert loaded_by_command("log-info", tmp_path / "LOG") <= {"polars"}
+    assert loaded_by_command("log-info", tmp_path / "COUNTS") <= {"polars"}
 
 
 def a_linear_policy() -> LinearPolicy:

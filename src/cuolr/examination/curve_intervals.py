@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from cuolr.examination.conditional_likelihood import effect_covariance, fit_effects
 from cuolr.examination.effects import (
@@ -185,5 +185,5 @@ def _units(query: Ints, clicks: Doubles) -> tuple[Ints | None, float]:
     of_query = np.bincount(np.unique(query, return_inverse=True)[1], weights=clicks) if len(query) else np.zeros(1)
     freedom = float(of_query.sum() ** 2 / max(float((of_query**2).sum()), 1e-9)) - 1
     if freedom + 1 < MANY_QUERIES:
-        return None, float(stats.norm.ppf((1 + CONFIDENCE) / 2))
-    return query, float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+        return None, float(ndtri((1 + CONFIDENCE) / 2))
+    return query, float(stdtrit(freedom, (1 + CONFIDENCE) / 2))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from cuolr.examination.effects import without_click_above
 from cuolr.examination.identifiability import Identifiability
@@ -30,7 +30,7 @@ from cuolr.types import Doubles
 PRECISION = 0.1
 CONFIDENCE = 0.95
 # Variance of log χ(k)/χ(1) that this means.
-TARGET_VARIANCE = (math.log(1 + PRECISION) / float(stats.norm.ppf((1 + CONFIDENCE) / 2))) ** 2
+TARGET_VARIANCE = (math.log(1 + PRECISION) / float(ndtri((1 + CONFIDENCE) / 2))) ** 2
 # Shares of the sessions that may be swapped, and the time after which the next larger one is recommended.
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
 SHARE_WITHOUT_TIMES = 0.1
