@@ -7,12 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cuolr.data import statistics
 from cuolr.data.candidate_reader import read_candidates
 from cuolr.data.features import read_feature_table
 from cuolr.data.letor.reader import LetorOptions, write_letor
 from cuolr.data.statistics import FeatureSummary, describe_features
 from cuolr.errors import InputError, InputWarning
 from cuolr.types import Candidates
+from tests.data.resident import resident
 from tests.data.small_data import candidates_of, dataset_of
 
 
@@ -220,6 +222,22 @@ def test_columns_are_described_by_kind_missing_share_and_levels() -> None:
         FeatureSummary("kind", "category", 0, 2),
         FeatureSummary("open", "boolean", 1 / 4, 0),
     ]
+
+
+def test_features_are_described_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = np.array([[0, np.nan], [1, 5], [1, np.nan], [np.nan, 7], [0, np.nan]], np.float32)
+    candidates = Candidates(features, np.array([0, 5]), np.array(["q"]))
+    monkeypatch.setattr(statistics, "ROWS_AT_A_TIME", 2)
+    assert [summary.missing for summary in describe_features(candidates)] == [1 / 5, 3 / 5]
+
+
+def test_describing_features_in_a_file_keeps_few_of_them_in_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "features.npy", np.ones((500_000, 20), np.float32))
+    mapped = np.load(tmp_path / "features.npy", mmap_mode="r")
+    candidates = Candidates(mapped, np.array([0, len(mapped)]), np.array(["q"]))
+    before = resident("RssFile")
+    assert {summary.missing for summary in describe_features(candidates)} == {0.0}
+    assert resident("RssFile") < before + mapped.nbytes // 4
 
 
 def test_features_without_names_are_counted_from_one() -> None:

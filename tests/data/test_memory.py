@@ -3,17 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from cuolr.data.memory import give_back_freed, give_back_pages
-
-
-def resident(kind: str) -> int:
-    """Bytes of this process of this kind, as Linux names them."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        pytest.skip("needs the /proc of Linux")
-    return 1024 * next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(kind))
+from tests.data.resident import resident
 
 
 def test_pages_of_a_mapped_file_are_given_back_and_read_again(tmp_path: Path) -> None:

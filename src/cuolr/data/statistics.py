@@ -1,10 +1,15 @@
 """Statistics of a data set, and of the features of candidates."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cuolr.types import Candidates, RankingDataset
+from cuolr.data.memory import give_back_pages
+from cuolr.types import Candidates, Doubles, Floats, Ints, RankingDataset
+
+# Documents that are read at a time, to bound memory.
+ROWS_AT_A_TIME = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -62,14 +67,33 @@ class FeatureSummary:
 
 def describe_features(candidates: Candidates) -> list[FeatureSummary]:
     """A line for each column of a table, or for each feature if there was none."""
-    missing = np.array([np.isnan(column).mean() for column in candidates.features.T])
     if candidates.recipe is None:
+        missing, _ = _shares(candidates.features)
         names = range(1, candidates.n_features + 1) if candidates.feature_names is None else candidates.feature_names
         return [FeatureSummary(str(name), "number", float(m), 0) for name, m in zip(names, missing, strict=True)]
-    summaries, end = [], 0
-    for column in candidates.recipe.columns:
-        end += len(column.feature_names)
-        share = candidates.features[:, end - 1].mean() if column.missing_level else missing[end - 1]
-        levels = len(column.levels) + column.buckets
-        summaries.append(FeatureSummary(column.name, column.kind, float(share), levels))
-    return summaries
+    columns = candidates.recipe.columns
+    last = np.cumsum([len(column.feature_names) for column in columns]) - 1
+    missing, level = _shares(candidates.features, last)
+    return [
+        FeatureSummary(
+            column.name,
+            column.kind,
+            float(level[number] if column.missing_level else missing[feature]),
+            len(column.levels) + column.buckets,
+        )
+        for number, (column, feature) in enumerate(zip(columns, last, strict=True))
+    ]
+
+
+def _shares(features: Floats, indicators: Sequence[int] | Ints = ()) -> tuple[Doubles, Doubles]:
+    """[F] the share of the documents without each feature; and the mean of each of some features.
+
+    They are read once, some rows at a time: a column of a mapped file is on all of its pages.
+    """
+    missing, total = np.zeros(features.shape[1], np.int64), np.zeros(len(indicators))
+    for start in range(0, len(features), ROWS_AT_A_TIME):
+        rows = features[start : start + ROWS_AT_A_TIME]
+        missing += np.isnan(rows).sum(axis=0)
+        total += rows[:, np.asarray(indicators, np.int64)].sum(axis=0, dtype=np.float64)
+        give_back_pages(features)
+    return missing / len(features), total / len(features)
