@@ -132,6 +132,18 @@ def test_counts_of_days_merge_to_the_counts_of_all_days(tmp_path: Path) -> None:
         merge_logs([days[0], tmp_path / "COUNTS 1"], tmp_path / "MIXED")
 
 
+def test_counts_of_the_same_log_are_named_when_they_are_merged(tmp_path: Path) -> None:
+    days = save_days(make_days(1, sessions=40), tmp_path)
+    counts = [tmp_path / "COUNTS 0", tmp_path / "COUNTS 1"]
+    for day, counted in zip(days, counts, strict=False):
+        count_log(day, counted)
+    assert merge_logs(counts, tmp_path / "WEEK").overlapping == ()
+    assert merge_logs([tmp_path / "WEEK", counts[1]], tmp_path / "TWICE").overlapping == (str(counts[1]),)
+    shutil.copytree(counts[0], tmp_path / "COPY")
+    assert merge_logs([*counts, tmp_path / "COPY"], tmp_path / "COPIED").overlapping == (str(tmp_path / "COPY"),)
+    assert merge_logs(days, tmp_path / "LOG").overlapping == ()
+
+
 def test_sessions_are_taken_away_from_counts() -> None:
     log = random_log(candidates_of(4, 3), 60, 3)
     counted = count_chunks([log])

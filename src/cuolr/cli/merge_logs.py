@@ -52,6 +52,11 @@ def _tell(report: MergeReport) -> None:
             f"warning: {report.without_id:,} sessions have no session id and cannot be compared: any of them that are "
             "in several logs are counted more than once"
         )
+    for path in report.overlapping:
+        say(
+            f"warning: {path}: made from the same log as one before it; rows have no ids, so sessions that are in both "
+            "are counted twice. Leave it out, unless its sessions are of another time"
+        )
     if report.differing:
         say(
             f"warning: {report.differing:,} of them have other lists or clicks in the other log; the last log counts. "

@@ -4,7 +4,7 @@ The hashes show damage, not origin: whoever can write the folder can write new o
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +157,19 @@ def identities(meta: Mapping[str, Any]) -> set[str]:
         for earlier in (*source.get(MERGED, ()), *source.get(DELETIONS, ()), *counted):
             found |= identities(earlier)
     return found
+
+
+def made_from_one(folders: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The folders of logs that are made from a log that one before them is made from, too.
+
+    Args:
+        folders: The logs.
+        metas: The `meta.json` of each.
+    """
+    known: set[str] = set()
+    found: list[str] = []
+    for folder, meta in zip(folders, metas, strict=True):
+        if known & identities(meta):
+            found.append(str(folder))
+        known |= identities(meta)
+    return tuple(found)

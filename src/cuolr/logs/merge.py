@@ -17,7 +17,7 @@ from cuolr.logs.columns import IDS, common_columns, common_types, index_dtype
 from cuolr.logs.counting import count_chunks
 from cuolr.logs.hashed_ids import HASHED_WITH
 from cuolr.logs.log_folder import read_click_log, read_column, read_meta, write_click_log
-from cuolr.logs.log_meta import MERGED, described
+from cuolr.logs.log_meta import MERGED, described, made_from_one
 from cuolr.logs.merge_report import MergeReport
 from cuolr.logs.reward_scale import weights_of
 from cuolr.logs.time_window import ALL_TIME, Timestamps, TimeWindow, is_number, no_timestamps, unit_of, within
@@ -71,6 +71,7 @@ def merge_logs(
         differing=merge.differing(stages),
         changed=merge.united.changed,
         left_out=merge.left_out,
+        overlapping=() if form == "of sessions" else made_from_one(paths, metas),
         expired=len(expired),
         queries=merge.united.candidates.n_queries - len(expired),
         documents=merge.united.candidates.n_documents - int(merge.united.candidates.sizes[expired].sum()),

@@ -16,6 +16,8 @@ class MergeReport:
         differing: Repeated sessions with other lists or clicks, such as one that spans two files.
         changed: Documents whose features differ between logs; those of the last log are kept.
         left_out: Columns that some logs lack, and therefore the merged one.
+        overlapping: Counted or aggregated logs that are made from a log that one before them is made from, too.
+            Sessions that are in both count twice, because rows have no ids.
         expired: Queries that are left out, because all their sessions are outside the time window.
         queries: Queries of the merged log.
         documents: Documents of the merged log.
@@ -28,6 +30,7 @@ class MergeReport:
     differing: int
     changed: int
     left_out: tuple[str, ...]
+    overlapping: tuple[str, ...]
     expired: int
     queries: int
     documents: int
@@ -39,4 +42,9 @@ class MergeReport:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return {**asdict(self), "left_out": list(self.left_out), "kept": self.kept}
+        return {
+            **asdict(self),
+            "left_out": list(self.left_out),
+            "overlapping": list(self.overlapping),
+            "kept": self.kept,
+        }
