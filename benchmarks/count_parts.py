@@ -4,19 +4,17 @@
 """
 
 import argparse
-import multiprocessing
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import polars as pl
 
-from benchmarks.table import Row, peak_memory
-from cuolr.cli.terminal import show_table
+from benchmarks.table import Row, as_measured, in_process, peak_memory, show_rows
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.clicks.ubm import UserBrowsingModel
 from cuolr.data.synthetic import generate
@@ -44,21 +42,27 @@ class Cost:
     rows: int
 
 
-def run(sessions: int = SESSIONS, kinds: tuple[str, ...] = ("one list", "all lists distinct")) -> list[Row]:
+KINDS = ("one list", "all lists distinct")
+
+
+def run() -> list[Row]:
     """Simulate and count with each kind of logging policy."""
+    return list(measure(SESSIONS, KINDS))
+
+
+def measure(sessions: int, kinds: Sequence[str]) -> Iterator[Row]:
+    """So many sessions of each kind."""
     dataset = generate("web10k-like", QUERIES, seed=1)
     policy = fit_ranksvm(dataset, 0.01)
     # Lists that are drawn uniformly have the most rows by document, and are drawn fast.
     loggers: dict[str, Logger] = {"one list": policy, "all lists distinct": UniformLogger()}
-    rows: list[Row] = []
     for kind in kinds:
         simulation = Simulation(dataset, loggers[kind], UserBrowsingModel(), min(PART, sessions), K)
         with tempfile.TemporaryDirectory() as place:
             write_parts(Path(place), simulation, sessions)
             by: tuple[CountedBy, ...] = ("list", "document") if kind == "one list" else ("document",)
             for each in by:
-                rows += _compare(f"{sessions:,} sessions, {kind}, by {each}", Path(place), each)
-    return rows
+                yield from _compare(f"{sessions:,} sessions, {kind}, by {each}", Path(place), each)
 
 
 def write_parts(place: Path, simulation: Simulation, sessions: int) -> None:
@@ -76,7 +80,7 @@ def write_parts(place: Path, simulation: Simulation, sessions: int) -> None:
 
 
 def _compare(name: str, place: Path, by: CountedBy) -> list[Row]:
-    alone, counted = (_in_process(job, (place, by)) for job in (_polars, _count))
+    alone, counted = (in_process(job, place, by) for job in (_polars, _count))
     ratio = counted.seconds / alone.seconds
     limit = 3e9
     return [
@@ -84,11 +88,6 @@ def _compare(name: str, place: Path, by: CountedBy) -> list[Row]:
         Row(f"count {name}: time / polars reading and grouping", ratio, "×", "≤ 2", ratio <= 2),
         Row(f"count {name}: peak memory", counted.memory / 1e9, "GB", "≤ 3", counted.memory <= limit),
     ]
-
-
-def _in_process(job: Callable[[Path, CountedBy], Cost], arguments: tuple[Any, ...]) -> Cost:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(job, arguments)
 
 
 def _count(place: Path, by: CountedBy) -> Cost:
@@ -113,11 +112,9 @@ def main() -> None:
     """Run with as many sessions as asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=SESSIONS)
-    parser.add_argument("--kind", choices=["one list", "all lists distinct"], action="append")
+    parser.add_argument("--kind", choices=KINDS, action="append")
     options = parser.parse_args()
-    rows = run(options.sessions, tuple(options.kind or ("one list", "all lists distinct")))
-    lines = [[row.name, f"{row.value:,.3g}", row.unit, row.goal, "yes" if row.met else "NO"] for row in rows]
-    show_table("counting", ["measured", "value", "unit", "goal", "met"], lines)
+    show_rows("counting", as_measured(measure(options.sessions, options.kind or KINDS)))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ much a second worker helps, on a machine that does nothing else; CPU seconds say
 compared and must be equal.
 """
 
+import argparse
 import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.count_parts import PART, QUERIES, K, write_parts
-from benchmarks.table import Row
+from benchmarks.table import Row, as_measured, show_rows
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.clicks.ubm import UserBrowsingModel
 from cuolr.data.synthetic import generate
@@ -32,11 +33,27 @@ from cuolr.training.log_form import TrainingLog
 from cuolr.training.presets.configure import configure
 
 WORKERS = (1, 2)
-# Sessions with one list for each query are counted, those with distinct lists are trained on.
-PARTS, SESSIONS, STEPS = 20, 200_000, 30
+JOBS = ("count", "train")
 # Memory of a node for what Ray sends, in bytes: the rankers with their features.
 OBJECT_STORE = 2 * 1024**3
 SECONDS_BETWEEN_SAMPLES = 0.2
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of the jobs.
+
+    Attributes:
+        parts: Number of parts that are counted.
+        part: Sessions of each, with one list for each query.
+        sessions: Sessions that are trained on, all with distinct lists, counted by document.
+        steps: Training steps.
+    """
+
+    parts: int = 20
+    part: int = PART
+    sessions: int = 200_000
+    steps: int = 30
 
 
 @dataclass(frozen=True)
@@ -50,27 +67,32 @@ class Cost:
 
 def run() -> list[Row]:
     """Count and train with each number of workers."""
+    return list(measure(Size(), JOBS))
+
+
+def measure(size: Size, jobs: Sequence[str]) -> Iterator[Row]:
+    """These jobs at that size."""
     dataset = generate("web10k-like", QUERIES, seed=1)
-    simulation = Simulation(dataset, fit_ranksvm(dataset, 0.01), UserBrowsingModel(), PART, K)
+    simulation = Simulation(dataset, fit_ranksvm(dataset, 0.01), UserBrowsingModel(), size.part, K)
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        write_parts(place, simulation, PARTS * PART)
-        simulate_to(place / "DISTINCT", replace(simulation, policy=UniformLogger(), sessions=SESSIONS))
-        count_log(place / "DISTINCT", place / "COUNTS", by="document")
-        jobs: dict[str, Callable[[str], dict[str, Any]]] = {
-            f"count {PARTS} parts of {PART:,} sessions": partial(_count, place),
-            f"train {STEPS} steps on {SESSIONS:,} distinct lists": partial(_train, place / "COUNTS"),
-        }
-        return [row for name, job in jobs.items() for row in _compare(name, job)]
+        if "count" in jobs:
+            write_parts(place, simulation, size.parts * size.part)
+            yield from _compare(f"count {size.parts} parts of {size.part:,} sessions", partial(_count, place))
+        if "train" in jobs:
+            simulate_to(place / "DISTINCT", replace(simulation, policy=UniformLogger(), sessions=size.sessions))
+            count_log(place / "DISTINCT", place / "COUNTS", by="document")
+            train = partial(_train, place / "COUNTS", size.steps)
+            yield from _compare(f"train {size.steps} steps on {size.sessions:,} distinct lists", train)
 
 
-def _compare(name: str, job: Callable[[str], dict[str, Any]]) -> list[Row]:
-    rows: list[Row] = []
-    costs = [_cost(job, workers) for workers in WORKERS]
-    for workers, cost in zip(WORKERS, costs, strict=True):
+def _compare(name: str, job: Callable[[str], dict[str, Any]]) -> Iterator[Row]:
+    costs: list[Cost] = []
+    for workers in WORKERS:
+        costs.append(cost := _cost(job, workers))
         of = f"{name}, {workers} worker{'s' * (workers > 1)}"
-        rows.append(Row(f"{of}: wall clock", cost.seconds, "s", "", True))
-        rows.append(Row(f"{of}: all processes", cost.cpu_seconds, "CPU s", "", True))
+        yield Row(f"{of}: wall clock", cost.seconds, "s", "", True)
+        yield Row(f"{of}: all processes", cost.cpu_seconds, "CPU s", "", True)
     one, two = costs
     speed = one.seconds / two.seconds
     equal = one.result.keys() == two.result.keys() and all(
@@ -78,11 +100,8 @@ def _compare(name: str, job: Callable[[str], dict[str, Any]]) -> list[Row]:
         np.array_equal(values, two.result[each], equal_nan=values.dtype.kind == "f")
         for each, values in one.result.items()
     )
-    return [
-        *rows,
-        Row(f"{name}: speed of two workers over one", speed, "×", "≥ 1.6", speed >= 1.6),
-        Row(f"{name}: results of two workers and of one are equal", float(equal), "", "1", equal),
-    ]
+    yield Row(f"{name}: speed of two workers over one", speed, "×", "≥ 1.6", speed >= 1.6)
+    yield Row(f"{name}: results of two workers and of one are equal", float(equal), "", "1", equal)
 
 
 def _cost(job: Callable[[str], dict[str, Any]], workers: int) -> Cost:
@@ -98,8 +117,8 @@ def _count(place: Path, address: str) -> dict[str, Any]:
     return dict(counted.columns)
 
 
-def _train(counts: Path, address: str) -> dict[str, Any]:
-    config = configure("factored", "default", {"training.steps": STEPS, "learner.threads": 1})
+def _train(counts: Path, steps: int, address: str) -> dict[str, Any]:
+    config = configure("factored", "default", {"training.steps": steps, "learner.threads": 1})
     result = fit(FitRequest(TrainingLog.of_folder(counts), config, ray=address))
     assert result.best is not None
     return dict(result.best.policy.arrays())
@@ -173,3 +192,18 @@ def _descendants() -> dict[int, float]:
     while more := {pid for pid, above in parent.items() if above in own} - own:
         own |= more
     return {pid: seconds[pid] for pid in own if pid in seconds}
+
+
+def main() -> None:
+    """Measure as asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--job", choices=JOBS, action="append")
+    for name, default in asdict(Size()).items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    options = parser.parse_args()
+    size = Size(options.parts, options.part, options.sessions, options.steps)
+    show_rows("one worker and two", as_measured(measure(size, options.job or JOBS)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,14 @@
 """A row of the benchmark table, and measurements shared by benchmarks."""
 
+import multiprocessing
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from cuolr.cli.terminal import say, show_table
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,27 @@ class Row:
     unit: str
     goal: str
     met: bool
+
+
+def show_rows(title: str, rows: Sequence[Row]) -> None:
+    """Print what was measured, as one table."""
+    lines = [[row.name, f"{row.value:,.3g}", row.unit, row.goal, "yes" if row.met else "NO"] for row in rows]
+    show_table(title, ["measured", "value", "unit", "goal", "met"], lines)
+
+
+def as_measured(rows: Iterable[Row]) -> list[Row]:
+    """The rows, each of them said when it comes: of a long run that is stopped, what was measured is not lost."""
+    found = []
+    for row in rows:
+        say(f"{row.name}: {row.value:,.3g} {row.unit}")
+        found.append(row)
+    return found
+
+
+def in_process(job: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns in a process of its own, whose time and memory are its own, too."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(job, arguments)
 
 
 def peak_memory() -> int:

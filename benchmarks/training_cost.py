@@ -1,24 +1,23 @@
 """Time and memory of training the default learner and of assessing its model, by sessions.
 
 With one list for each query, and with all lists distinct. `python -m benchmarks.training_cost --sessions 1000000
-100000000 --counted` simulates the sessions in parts, counts these, by document if lists are distinct, and deletes them.
+10000000 100000000 --counted` simulates the sessions in parts, counts these, by document if lists are distinct, deletes
+them, and measures `log-info`, too.
 """
 
 import argparse
-import multiprocessing
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from benchmarks.count_parts import PART, write_parts
-from benchmarks.table import Row, peak_memory, torch_threads
-from cuolr.cli.terminal import show_table
+from benchmarks.table import Row, as_measured, in_process, peak_memory, show_rows, torch_threads
 from cuolr.clicks.simulate import Simulation, simulate_to
 from cuolr.clicks.ubm import UserBrowsingModel
 from cuolr.data.synthetic import generate
@@ -35,6 +34,8 @@ QUERIES, K, STEPS = 1_000, 10, 50
 SESSIONS = (100_000, 1_000_000)
 # How sessions are counted with each kind of logging policy.
 KINDS: dict[str, CountedBy] = {"one list": "list", "all lists distinct": "document"}
+# What costs by rows of the counted log; counting costs by sessions.
+BY_ROWS = ("log-info", "train", "assess")
 
 
 @dataclass(frozen=True)
@@ -63,81 +64,104 @@ class Cost:
         return (self.memory - self.libraries) / self.data
 
 
+# The cost of each stage, by its name.
+Costs: TypeAlias = dict[str, Cost]
+
+
 def run() -> list[Row]:
     """Train from sessions, and from counts with one list for each query."""
     return [
-        *_slopes(SESSIONS, tuple(KINDS), counted=False),
-        *_slopes(SESSIONS, ("one list",), counted=True),
+        *measure(SESSIONS, tuple(KINDS), counted=False),
+        *measure(SESSIONS, ("one list",), counted=True),
     ]
 
 
-def _slopes(numbers: Sequence[int], kinds: Sequence[str], counted: bool) -> list[Row]:
-    """Each number of sessions, and the last one over the first."""
+def measure(numbers: Sequence[int], kinds: Sequence[str], counted: bool) -> Iterator[Row]:
+    """Each number of sessions, and its slope: what it takes over what the first one takes."""
     dataset = generate("web10k-like", QUERIES, seed=1)
     loggers: dict[str, Logger] = {"one list": fit_ranksvm(dataset, 0.01), "all lists distinct": UniformLogger()}
-    rows: list[Row] = []
     trained: dict[str, Cost] = {}
     for kind in kinds:
         name = f"factored, {kind}, {'counted' if counted else 'sessions'}"
-        costs: list[tuple[Cost, Cost | None]] = []
+        first: Costs | None = None
         for sessions in numbers:
             simulation = Simulation(dataset, loggers[kind], UserBrowsingModel(), sessions, K)
-            costs.append(_costs(simulation, KINDS[kind] if counted else None))
-            rows += _rows(f"{name}, {sessions:,}", *costs[-1])
-        (first, first_assessed), (last, last_assessed) = costs[0], costs[-1]
-        trained[kind] = first
-        times = f"{numbers[-1] / numbers[0]:g} times the sessions"
-        rows.append(_ratio(f"{name}: time of {times}", last.seconds / first.seconds, 1.5))
-        if first_assessed is not None and last_assessed is not None:
-            rows.append(_ratio(f"{name}: assess {times}", last_assessed.seconds / first_assessed.seconds, 1.5))
+            costs = _costs(simulation, KINDS[kind] if counted else None)
+            yield from _rows(f"{name}, {sessions:,}", costs)
+            if first is None:
+                first = costs
+                trained[kind] = costs["train"]
+            else:
+                yield from _slopes(f"{name}, {sessions / numbers[0]:g} times the sessions", first, costs)
     if len(trained) > 1:
         one, distinct = trained.values()
         ratio = distinct.seconds / distinct.documents / (one.seconds / one.documents)
-        rows.append(_ratio("factored, time per document: distinct / one list", ratio, 1))
-    return rows
+        yield _ratio("factored, time per document: distinct / one list", ratio, 1)
 
 
-def _costs(simulation: Simulation, counted_by: CountedBy | None) -> tuple[Cost, Cost | None]:
-    """Of training; and of assessing from counts. Each in a process of its own."""
+def _costs(simulation: Simulation, counted_by: CountedBy | None) -> Costs:
+    """Of training; from counts, also of counting, describing and assessing. Each in a process of its own."""
     with tempfile.TemporaryDirectory() as place:
-        log, counts, model = (Path(place) / name for name in ("LOG", "COUNTS", "MODEL"))
+        log, counts, model, parts = (Path(place) / name for name in ("LOG", "COUNTS", "MODEL", "PARTS"))
         if counted_by is None:
             simulate_to(log, simulation)
-            return _in_process(_train, (log, model)), None
+            return {"train": in_process(_train, log, model)}
         # Sessions that would not fit in memory together are simulated and counted in parts.
-        parts = replace(simulation, sessions=min(PART, simulation.sessions))
-        _in_process(write_parts, (Path(place), parts, simulation.sessions))
-        _in_process(_count, (log, Path(place) / "PARTS", counts, counted_by))
-        return _in_process(_train, (counts, model)), _in_process(_assess, (counts, model))
+        in_process(
+            write_parts, Path(place), replace(simulation, sessions=min(PART, simulation.sessions)), simulation.sessions
+        )
+        costs = {"count": in_process(_count, log, parts, counts, counted_by)}
+        shutil.rmtree(parts)
+        costs["log-info"] = in_process(_describe, counts)
+        costs["train"] = in_process(_train, counts, model)
+        costs["assess"] = in_process(_assess, counts, model)
+        return costs
 
 
-def _rows(name: str, trained: Cost, assessed: Cost | None) -> list[Row]:
+def _rows(name: str, costs: Costs) -> Iterator[Row]:
+    trained = costs["train"]
     said = f"{name}, {trained.rows:,} rows, {trained.documents:,} documents"
-    rows = [
-        Row(f"{said}: {STEPS} steps", trained.seconds, "CPU s", "", True),
-        Row(f"{said}: peak memory", trained.memory / 1e9, "GB", "", True),
-        _ratio(f"{said}: peak memory beside the libraries / data", trained.per_data, 2),
-    ]
-    if assessed is not None:
-        rows += [
-            Row(f"{name}: assess", assessed.seconds, "CPU s", "", True),
-            Row(f"{name}: assess, peak memory", assessed.memory / 1e9, "GB", "", True),
-        ]
-    return rows
+    yield Row(f"{said}: {STEPS} steps", trained.seconds, "CPU s", "", True)
+    yield Row(f"{said}: peak memory", trained.memory / 1e9, "GB", "", True)
+    yield _ratio(f"{said}: peak memory beside the libraries / data", trained.per_data, 2)
+    for stage, cost in costs.items():
+        if stage != "train":
+            yield Row(f"{name}: {stage}", cost.seconds, "CPU s", "", True)
+            yield Row(f"{name}: {stage}, peak memory", cost.memory / 1e9, "GB", "", True)
+
+
+def _slopes(name: str, first: Costs, last: Costs) -> Iterator[Row]:
+    """Time and memory over those of the first number of sessions."""
+    for stage, cost in last.items():
+        time_ratio, memory_ratio = cost.seconds / first[stage].seconds, cost.memory / first[stage].memory
+        if stage in BY_ROWS:
+            yield _ratio(f"{name}: {stage}, time", time_ratio, 1.5)
+            yield _ratio(f"{name}: {stage}, peak memory", memory_ratio, 1.5)
+        else:
+            yield Row(f"{name}: {stage}, time", time_ratio, "×", "", True)
+            yield Row(f"{name}: {stage}, peak memory", memory_ratio, "×", "", True)
 
 
 def _ratio(name: str, ratio: float, most: float) -> Row:
     return Row(name, ratio, "×", f"≤ {most:g}", ratio <= most)
 
 
-def _in_process(job: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(job, arguments)
+def _count(folder: Path, parts: Path, counts: Path, by: CountedBy) -> Cost:
+    libraries, start = peak_memory(), time.process_time()
+    counted = count_parts(folder, [parts], counts, by)
+    return _cost(counted, libraries, start)
 
 
-def _count(folder: Path, parts: Path, counts: Path, by: CountedBy) -> None:
-    count_parts(folder, [parts], counts, by)
-    shutil.rmtree(parts)
+def _describe(folder: Path) -> Cost:
+    from cuolr.examination.diagnosis import diagnose
+    from cuolr.logs.log_folder import load_click_log
+
+    libraries, start = peak_memory(), time.process_time()
+    diagnose(folder)
+    seconds, memory = time.process_time() - start, peak_memory()
+    return replace(
+        _cost(load_click_log(folder, ids=False, documents=True), libraries, start), seconds=seconds, memory=memory
+    )
 
 
 def _train(folder: Path, model: Path) -> Cost:
@@ -186,11 +210,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, nargs="+", default=SESSIONS)
     parser.add_argument("--kind", choices=list(KINDS), action="append")
-    parser.add_argument("--counted", action="store_true", help="count the sessions, and train and assess from counts")
+    parser.add_argument(
+        "--counted", action="store_true", help="count the sessions; log-info, train and assess on counts"
+    )
     options = parser.parse_args()
-    rows = _slopes(options.sessions, options.kind or list(KINDS), options.counted)
-    lines = [[row.name, f"{row.value:,.3g}", row.unit, row.goal, "yes" if row.met else "NO"] for row in rows]
-    show_table("training", ["measured", "value", "unit", "goal", "met"], lines)
+    rows = as_measured(measure(options.sessions, options.kind or list(KINDS), options.counted))
+    show_rows("training", rows)
 
 
 if __name__ == "__main__":
