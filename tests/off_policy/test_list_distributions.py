@@ -3,7 +3,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from cuolr.data.normalise import UNSCALED
 from cuolr.off_policy.list_distributions import OneListPerQuery, PlackettLuceLists, RankedQueries, distribution_of
+from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.plackett_luce import StochasticLogger
 from cuolr.policies.random_policy import RandomPolicy, UniformLogger
 from cuolr.types import Candidates, Ints
@@ -109,3 +111,25 @@ def test_a_low_temperature_gives_the_policys_own_list() -> None:
     own = policy.rank(CANDIDATES, 3)
     lists = distribution_of(StochasticLogger(policy, 1e-4), CANDIDATES, np.arange(3), 3)
     assert lists.probabilities(np.arange(3), own, marginal=False).given_above == pytest.approx(np.ones((3, 3)))
+
+
+def test_queries_of_a_log_are_ranked_without_copying_all_their_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = small_candidates(queries=9)
+    queries, policy, selected = (
+        np.array([7, 1, 2, 8, 4]),
+        LinearPolicy(np.arange(4, dtype=np.float32), UNSCALED),
+        list[list[int]](),
+    )
+    expected = policy.rank(candidates.select(queries), 3)
+    select = Candidates.select
+
+    def selecting(of: Candidates, chosen: Ints) -> Candidates:
+        selected.append(chosen.tolist())
+        return select(of, chosen)
+
+    monkeypatch.setattr(Candidates, "select", selecting)
+    monkeypatch.setattr("cuolr.policies.policy.QUERIES_AT_A_TIME", 2)
+    ranked = RankedQueries.of(policy, candidates, queries, 3)
+    assert selected == [[7, 1], [2, 8], [4]]
+    np.testing.assert_array_equal(ranked.lists[queries], expected)
+    assert (ranked.lists[[0, 3, 5, 6]] == -1).all()

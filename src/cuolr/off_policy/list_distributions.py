@@ -50,7 +50,7 @@ class RankedQueries:
             progress: Called with the number of queries of each part.
         """
         lists = np.full((candidates.n_queries, k), -1, np.int64)
-        lists[queries] = RankingInParts(policy, progress).rank(candidates.select(queries), k)
+        lists[queries] = RankingInParts(policy, progress).rank(candidates, k, queries)
         return cls(policy, lists)
 
 

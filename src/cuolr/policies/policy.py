@@ -179,11 +179,19 @@ class RankingInParts:
     policy: RankingPolicy
     progress: Progress
 
-    def rank(self, candidates: Candidates, k: int) -> Ints:
-        """[n_queries, k] as `RankingPolicy.rank`."""
+    def rank(self, candidates: Candidates, k: int, queries: Ints | None = None) -> Ints:
+        """[n_queries, k] as `RankingPolicy.rank`; only the features of a part are read, or copied, at a time.
+
+        Args:
+            candidates: The documents of all queries.
+            k: Length of the lists.
+            queries: The queries to rank, in this order; None = all.
+        """
+        if queries is None:
+            queries = np.arange(candidates.n_queries)
         parts = []
-        for start in range(0, max(candidates.n_queries, 1), QUERIES_AT_A_TIME):
-            queries = np.arange(start, min(start + QUERIES_AT_A_TIME, candidates.n_queries))
-            parts.append(self.policy.rank(candidates.select(queries), k))
-            self.progress(len(queries))
+        for start in range(0, max(len(queries), 1), QUERIES_AT_A_TIME):
+            part = queries[start : start + QUERIES_AT_A_TIME]
+            parts.append(self.policy.rank(candidates.select(part), k))
+            self.progress(len(part))
         return np.concatenate(parts)
