@@ -118,7 +118,9 @@ def _count(place: Path, address: str) -> dict[str, Any]:
 
 
 def _train(counts: Path, steps: int, address: str) -> dict[str, Any]:
-    config = configure("factored", "default", {"training.steps": steps, "learner.threads": 1})
+    # With the last policy kept, training never stops early: the steps are those that were asked for.
+    settings = {"training.steps": steps, "training.keep": "last", "learner.threads": 1}
+    config = configure("factored", "default", settings)
     result = fit(FitRequest(TrainingLog.of_folder(counts), config, ray=address))
     assert result.best is not None
     return dict(result.best.policy.arrays())
