@@ -195,6 +195,12 @@ def test_a_log_without_clicks_cannot_be_planned_for() -> None:
     json.dumps(found.as_dict(), allow_nan=False)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_log_without_sessions_is_refused() -> None:
+    with pytest.raises(InputError, match="expected a log that shows documents"):
+        diagnose(one_list(10).select(np.array([], np.int64)))
+
+
 def test_something_else_is_refused() -> None:
     with pytest.raises(InputError, match="log: expected"):
         diagnose(DATA)  # type: ignore[arg-type]

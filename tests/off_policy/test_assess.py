@@ -286,6 +286,18 @@ def test_a_log_that_shows_nothing_is_refused() -> None:
         assess(BETTER, nothing)
 
 
+@pytest.mark.parametrize("wrong", ["MODEL", StochasticLogger(LOGGER, 1.0)])
+def test_what_is_no_policy_is_refused_with_its_name(wrong: Any) -> None:
+    log = log_of(LOGGER)
+    found = f"expected a RankingPolicy, found a {type(wrong).__name__}"
+    with pytest.raises(InputError, match=f"^policy: {found}"):
+        assess(wrong, log)
+    with pytest.raises(InputError, match=f"^against: {found}"):
+        assess(LOGGER, log, against=wrong)
+    with pytest.raises(InputError, match=r"^policy: expected a RankingPolicy, found a str"):
+        estimate_gain("MODEL", log)  # type: ignore[arg-type]
+
+
 @pytest.mark.thorough
 def test_k_is_10_or_the_length_of_the_lists_or_as_given() -> None:
     log = log_of(LOGGER, sessions=3_000)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cuolr.errors import require_type
+from cuolr.errors import InputError, require_type
 from cuolr.examination.curve_intervals import ExaminationCurves, Interval, examination_curves
 from cuolr.examination.from_clicks import logging_scores_of
 from cuolr.examination.identifiability import Identifiability, ListVariation
@@ -152,6 +152,8 @@ def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: 
         sessions = sessions_of_folder(folder, window, stages) if log.of_sessions else None
     else:
         require_type("log", log, ClickLog, "load_click_log, import_log and simulate return one")
+        if not log.where.any():
+            raise InputError("expected a log that shows documents, found none in any session")
         info = describe_log([log])
         sessions = describe_sessions([log], log.timestamp) if log.of_sessions else None
     counts = ClickCounts.of(log, stages)

@@ -16,7 +16,7 @@ from cuolr.logs.page_positions import page_width
 from cuolr.logs.time_window import sessions_between
 from cuolr.off_policy.gain_on_log import GainOnLog, gain_on_log
 from cuolr.off_policy.importance_gains import check_propensities
-from cuolr.off_policy.list_distributions import FittedRanker, RankedQueries
+from cuolr.off_policy.list_distributions import FittedRanker, RankedQueries, policy_of
 from cuolr.off_policy.position_discount import Discount, discount_weights
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
 from cuolr.off_policy.users_of_log import UsersOfLog
@@ -149,9 +149,9 @@ def assess(
             = 1.
     """
     require_type("log", log, ClickLog, OF_LOGS)
-    policy = _policy_of(policy)
+    policy = policy_of("policy", policy)
     known = policy.provenance if provenance is None else provenance
-    other = None if against is None else _policy_of(against)
+    other = None if against is None else policy_of("against", against)
     new, on = _new_to(policy, log, known)
     return evaluate_off_policy(policy, new, on, k, stages, other, users if new is log else None, discount)
 
@@ -215,10 +215,6 @@ def _length(log: ClickLog, k: int | None) -> int:
         raise InputError("expected a log that shows documents, found none in any session")
     longest = page_width(log) if log.of_documents else int(np.flatnonzero(log.where.any(axis=0)).max()) + 1
     return longest if k is None else min(k, longest)
-
-
-def _policy_of(model: RankingPolicy | FittedRanker) -> RankingPolicy:
-    return model if isinstance(model, RankingPolicy) else model.policy_
 
 
 def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any]) -> tuple[ClickLog, EvaluatedQueries]:

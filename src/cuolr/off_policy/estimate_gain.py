@@ -17,7 +17,7 @@ from cuolr.logs.clicklog import ClickLog, Outcome
 from cuolr.off_policy.estimators.off_policy_estimator import OffPolicyEstimator, off_policy_estimator
 from cuolr.off_policy.gain_estimate import GainEstimate
 from cuolr.off_policy.intervals import session_groups
-from cuolr.off_policy.list_distributions import FittedRanker, ListDistribution, Policy, distribution_of
+from cuolr.off_policy.list_distributions import FittedRanker, ListDistribution, Policy, distribution_of, policy_of
 from cuolr.off_policy.logged_lists import ListProbabilities, LoggedLists, check_probabilities
 from cuolr.off_policy.paired_gain import paired_gain
 from cuolr.off_policy.support import ShownLists, Support, support_of
@@ -71,7 +71,7 @@ def estimate_gain(
         control_variate: See `paired_gain`.
     """
     chosen = off_policy_estimator(estimator) if isinstance(estimator, str) else estimator
-    target = policy if isinstance(policy, Policy) else policy.policy_
+    target = policy if isinstance(policy, Policy) else policy_of("policy", policy)
     by_position = chosen.level == "position"
     return paired_gain(logged_lists(target, log, estimand, logging_policy, by_position), chosen, control_variate)
 

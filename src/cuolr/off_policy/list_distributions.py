@@ -8,7 +8,7 @@ from typing import Protocol, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cuolr.errors import InputError
+from cuolr.errors import InputError, require_type
 from cuolr.off_policy.compared_lists import CountedLists
 from cuolr.off_policy.logged_lists import ListProbabilities
 from cuolr.policies.plackett_luce import (
@@ -54,6 +54,8 @@ class RankedQueries:
         return cls(policy, lists)
 
 
+# Where an argument comes from, for the error of another type.
+OF_MODELS = "load_policy returns one, and a fitted Ranker has one"
 Policy: TypeAlias = RankingPolicy | RankedQueries | StochasticLogger | UniformLogger
 
 
@@ -63,6 +65,18 @@ class FittedRanker(Protocol):
     @property
     def policy_(self) -> RankingPolicy:
         """What it learned."""
+
+
+def policy_of(name: str, model: RankingPolicy | FittedRanker) -> RankingPolicy:
+    """The policy itself, or that of a fitted `Ranker`.
+
+    Args:
+        name: Of the argument, for messages.
+        model: The argument.
+    """
+    if not hasattr(type(model), "policy_"):
+        require_type(name, model, RankingPolicy, OF_MODELS)
+    return model if isinstance(model, RankingPolicy) else model.policy_
 
 
 # Lists of a stochastic policy that are drawn to see whether the log shows them: per query, and in all.
