@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from cuolr.examination.curve_intervals import ExaminationCurve, Interval
 from cuolr.examination.diagnosis import Diagnosis, amount_text
-from cuolr.examination.identifiability import MIN_SHARED_CLICKS, Identifiability
+from cuolr.examination.identifiability import MIN_JOINED_SHARE, MIN_SHARED_CLICKS, Identifiability
 from cuolr.experiments.report.drawing import INK, WIDE, Panel, Plot, Style, drawn, setting_styles
 from cuolr.experiments.report.wording import NO_VALUE
 from cuolr.logs.drift import Period
@@ -83,7 +83,8 @@ def _links(found: Identifiability) -> Plot:
         caption=(
             "Effective clicks on documents that were clicked at both positions: a·b / (a + b) for a document with a "
             f"clicks at one and b at the other. {MIN_SHARED_CLICKS} or more link two positions (blue). The thinnest "
-            f"link of the best way to connect them: {found.thinnest_link}."
+            f"link of the best way to connect positions with {MIN_JOINED_SHARE:.0%} of the clicks: "
+            f"{found.thinnest_link}."
         ),
         panels=(Panel("", lambda axes: _draw_links(axes, found), height=4.0, width=WIDE),),
     )
