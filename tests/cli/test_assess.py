@@ -135,6 +135,35 @@ def test_what_a_test_needs_and_the_changed_queries_are_told(capsys: pytest.Captu
         assert line in lines
 
 
+def test_the_worst_and_the_best_case_are_explained_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    known = GainByEstimator("pbm", 0.2, (0.1, 0.3), (0.1, 0.3), 1.0, 0.0)
+    sampled = GainByEstimator("list-ips", 0.2, (0.1, 0.3), (-0.1, 0.5), effective_sample_size=500.0)
+    evaluation = OffPolicyEvaluation(
+        queries=100,
+        k=10,
+        trained_on_these_queries=False,
+        never_shown=0.0,
+        overlap=1.0,
+        gain=0.2,
+        interval=(0.1, 0.3),
+        estimates=(known, sampled),
+        logging_policy_share=None,
+        logging_policy_overlap=None,
+        identifiable=True,
+    )
+
+    def shown(found: OffPolicyEvaluation) -> str:
+        _show(found, "MODEL on LOG")
+        return " ".join(capsys.readouterr().out.split())
+
+    explained = "at worst as attractive as those of the model that it hardly shows"
+    assert explained not in shown(evaluation), "no document is hardly shown"
+    differs = replace(evaluation, estimates=(replace(known, bounds=(0.05, 0.4)), sampled))
+    assert explained in shown(differs)
+    assert "it is the other way round" not in shown(differs)
+    assert "it is the other way round" in shown(replace(differs, against="the other model"))
+
+
 def test_the_statuses_are_in_the_help(run: Run) -> None:
     text = run("assess", "--help").out
     assert all(f"  {status:<4}{recommendation}: " in text for recommendation, status in EXIT_STATUS.items())

@@ -139,7 +139,7 @@ def _show(result: "OffPolicyEvaluation", title: str) -> None:
         heads += ["effective sessions"] if any(e.effective_sample_size is not None for e in result.estimates) else []
         rows = [_estimator_row(estimate) for estimate in result.estimates]
         title = f"gain in {result.outcome_name} over {result.against}, relative to the logged {result.outcome_name}"
-        show_table(title, heads, rows, left=(0,))
+        show_table(title, heads, rows, _about_the_cases(result), left=(0,))
         for estimate in result.estimates:
             if estimate.doubts:
                 show_text(f"{estimate.estimator}: {'; '.join(estimate.doubts)}")
@@ -148,6 +148,22 @@ def _show(result: "OffPolicyEvaluation", title: str) -> None:
         heads = ["query", "sessions", f"change in {result.outcome_name}"]
         show_table("queries with the largest estimated change, all their sessions together", heads, rows, left=(0,))
     show_text(f"{result.recommendation}: {result.reason}")
+
+
+def _about_the_cases(result: "OffPolicyEvaluation") -> str | None:
+    """What the worst and the best case of fitted users are; None if they make no difference."""
+    from cuolr.off_policy.recommendation import interval_text
+
+    users = [e for e in result.estimates if e.effective_sample_size is None and e.is_known]
+    if all(interval_text(e.bounds) == interval_text(e.interval) for e in users):
+        return None
+    caption = (
+        "Worst to best case, under fitted users: documents that the log hardly or never shows are at worst as "
+        "attractive as those of the model that it hardly shows, or not at all if a query always shows the same "
+        "documents; at best as the best document of the log."
+    )
+    other_way = "" if result.against == "production" else " Of the other model alone, it is the other way round."
+    return caption + other_way
 
 
 def _rows(found: "OffPolicyEvaluation") -> list[list[str]]:
