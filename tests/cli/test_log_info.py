@@ -1,6 +1,7 @@
 """`cuolr log-info` on logs with times, and with something wrong; `cuolr judgments`."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +44,19 @@ def test_an_aggregated_log_has_no_sessions_to_describe(run: Run, tmp_path: Path)
     assert json.loads(run("log-info", tmp_path / "log", "--json").out)["session_info"] is None
     assert run("log-info", tmp_path / "log").status == 0
     assert "an aggregated log has no timestamps" in run("log-info", tmp_path / "log", "--since", "1d").err
+
+
+def test_a_log_without_features_has_none(run: Run, tmp_path: Path) -> None:
+    rows = [f"{i},q{i % 3},{doc},{at},{at % 2}" for i in range(30) for at, doc in enumerate("abc", start=1)]
+    (tmp_path / "clicks.csv").write_text(
+        "\n".join(["session_id,query_id,doc_id,position,click", *rows]), encoding="utf-8"
+    )
+    run("import-log", tmp_path / "clicks.csv", "--out", tmp_path / "log")
+    found = run("log-info", tmp_path / "log", "--html", tmp_path / "log.html")
+    assert "estimated from   nothing: the log has no features" in re.sub(" {2,}", "   ", found.out)
+    assert "From click rates alone" in " ".join(found.out.split())
+    assert "From click rates alone" in (tmp_path / "log.html").read_text(encoding="utf-8")
+    assert json.loads(run("log-info", tmp_path / "log", "--json").out)["features"] == []
 
 
 def test_a_page_is_written_once(run: Run, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def unidentified() -> Diagnosis:
 
 def test_one_list_for_each_query_leaves_it_to_the_features_and_swaps_are_advised(unidentified: Diagnosis) -> None:
     assert unidentified.source == "features alone"
+    assert unidentified.not_covered == "From features alone, they do not cover the error of confounding."
     assert unidentified.known_depth == 1
     assert unidentified.sessions_needed is None
     assert [plan.depth for plan in unidentified.plans] == [3, 5, 10]
@@ -49,6 +50,17 @@ def test_one_list_for_each_query_leaves_it_to_the_features_and_swaps_are_advised
     assert "positions 1 and 2 in " in first
     assert [text[:27] for text in others] == ["For positions 1 to 3 alone:", "For positions 1 to 5 alone:"]
     assert [plan.share for plan in unidentified.choices] == [0.01, 0.02, 0.05, 0.1, 0.2]
+
+
+@pytest.mark.parametrize(("name", "missing"), [("constant", "the log has no features"), ("age", "no feature differs")])
+def test_without_features_that_differ_the_curve_is_that_of_click_rates(name: str, missing: str) -> None:
+    log = one_list(1_000)
+    nothing = np.zeros((log.candidates.n_documents, 1), np.float32)
+    candidates = replace(log.candidates, features=nothing, feature_names=np.array([name]))
+    found = diagnose(replace(log, candidates=candidates))
+    assert found.source.startswith(f"nothing: {missing}")
+    assert found.not_covered == "From click rates alone, they do not cover the error of confounding."
+    assert found.features == (name == "age")
 
 
 def test_lists_that_are_drawn_anew_identify_examination() -> None:

@@ -12,6 +12,7 @@ from cuolr.data.candidate_store import load_candidates
 from cuolr.data.statistics import FeatureSummary, describe_features
 from cuolr.examination.plot import require_matplotlib
 from cuolr.files import atomic_file, check_files, check_suffix
+from cuolr.logs.importing.seen_documents import has_features
 from cuolr.logs.log_folder import read_meta
 from cuolr.logs.log_info import LogInfo
 from cuolr.logs.reward_scale import weights_of
@@ -53,7 +54,8 @@ def log_info(
 
     with stage_bars() as stages:
         found = diagnose(log, window.window(), stages)
-    features = describe_features(load_candidates(log))
+    candidates = load_candidates(log)
+    features = describe_features(candidates) if has_features(candidates) else []
     weights = weights_of(read_meta(log))
     if html is not None:
         from cuolr.experiments.report.log_page import render_log_page
@@ -118,8 +120,8 @@ def _show_examination(found: "Diagnosis") -> None:
     ]
     heads = ["position", *(curve.level or "all sessions" for curve in curves)]
     caption = "Relative to position 1, where nothing above was clicked, with 95 % intervals over queries."
-    if not found.curves.from_documents:
-        caption += " From features alone, they do not cover the error of confounding."
+    if found.not_covered is not None:
+        caption += f" {found.not_covered}"
     show_table("examination by position", heads, positions, caption)
 
 
@@ -209,6 +211,8 @@ def _show_features(features: list[FeatureSummary]) -> None:
     special = [feature for feature in features if feature.kind != "number" or feature.missing]
     rows = [[feature.name, feature.kind, f"{feature.missing:.1%}", str(feature.levels or "–")] for feature in special]
     plain = len(features) - len(special)
+    if not features:
+        rows.append(["none", "", "", ""])
     if plain:
         what = ("other" if special else "feature") + "s" * (plain > 1)
         rows.append([f"{plain:,} {what}", "number", f"{0:.1%}", "–"])

@@ -13,6 +13,7 @@ from cuolr.examination.identifiability import Identifiability, ListVariation
 from cuolr.examination.swap_advice import PRECISION, SwapAdvisor, SwapPlan, depths
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
+from cuolr.logs.importing.seen_documents import has_features
 from cuolr.logs.log_folder import load_click_log
 from cuolr.logs.log_info import LogInfo, describe_folder, describe_log
 from cuolr.logs.session_info import SessionInfo, describe_sessions, sessions_of_folder
@@ -30,7 +31,7 @@ class Diagnosis:
         identifiability: Whether documents shown at several positions identify examination.
         variation: How the lists of a query vary; None for a log that counts documents.
         share_with_propensity: Share of the impressions with a logging propensity below 1; None if the log has none.
-        features: Number of features of a document.
+        features: Number of features of a document; 0 if the log was imported without.
         curves: Examination by position and context, with intervals.
         plans: If examination is not identified: what to swap to know it within ±10 %, for several depths.
         choices: The plan for all positions, by the share of sessions with a swap.
@@ -55,7 +56,18 @@ class Diagnosis:
             swaps = self.variation is not None and self.variation.by_swaps
             kind = "swaps of neighbouring documents" if swaps else "documents shown at several positions"
             return kind if self.identifiability.identifiable else f"{kind}, too few clicks to identify it"
-        return "features alone" if self.features else "nothing: the log has no features"
+        if self.curves.logging_policy_weight is not None:
+            return "features alone"
+        missing = "no feature differs within lists" if self.features else "the log has no features"
+        return f"nothing: {missing}, so that the curve is that of click rates"
+
+    @property
+    def not_covered(self) -> str | None:
+        """What the intervals of examination do not cover; None if documents were shown at several positions."""
+        if self.curves.from_documents:
+            return None
+        source = "features" if self.curves.logging_policy_weight is not None else "click rates"
+        return f"From {source} alone, they do not cover the error of confounding."
 
     @property
     def sessions_needed(self) -> float | None:
@@ -163,7 +175,7 @@ def diagnose(log: ClickLog | Path | str, window: TimeWindow = ALL_TIME, stages: 
         identifiability=Identifiability.of(counts),
         variation=None if log.of_documents else ListVariation.of(counts.lists),
         share_with_propensity=_share_with_propensity(log),
-        features=log.candidates.n_features,
+        features=log.candidates.n_features if has_features(log.candidates) else 0,
         curves=examination_curves(counts, logging_scores_of(counts, stages), stages),
     )
     return _with_plans(diagnosis, SwapAdvisor.of(counts, _sessions_per_day(sessions)))

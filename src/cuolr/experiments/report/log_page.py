@@ -41,8 +41,8 @@ def _examination(found: Diagnosis) -> Plot:
     curves = found.curves.all if len(found.curves.by_context) > 1 else (found.curves.pooled,)
     styles = setting_styles([_label(curve) for curve in curves])
     caption = "Examination where nothing above was clicked, relative to position 1, with 95 % intervals over queries."
-    if not found.curves.from_documents:
-        caption += " Estimated from features alone: the intervals do not cover the error of confounding."
+    if found.not_covered is not None:
+        caption += f" {found.not_covered}"
     return Plot(
         name="examination",
         title="Examination by position",
