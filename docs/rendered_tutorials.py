@@ -15,6 +15,8 @@ from nbclient import NotebookClient
 FOLDER = "tutorials"
 # Shows the scripts without running them, which takes a minute or two.
 SKIP = "CUOLR_SKIP_TUTORIALS"
+# Without a table of contents beside it, the page is as wide as most lines of code.
+WIDE = "---\nhide: [toc]\n---\n"
 # Output of so many lines is not a table.
 SENTENCES = 3
 
@@ -49,7 +51,7 @@ def rendered(script: Path, run: bool) -> str:
     notebook = jupytext.read(script)
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     if run:
-        NotebookClient(notebook, timeout=600).execute()
+        NotebookClient(notebook, timeout=600, extra_arguments=["--IPKernelApp.log_level=ERROR"]).execute()
     parts = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -57,7 +59,7 @@ def rendered(script: Path, run: bool) -> str:
         else:
             parts += [f"```python\n{cell.source}\n```", *_outputs(cell.outputs)]
     note = f"*This page is a script that runs: `docs/{FOLDER}/{script.name}`.*"
-    return "\n\n".join([*parts, note]) + "\n"
+    return WIDE + "\n\n".join([*parts, note]) + "\n"
 
 
 def _outputs(outputs: list[Any]) -> Iterator[str]:

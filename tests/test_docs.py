@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -165,3 +166,5 @@ def test_the_site_builds_strictly_and_is_self_contained(tmp_path: Path) -> None:
         loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="(https?:[^"]+)"', page)
         loaded += re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="(https?:[^"]+)"', page)
         assert not loaded, name
+        links = re.findall(r'(?:href|src)="((?!\w+:|/|#)[^"#?]+)', page)
+        assert not [link for link in links if not (tmp_path / name).parent.joinpath(unquote(link)).exists()], name
