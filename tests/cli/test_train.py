@@ -473,6 +473,14 @@ def test_what_is_no_log_is_refused(run: Run, tmp_path: Path) -> None:
     assert "not a click log: it has no sessions.parquet" in result.err
 
 
+def test_a_log_in_place_of_a_model_and_the_other_way_round_are_named(run: Run, log: Path, tmp_path: Path) -> None:
+    assert train(run, log, tmp_path / "model").status == 0
+    assert run("assess", log, tmp_path / "model").err == f"error: {log}: expected a saved model, found a click log\n"
+    assert run("log-info", tmp_path / "model").err == (
+        f"error: {tmp_path / 'model'}: expected a click log, found a model\n"
+    )
+
+
 @pytest.mark.thorough
 def test_the_default_model_is_assessed_and_its_examination_kept(run: Run, log: Path, tmp_path: Path) -> None:
     small = ("--steps", 4, "--set", "learner.click_rates.prior_steps=5", "--set", "training.validate_every=2")

@@ -216,7 +216,7 @@ def test_a_raw_log_that_claims_to_be_aggregated_lacks_the_count(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["nowhere", "a file"])
 def test_a_path_that_is_no_folder_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
-    with pytest.raises(InputError, match=r"folder not found|expected a folder, found a file"):
+    with pytest.raises(InputError, match=r"folder not found|expected the folder of a log, found a file"):
         load_click_log(tmp_path / name)
 
 

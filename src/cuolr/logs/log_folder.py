@@ -251,6 +251,8 @@ def _count_rows(folder: Path, stages: Stages = no_stages) -> int:
     check_folder(folder)
     missing = [name for name in REQUIRED_FILES if not (folder / name).is_file()]
     if missing:
+        if (folder / "model.json").is_file():
+            raise InputError(f"{folder}: expected a click log, found a model")
         raise InputError(f"{folder}: not a click log: it has no {', '.join(missing)}")
     check_log_files(folder, FILES, stages)
     file = folder / SESSIONS_FILE

@@ -72,8 +72,11 @@ def check_file_beside(folder: Path, name: str) -> None:
 def check_folder(folder: Path) -> None:
     """Raise if there is no such folder."""
     if not folder.is_dir():
-        found = "expected a folder, found a file" if folder.exists() else "folder not found"
-        raise InputError(f"{folder}: {found}")
+        if not folder.exists():
+            raise InputError(f"{folder}: folder not found")
+        raise InputError(
+            f"{folder}: expected the folder of a log, found a file; `cuolr import-log` makes one from a table"
+        )
 
 
 def _read(folder: Path) -> dict[str, Any]:

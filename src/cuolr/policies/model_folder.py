@@ -203,6 +203,8 @@ def _read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
+        if (file.parent / "sessions.parquet").is_file():
+            raise InputError(f"{file.parent}: expected a saved model, found a click log") from None
         raise InputError(f"{unreadable(file, error)}; expected a saved model") from None
 
 

@@ -217,6 +217,15 @@ def test_many_rows_of_a_wide_file_are_refused_together(tmp_path: Path, monkeypat
     assert problems_of(path) == [": too large for memory: 1000 features in 30 rows"]
 
 
+def test_a_table_is_named_as_such_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("query_id,doc_id,grade\n" + "shoes,d4,2\n" * 30)
+    with pytest.raises(InputError, match=r"labels\.csv: expected LETOR, rows .*, found a table$") as refused:
+        read_letor(tmp_path / "labels.csv")
+    assert len(refused.value.problems) == 1
+    with pytest.raises(InputError, match=r"nowhere\.csv: file not found$"):
+        read_letor(tmp_path / "nowhere.csv")
+
+
 def test_the_first_twenty_problems_are_collected_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(letor, "BLOCK_BYTES", 64)
     path = write(tmp_path, "".join("1 qid:1 1:1\n" if i % 2 else "1 qid:1 1:x\n" for i in range(100)))

@@ -17,6 +17,7 @@ from cuolr.data.letor.fast_rows import parse_block
 from cuolr.data.letor.grouping import document_ids_of, group, group_file, read_groups
 from cuolr.data.letor.rows import MAX_PROBLEMS, Block, RowLayout, fits_memory
 from cuolr.data.line_blocks import blocks_of_lines
+from cuolr.data.tables import is_table
 from cuolr.errors import InputError, InputWarning
 from cuolr.files import atomic_file, require_file
 from cuolr.progress import Progress, no_progress
@@ -118,6 +119,8 @@ def read_file(path: Path, options: LetorOptions = LetorOptions(), progress: Prog
     except InputError as damage:
         problems += damage.problems
     if problems:
+        if is_table(path) and path.is_file():
+            raise InputError(f"{path}: expected LETOR, rows '<grade> qid:<id> <index>:<value> …', found a table")
         raise InputError(problems[:MAX_PROBLEMS])
     if layout is None or not sum(len(block.grades) for block in blocks):
         raise InputError(f"{path}: expected at least one row '<grade> qid:<id> <index>:<value> …', found none")
