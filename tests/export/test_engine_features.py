@@ -2,15 +2,19 @@
 
 import json
 
+import lightgbm
 import numpy as np
 import pytest
 
 from cuolr.data.normalise import UNSCALED, Normaliser
 from cuolr.export import EXPORTERS
+from cuolr.export.check_export import check_export
 from cuolr.export.exporter import PointwiseModel, engine_names
 from cuolr.export.lucene_queries import feature_warnings, query_of
 from cuolr.export.vespa import Vespa
 from cuolr.policies.linear_policy import LinearPolicy
+from cuolr.policies.regression_trees import RegressionTrees
+from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.types import Candidates, FeatureColumn, FeatureRecipe, Floats
 from tests.export import engines
 
@@ -75,6 +79,46 @@ def test_solr_and_vespa_compute_the_age_from_a_field_of_dates() -> None:
     )
     profile = Vespa().export(model, "shop").companions[".profile"].decode()
     assert "(1793491200.0 - attribute(added)) / 86400" in profile
+
+
+ENGINES = ["solr", "vespa", "elasticsearch-ltr", "opensearch-ltr", "elastic"]
+# What columns of a table become: two levels of a category of which one is frequent, one for no category; a date with
+# gaps; a number with gaps.
+TABLE = (
+    FeatureColumn("brand", "category", levels=("a", "b"), missing_level=True),
+    FeatureColumn("added", "date", latest="2026-11-01T00:00:00"),
+    FeatureColumn("price"),
+)
+
+
+def trees_on_a_table(gaps: float) -> PointwiseModel:
+    """Trees that split at every column.
+
+    Args:
+        gaps: Share of missing dates and prices.
+    """
+    rng = np.random.default_rng(1)
+    level = rng.choice(3, 400, p=[0.7, 0.2, 0.1])
+    numbers = rng.random((400, 2)).round(3) * 100
+    numbers[rng.random((400, 2)) < gaps] = np.nan
+    features = np.column_stack([level == 0, level == 1, level == 2, numbers]).astype(np.float32)
+    recipe = FeatureRecipe(TABLE)
+    names = np.array(recipe.feature_names)
+    candidates = Candidates(features, np.array([0, 400]), np.array(["q"]), feature_names=names, recipe=recipe)
+    target = np.array([1, -1, 2])[level] + np.nan_to_num(numbers, nan=50) @ np.array([0.05, 0.03])
+    parameters = {"num_leaves": 15, "verbosity": -1, "num_threads": 1}
+    booster = lightgbm.train(parameters, lightgbm.Dataset(features, target), 20)
+    trees = RegressionTrees.from_lightgbm(booster.model_to_string())
+    return PointwiseModel.of(TreesPolicy(trees, 1, Normaliser.fit("none", candidates)))
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+@pytest.mark.parametrize("target", ENGINES)
+def test_trees_on_dates_and_frequent_categories_keep_their_order(target: str, gaps: float) -> None:
+    model = trees_on_a_table(gaps)
+    check = check_export(model, EXPORTERS.get(target)().export(model, "shop").score, number=1_000)
+    check.require()
+    assert check.max_difference <= 1e-5 * max(1, check.max_score)
 
 
 def test_a_rank_profile_has_an_expression_for_each_feature(model: PointwiseModel) -> None:

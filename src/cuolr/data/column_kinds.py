@@ -26,7 +26,7 @@ from cuolr.types import FeatureColumn, FeatureRecipe
 SEPARATORS = {"\t": "tabs", ";": "';'", "|": "'|'"}
 # What columns are often called elsewhere, where the names are not alike.
 OTHER_NAMES = {
-    "query_id": ("query", "q", "search_query", "user_query", "search_term", "keyword", "keywords"),
+    "query_id": ("query", "q", "search_query", "user_query", "search_term", "search", "term", "keyword", "keywords"),
     "session_id": ("search_id", "srch_id", "request_id", "request", "impression_id", "page_view_id"),
     "position": ("rank", "pos", "ordinal", "slot"),
     "doc_id": (
@@ -34,7 +34,10 @@ OTHER_NAMES = {
         *("document", "doc", "product", "item"),
     ),
     "click": ("clicked", "clicks", "click_bool", "is_click"),
-    "timestamp": ("ts", "time", "datetime", "date", "event_time", "created_at", "unixtime"),
+    "timestamp": (
+        *("ts", "time", "datetime", "date", "event_time", "event_date", "unixtime"),
+        *("created_at", "shown_at", "logged_at", "served_at", "day"),
+    ),
 }
 
 

@@ -1,6 +1,7 @@
 """The scores of a model for Solr by its JSON, as Solr computes them: in float32, with 10⁻⁶ added to each threshold."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from cuolr.export.exporter import PointwiseModel
 from cuolr.export.json_trees import ReadSplit, read_trees, sum_of_floats
+from cuolr.export.raw_trees import filled_features
 from cuolr.types import Bools, Doubles, Floats, Ints
 
 # `MultipleAdditiveTreesModel` compares with threshold + SLACK, in float32.
@@ -16,6 +18,8 @@ SLACK = np.float32(1e-6)
 LARGE = 64.0
 # Numbers around t − SLACK that are tried.
 TRIED = 8
+# What the age of a date is where there is no date.
+AGE_WITHOUT_DATE = re.compile(r"\{!func\}if\(exists\(.*\),([^,()]+)\)")
 # The least standard deviation that is a normal float32 number is 2⁻¹²⁶.
 MAX_EXPONENT = 126
 
@@ -67,6 +71,10 @@ class SolrReader:
         self._sources = {model.names[j]: j for j in range(model.n_features)}
         for suffix in ("_or_low", "_or_high", "_small", "_or_low_small", "_or_high_small", "_is_missing"):
             self._sources |= {model.derived_name(j, suffix): j for j in range(model.n_features)}
+        self._indicators = {model.derived_name(j, "_is_missing") for j in range(model.n_features)}
+        # A level of a category has a value in every document: it matches or not. If it is missing in a document that is
+        # made up for a comparison, it is what it is for the policy.
+        self._of_levels = [np.float32(variant.default) for variant in filled_features(model)]
         ((kind, params),) = described["params"].items()
         self._score = SCORERS[kind](params, [feature["name"] for feature in self._inputs])
 
@@ -78,16 +86,23 @@ class SolrReader:
 
     def _values(self, described: dict[str, Any], features: Floats) -> Floats:
         """[n] a feature, normalised if the model says so."""
-        column = features[:, self._sources[described["name"]]]
-        params = self._definitions[described["name"]]["params"]
-        if "fq" in params and params["fq"][0].startswith("-"):
+        source = self._sources[described["name"]]
+        column, params = features[:, source], self._definitions[described["name"]]["params"]
+        if described["name"] in self._indicators:
             column = np.isnan(column).astype(np.float32)
-        column = np.where(np.isnan(column), np.float32(float(params.get("defaultValue", "0"))), column)
+        default = self._of_levels[source] if "fq" in params else _default(params)
+        column = np.where(np.isnan(column), default, column)
         if "norm" not in described:
             return column
         norm = described["norm"]["params"]
         normalised: Floats = (column - np.float32(float(norm["avg"]))) / np.float32(float(norm["std"]))
         return normalised
+
+
+def _default(params: dict[str, Any]) -> np.float32:
+    """What a feature is where its field has no value."""
+    age = AGE_WITHOUT_DATE.fullmatch(params.get("q", ""))
+    return np.float32(float(age[1] if age else params.get("defaultValue", "0")))
 
 
 def _trees(trees: list[Any], names: list[str]) -> Callable[[Floats], Floats]:
