@@ -228,7 +228,10 @@ def test_the_flag_of_a_column_can_be_pasted_into_a_shell(run: Run, tmp_path: Pat
     assert "say --allow-column 'avg. rating (1-5)', otherwise leave it out with --drop-column 'avg. rating" in refused
 
 
-@pytest.mark.parametrize(("column", "noted"), [("ts", True), ("Date", True), ("timestamp", False), ("device", False)])
+@pytest.mark.parametrize(
+    ("column", "noted"),
+    [("ts", True), ("Date", True), ("shown_at", True), ("timestamp", False), ("device", False)],
+)
 def test_a_column_that_seems_to_have_the_timestamps_is_named(
     run: Run, features: Path, tmp_path: Path, column: str, noted: bool
 ) -> None:
