@@ -294,6 +294,11 @@ def test_all_that_the_package_exports_is_there() -> None:
         _ = cuolr.Rankre
 
 
+def test_no_module_needs_a_posix_system_to_be_imported() -> None:
+    posix = re.compile(r"^(?:import|from) (?:fcntl|grp|posix|pty|pwd|resource|termios|tty)\b", re.MULTILINE)
+    assert [name for name, source in project_sources().items() if posix.search(source)] == []
+
+
 def test_a_module_is_short_enough_to_be_read_at_once() -> None:
     lines = {name: len(source.splitlines()) for name, source in project_sources().items()}
     assert {name: number for name, number in lines.items() if number > 300} == {}

@@ -147,7 +147,7 @@ def test_a_lock_file_that_was_removed_in_between_is_not_taken_for_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = 0
-    lock = output_lock._lock
+    lock = output_lock.lock_open_file
 
     def late(handle: int) -> bool:
         nonlocal taken
@@ -156,7 +156,7 @@ def test_a_lock_file_that_was_removed_in_between_is_not_taken_for_the_lock(
             (tmp_path / ".a.lock.unfinished").unlink()
         return lock(handle)
 
-    monkeypatch.setattr(output_lock, "_lock", late)
+    monkeypatch.setattr(output_lock, "lock_open_file", late)
     with writing(tmp_path / "a"):
         assert names(tmp_path) == [".a.lock.unfinished"]
     assert taken == 2

@@ -147,7 +147,7 @@ def _acquire(lock: Path, path: Path) -> tuple[int, bool]:
     while True:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT)
         try:
-            is_locked = _lock(handle)
+            is_locked = lock_open_file(handle)
         except BlockingIOError:
             owner = os.read(handle, 200).decode(errors="replace")
             os.close(handle)
@@ -163,7 +163,7 @@ def _acquire(lock: Path, path: Path) -> tuple[int, bool]:
         os.close(handle)
 
 
-def _lock(handle: int) -> bool:
+def lock_open_file(handle: int) -> bool:
     """Lock an open file, or raise `BlockingIOError`; False if the file system cannot."""
     if sys.platform == "win32":  # pragma: no cover
         import msvcrt

@@ -6,7 +6,6 @@ and writing is tried again each second, with a new file: a file with an unfinish
 """
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -23,7 +22,7 @@ import polars as pl
 from cuolr.errors import InputError
 from cuolr.files import atomic_file
 from cuolr.logs.served_log import JOURNAL, NUMBERED, PART, numbered_files, read_journal
-from cuolr.output_lock import clean
+from cuolr.output_lock import clean, lock_open_file
 from cuolr.serving.metrics import ServiceMetrics
 from cuolr.serving.request_ids import RequestIds
 
@@ -181,8 +180,8 @@ def _locked(folder: Path) -> IO[bytes]:
     """Keep other services out of the folder until this one ends, however it ends."""
     file = (folder / LOCK_FILE).open("ab")
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        lock_open_file(file.fileno())
+    except BlockingIOError:
         file.close()
         raise InputError(
             f"{folder}: another service writes to this log; give each service a folder of its own"
