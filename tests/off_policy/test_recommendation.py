@@ -139,8 +139,23 @@ def test_users_that_lists_like_the_models_refute_are_a_doubt(
     correction: float, interval: tuple[float, float], expected: str
 ) -> None:
     """PBM gains +2 % at least: less than that is missed, or it may be noise, in the others."""
-    found = replace(BETTER, estimates=(replace(PBM, corrections=((0.0, (-np.inf, np.inf)), (correction, interval))),))
+    found = replace(BETTER, estimates=(replace(PBM, corrections=((correction, interval), (0.0, (-np.inf, np.inf)))),))
     assert found.recommendation == expected
     assert ("logged lists that are better for users of pbm have fewer clicks than they should" in found.reason) == (
         expected == "test"
+    )
+
+
+@pytest.mark.parametrize(
+    ("correction", "interval", "expected"),
+    [(-0.03, (-0.08, 0.02), "test"), (0.0, (-0.015, 0.015), "ship"), (-0.03, (-0.05, -0.01), "test")],
+)
+def test_lists_must_show_that_better_ones_have_more_clicks(
+    correction: float, interval: tuple[float, float], expected: str
+) -> None:
+    """PBM gains +2 % at least: lists that cannot tell 3 % less from 2 % more are a doubt, also without significance."""
+    found = replace(BETTER, estimates=(replace(PBM, corrections=((0.0, (-0.1, 0.1)), (correction, interval))),))
+    assert found.recommendation == expected
+    assert ("logged lists differ too little to show that better ones for users of pbm have more" in found.reason) == (
+        interval[1] > 0 and expected == "test"
     )

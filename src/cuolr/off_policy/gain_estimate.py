@@ -175,6 +175,16 @@ class GainByEstimator:
         return any(high < 0 and not self.bounds[0] + low > MIN_GAIN for _, (low, high) in self.corrections)
 
     @property
+    def is_unconfirmed(self) -> bool:
+        """Whether lists differ, but too little to show that those that should have more clicks have them.
+
+        The last correction then need not be significant. Lists that differ by a swap refute hardly any users, also
+        those whose clicks do not depend on the list, or less than fitted users expect.
+        """
+        _, (low, high) = self.corrections[-1] if self.corrections else (0.0, (-np.inf, np.inf))
+        return bool(high >= 0 and np.isfinite(low) and not self.bounds[0] + low > MIN_GAIN)
+
+    @property
     def is_known(self) -> bool:
         """Whether the interval is narrow enough to say anything."""
         low, high = self.interval

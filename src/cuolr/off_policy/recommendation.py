@@ -197,6 +197,13 @@ class OffPolicyEvaluation:
             doubts.append(
                 f"logged lists that are better for users of {users} have fewer {self.outcome_name} than they should"
             )
+        unconfirmed = [e.estimator for e in counting if e.is_unconfirmed and not e.is_refuted]
+        if unconfirmed and not against:
+            users = " and ".join(unconfirmed)
+            doubts.append(
+                f"logged lists differ too little to show that better ones for users of {users} have more "
+                f"{self.outcome_name}"
+            )
         misfits = [e for e in counting if e.calibration is not None and abs(e.calibration - 1) > MAX_MISFIT]
         if misfits:
             users, share = misfits[0].estimator, misfits[0].calibration
