@@ -75,7 +75,8 @@ def test_sessions_without_an_id_are_told(run: Run, tmp_path: Path) -> None:
     for name in ("LOG0", "NONE"):
         cuolr.save_click_log(aggregate(load_click_log(tmp_path / name)), counts / name)
     result = run("merge-logs", counts / "LOG0", counts / "NONE", "--out", tmp_path / "COUNTS")
-    assert "warning" not in result.err
+    assert "no session id" not in result.err
+    assert f"warning: {counts / 'NONE'}: made from the same log as one before it" in result.err
 
 
 @pytest.mark.usefixtures("days")

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import getattr_static
 from typing import Protocol, Self, TypeAlias
 
 import numpy as np
@@ -74,7 +75,7 @@ def policy_of(name: str, model: RankingPolicy | FittedRanker) -> RankingPolicy:
         name: Of the argument, for messages.
         model: The argument.
     """
-    if not hasattr(type(model), "policy_"):
+    if getattr_static(model, "policy_", None) is None:
         require_type(name, model, RankingPolicy, OF_MODELS)
     return model if isinstance(model, RankingPolicy) else model.policy_
 

@@ -168,10 +168,8 @@ def filled_up(candidates: Candidates, n_features: int, path: Path) -> Candidates
     if found > n_features:
         raise InputError(f"{path}: has {found} features, but the model has {n_features}")
     if candidates.n_documents * n_features > max(FREE_VALUES, MAX_FILLED_UP * candidates.features.size):
-        raise InputError(
-            f"{path}: has {found} features, but the model has {n_features:,}: too many to set to 0 for "
-            f"{candidates.n_documents:,} documents; is it the right file?"
-        )
+        too_many = f"too many to set to 0 for {candidates.n_documents:,} documents; is it the right file?"
+        raise InputError(f"{path}: has {found} features, but the model has {n_features:,}: {too_many}")
     if found < n_features:
         note = f"{path}: has {found} features, but the model has {n_features}; the missing ones are set to 0"
         warnings.warn(note, InputWarning, stacklevel=2)
