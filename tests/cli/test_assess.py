@@ -17,6 +17,7 @@ from cuolr.policies.model_folder import save_policy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.supervised.ranksvm import fit_ranksvm
 from tests.cli.conftest import Run
+from tests.off_policy.evaluated import evaluated
 from tests.small_log import small_log
 
 
@@ -138,19 +139,7 @@ def test_what_a_test_needs_and_the_changed_queries_are_told(capsys: pytest.Captu
 def test_the_worst_and_the_best_case_are_explained_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
     known = GainByEstimator("pbm", 0.2, (0.1, 0.3), (0.1, 0.3), 1.0, 0.0)
     sampled = GainByEstimator("list-ips", 0.2, (0.1, 0.3), (-0.1, 0.5), effective_sample_size=500.0)
-    evaluation = OffPolicyEvaluation(
-        queries=100,
-        k=10,
-        trained_on_these_queries=False,
-        never_shown=0.0,
-        overlap=1.0,
-        gain=0.2,
-        interval=(0.1, 0.3),
-        estimates=(known, sampled),
-        logging_policy_share=None,
-        logging_policy_overlap=None,
-        identifiable=True,
-    )
+    evaluation = evaluated(known, sampled, gain=0.2, interval=(0.1, 0.3))
 
     def shown(found: OffPolicyEvaluation) -> str:
         _show(found, "MODEL on LOG")

@@ -8,22 +8,11 @@ from matplotlib.figure import Figure
 from cuolr.off_policy import gain_plot
 from cuolr.off_policy.gain_estimate import GainByEstimator
 from cuolr.off_policy.recommendation import OffPolicyEvaluation
+from tests.off_policy.evaluated import evaluated
 
 PBM = GainByEstimator("pbm", 0.02, (0.01, 0.03), (0.005, 0.035), calibration=1.0, difference=0.0)
 UBM = replace(PBM, estimator="ubm", interval=(-1.0, 4.0), bounds=(-1.0, 9.0))
-FOUND = OffPolicyEvaluation(
-    queries=100,
-    k=10,
-    trained_on_these_queries=False,
-    never_shown=0.0,
-    overlap=1.0,
-    gain=0.02,
-    interval=(0.005, 0.035),
-    estimates=(PBM, UBM),
-    logging_policy_share=None,
-    logging_policy_overlap=None,
-    identifiable=True,
-)
+FOUND = evaluated(PBM, UBM, gain=0.02, interval=(0.005, 0.035))
 
 
 def drawn(found: OffPolicyEvaluation, monkeypatch: pytest.MonkeyPatch) -> Figure:

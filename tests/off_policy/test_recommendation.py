@@ -6,25 +6,13 @@ import numpy as np
 import pytest
 
 from cuolr.off_policy.gain_estimate import GainByEstimator
-from cuolr.off_policy.recommendation import OffPolicyEvaluation
+from tests.off_policy.evaluated import evaluated
 
 PBM = GainByEstimator("pbm", 0.05, (0.02, 0.08), (0.02, 0.08), calibration=1.0, difference=0.0)
 UBM = GainByEstimator("ubm", 0.04, (0.01, 0.07), (0.01, 0.07), calibration=1.0, difference=-0.01)
 IPS = GainByEstimator("reward-interaction-ips", 0.04, (0.0, 0.08), (0.0, 0.08), effective_sample_size=400.0)
 DR = replace(IPS, estimator="cascade-dr", requirement="must not lose")
-BETTER = OffPolicyEvaluation(
-    queries=100,
-    k=10,
-    trained_on_these_queries=False,
-    never_shown=0.1,
-    overlap=0.8,
-    gain=0.05,
-    interval=(0.01, 0.08),
-    estimates=(PBM, UBM),
-    logging_policy_share=None,
-    logging_policy_overlap=None,
-    identifiable=True,
-)
+BETTER = evaluated(PBM, UBM, gain=0.05, interval=(0.01, 0.08), never_shown=0.1, overlap=0.8)
 UNKNOWN = replace(PBM, interval=(-np.inf, np.inf), bounds=(-np.inf, np.inf))
 NOT_BETTER = replace(PBM, interval=(-0.01, 0.08), bounds=(-0.01, 0.08))
 
