@@ -62,6 +62,18 @@ def test_a_step_is_one_more_tree() -> None:
     assert model_of(learner) == model_of(grown(4))
 
 
+@pytest.mark.parametrize("learner", [LightGBM, XGBoost])
+def test_no_model_grows_more_trees_than_can_be_read(
+    learner: type[LightGBM | XGBoost], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cuolr.policies.regression_trees.MAX_TREES", 5)
+    log, config = small_log(30), learner.Config(leaves=4, threads=1)
+    few = learner(config).fit(task_of(log, steps=4))
+    assert few.rank(log.candidates, 2).shape == (log.candidates.n_queries, 2)
+    with pytest.raises(InputError, match="a model has at most 5 trees; train for fewer steps"):
+        learner(config).fit(task_of(log, steps=5))
+
+
 def test_each_session_is_a_query_and_its_clicks_are_the_grades() -> None:
     batch = random_batch(lengths=(3, 0, 2), k=4)
     documents = ShownDocuments.of([batch, batch])

@@ -109,6 +109,14 @@ def test_a_single_changed_bit_is_noticed(tmp_path: Path) -> None:
         load_policy(tmp_path / "model")
 
 
+def test_arrays_of_types_that_numpy_does_not_have_are_refused(tmp_path: Path) -> None:
+    save_policy(linear_policy(), tmp_path / "model")
+    header = b'{"weights":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}   '
+    arrays_file(tmp_path / "model").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with unverified(), pytest.raises(InputError, match="expected arrays of types that NumPy has, found BF16"):
+        load_policy(tmp_path / "model")
+
+
 def test_the_arrays_of_another_model_are_refused(tmp_path: Path) -> None:
     save_policy(linear_policy(0), tmp_path / "one")
     save_policy(linear_policy(1), tmp_path / "other")

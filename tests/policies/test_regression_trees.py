@@ -110,6 +110,7 @@ def test_xgboost_scores_the_same_up_to_rounding(policy: str) -> None:
         ({"leaves": [4, 0]}, "at least one leaf"),
         ({"leaves": [2**62, 2**62]}, "at least one leaf"),
         ({"value": [[1.0, 2.0, 4.0, 0.25]]}, "one dimension"),
+        ({"leaves": [3] + [1] * 100_000, "value": [0] * 100_003}, "at most 100,000 trees, found 100,001"),
     ],
 )
 def test_what_is_no_tree_is_refused(changed: dict[str, Any], problem: str) -> None:

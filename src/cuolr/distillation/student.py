@@ -17,6 +17,7 @@ from cuolr.networks.layers import seeded
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.planned_policy import PlannedPolicy
 from cuolr.policies.policy import NormalisedPolicy, RankingPolicy, ScaledScoringPolicy
+from cuolr.policies.regression_trees import MAX_TREES
 from cuolr.policies.trees_policy import RANKING_TREES, TreesPolicy, load_lightgbm
 from cuolr.progress import Progress, no_progress
 from cuolr.training.training_config import MAX_SEED, TrainingConfig
@@ -88,7 +89,7 @@ class StudentConfig:
         seed: The same seed gives the same student.
     """
 
-    trees: Annotated[int, Range(1)] = 400
+    trees: Annotated[int, Range(1, MAX_TREES - 1)] = 400
     leaves: Annotated[int, Range(2)] = 15
     tree_learning_rate: Annotated[float, Range(1e-9, 1)] = 0.1
     min_documents_per_leaf: Annotated[int, Range(1)] = 20

@@ -159,9 +159,7 @@ def load_policy(folder: Path | str) -> RankingPolicy:
         raise does_not_match(folder)
     try:
         with problems_in(folder):
-            if (header := int.from_bytes(arrays[:8], "little")) > MAX_HEADER_BYTES:
-                raise ValueError(f"expected at most {MAX_HEADER_BYTES:,} bytes that describe arrays, found {header:,}")
-            parts = load(arrays)
+            parts = _parts(arrays)
             check_sizes(parts, description["settings"])
             policy = POLICIES.get(description["policy"]).from_parts(parts, description["settings"])
             check_policy(policy)
@@ -197,6 +195,16 @@ def digest_of_arrays(policy: RankingPolicy) -> str:
 
 def _arrays_file(folder: Path, digest: str) -> Path:
     return folder / ARRAYS_PATTERN.replace("*", digest[:16])
+
+
+def _parts(arrays: bytes) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a model, by name."""
+    if (header := int.from_bytes(arrays[:8], "little")) > MAX_HEADER_BYTES:
+        raise ValueError(f"expected at most {MAX_HEADER_BYTES:,} bytes that describe arrays, found {header:,}")
+    try:
+        return load(arrays)
+    except KeyError as error:
+        raise ValueError(f"expected arrays of types that NumPy has, found {error.args[0]}") from None
 
 
 def _read(file: Path) -> bytes:

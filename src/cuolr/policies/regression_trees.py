@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.errors import InputError
 from cuolr.types import Bools, Doubles, Ints
 
 # LightGBM's kinds of splits on numbers: missing values do not occur (and count as 0), or go right, or left.
@@ -22,9 +23,17 @@ NO_MISSING, MISSING_RIGHT, MISSING_LEFT = 0, 8, 10
 UNUSED_DEFAULT_LEFT = 2
 # LightGBM's text names each feature.
 MAX_FEATURES = 1 << 20
+# LightGBM takes 2 KB and 15 µs for a tree of one leaf, which takes 12 bytes of a file.
+MAX_TREES = 100_000
 # Scores are float32, whose largest number is 3e38.
 LARGEST_VALUE = 1e30
 KNOWN_SPLITS = (NO_MISSING, UNUSED_DEFAULT_LEFT, MISSING_RIGHT, MISSING_LEFT)
+
+
+def require_room_for_a_tree(trees: int) -> None:
+    """Raise if a model of so many trees, and a constant beside them, cannot have another one."""
+    if trees + 1 >= MAX_TREES:
+        raise InputError(f"a model has at most {MAX_TREES:,} trees; train for fewer steps")
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,8 @@ class RegressionTrees:
             yield "expected arrays of one dimension"
         if not 0 < self.n_features <= MAX_FEATURES:
             yield f"expected 1 to {MAX_FEATURES:,} features, found {self.n_features:,}"
+        if len(self.leaves) > MAX_TREES:
+            yield f"expected at most {MAX_TREES:,} trees, found {len(self.leaves):,}"
         if (self.leaves < 1).any() or (self.leaves > len(self.value)).any():
             yield "expected trees of at least one leaf"
         if int(self.leaves.sum()) != len(self.value):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from cuolr.config import Range, check_ranges
 from cuolr.errors import InputError
-from cuolr.policies.regression_trees import RegressionTrees
+from cuolr.policies.regression_trees import MAX_TREES, RegressionTrees
 from cuolr.policies.trees_policy import MAX_DOCUMENTS, TreesPolicy, load_lightgbm
 from cuolr.random import DEFAULT_SEED
 from cuolr.types import RankingDataset
@@ -29,7 +29,7 @@ class LambdaMartSettings:
         threads: Number of threads.
     """
 
-    trees: Annotated[int, Range(1)] = 1_000
+    trees: Annotated[int, Range(1, MAX_TREES - 1)] = 1_000
     leaves: Annotated[int, Range(2)] = 100
     learning_rate: Annotated[float, Range(above=0)] = 0.01
     min_documents_per_leaf: Annotated[int, Range(1)] = 50

@@ -11,7 +11,7 @@ from cuolr.data.normalise import Normaliser
 from cuolr.errors import load_extra
 from cuolr.learners.boosting.tree_learner import ShownDocuments, TreeConfig, TreeLearner
 from cuolr.learners.rankers.base_ranker import BaseRanker
-from cuolr.policies.regression_trees import RegressionTrees
+from cuolr.policies.regression_trees import RegressionTrees, require_room_for_a_tree
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.training.base_learner import LEARNERS, FitTask
 from cuolr.types import Doubles, Floats
@@ -90,6 +90,7 @@ class XGBoostRanker(BaseRanker):
 
     def step(self) -> dict[str, float]:
         """Grow one more tree; returns the number of trees."""
+        require_room_for_a_tree(self._trees)
         self._booster.update(self._documents, self._trees)
         return {"trees": self._trees}
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from cuolr.data.normalise import Normaliser
 from cuolr.networks.layers import log_softmax
 from cuolr.policies.policy import ScaledScoringPolicy
-from cuolr.policies.regression_trees import RegressionTrees
+from cuolr.policies.regression_trees import RegressionTrees, require_room_for_a_tree
 from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.training.batches import Batches, SessionBatch
 from cuolr.training.steps import Steps
@@ -97,6 +97,7 @@ class BoostedTrees(BaseRanker):
 
     def step(self) -> dict[str, float]:
         """Grow one more tree; returns the number of trees."""
+        require_room_for_a_tree(self.booster.num_trees())
         self.grow()
         self._step += 1
         return {"trees": self.booster.num_trees()}
