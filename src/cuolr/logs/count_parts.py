@@ -1,5 +1,7 @@
 """Counting Parquet parts, in this process or as tasks of a Ray cluster: counts add up to the same integers."""
 
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,10 @@ from cuolr.logs.session_files import (
 )
 from cuolr.progress import Progress, Stages, no_stages
 
-# How often a part is counted again if its process or node is lost.
+# How often parts are counted again if their process or node is lost.
 RETRIES = 3
+# Tasks for each core of a cluster: few, so that workers add up counts, and enough that none waits long for the last.
+TASKS_PER_CORE = 4
 # Columns that are not counted.
 UNUSED: dict[CountedBy, tuple[str, ...]] = {"list": IDS, "document": (*IDS, *OF_LISTS)}
 
@@ -65,10 +69,12 @@ def count_parts(
     return counted
 
 
-def count_part(log: Path, file: Part, by: CountedBy) -> pl.DataFrame | None:
-    """The counts of one file, as `counted_of` takes them; on whatever node. None if it has no sessions."""
-    frames = list(frames_of(read_parts([file], _form(log), UNUSED[by]), by))
-    return merged_frames(frames, added) if frames else None
+def count_files(log: Path, files: Sequence[Part], by: CountedBy) -> pl.DataFrame | None:
+    """The counts of some files, as `counted_of` takes them; on whatever node. None if they have no sessions."""
+    frames = frames_of(read_parts(files, _form(log), UNUSED[by]), by)
+    if (first := next(frames, None)) is None:
+        return None
+    return merged_frames(itertools.chain([first], frames), added)
 
 
 def _example(files: Sequence[Part], form: SessionForm, by: CountedBy) -> ClickLog:
@@ -99,21 +105,23 @@ def _here(files: Sequence[Part], form: SessionForm, by: CountedBy, progress: Pro
 def _on_cluster(
     address: str, log: Path, files: Sequence[Part], by: CountedBy, progress: Progress
 ) -> Iterator[pl.DataFrame]:
-    """The counts of each part as they come; a task whose process or node is lost is done again."""
+    """The counts of each task's parts as they come; a task whose process or node is lost is done again."""
     with connected(address) as ray:
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(count_part)
-        waiting = [file.resolve() if isinstance(file, Path) else file for file in files]
-        under_way = set[Any]()
-        at_once = int(ray.cluster_resources().get("CPU", 1)) + 1
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(count_files)
+        cores = int(ray.cluster_resources().get("CPU", 1))
+        places = [file.resolve() if isinstance(file, Path) else file for file in files]
+        size = math.ceil(len(places) / (TASKS_PER_CORE * cores))
+        waiting = [places[start : start + size] for start in range(0, len(places), size)]
+        under_way = dict[Any, int]()
         while waiting or under_way:
-            while waiting and len(under_way) < at_once:
-                under_way.add(task.remote(log.resolve(), waiting.pop(), by))
+            while waiting and len(under_way) <= cores:
+                parts = waiting.pop()
+                under_way[task.remote(log.resolve(), parts, by)] = len(parts)
             done, _ = ray.wait(list(under_way))
             for each in done:
-                under_way.remove(each)
                 if (counts := _result(ray, each)) is not None:
                     yield counts
-                progress(1)
+                progress(under_way.pop(each))
 
 
 def _result(ray: Any, task: Any) -> pl.DataFrame | None:
