@@ -1,3 +1,4 @@
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -6,6 +7,7 @@ import pytest
 import torch
 
 from cuolr.config import SettingError
+from cuolr.learners.rankers.base_ranker import at_once, scores_of
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
 from cuolr.learners.rankers.lambdamart import DOCUMENTS_PER_THREAD, LEVELS, LambdaMartRanker, QueryGroups
 from cuolr.learners.rankers.linear import LinearRanker
@@ -128,13 +130,35 @@ ENSEMBLE_TARGETS = small_targets(lists=60)
 FOLD = np.arange(60) % 3
 
 
-def new_ensemble(targets: Targets = ENSEMBLE_TARGETS, seed: int = 1, **settings: Any) -> CrossFittedEnsemble:
+def new_ensemble(
+    targets: Targets = ENSEMBLE_TARGETS, seed: int = 1, threads: int = 1, **settings: Any
+) -> CrossFittedEnsemble:
     config = EnsembleConfig(**{"hidden": (8,), "lists_per_step": 16, "min_documents_per_leaf": 3, **settings})
-    return CrossFittedEnsemble(targets, FOLD[: len(targets)], config, seed, 1, NORMALISER)
+    return CrossFittedEnsemble(targets, FOLD[: len(targets)], config, seed, threads, NORMALISER)
 
 
 def scores(ensemble: CrossFittedEnsemble) -> list[list[np.ndarray[Any, Any]]]:
     return [[ranker.score(FEATURES) for ranker in kind] for kind in ensemble.kinds]
+
+
+def test_rankers_on_several_threads_are_those_of_one_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, several = new_ensemble(), new_ensemble(threads=3)
+    for _ in range(5):
+        one.step()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    for _ in range(5):
+        several.step()
+    np.testing.assert_array_equal(scores(several), scores(one))
+    np.testing.assert_array_equal(scores_of(several.kinds[0], FEATURES), scores(one)[0])
+
+
+@pytest.mark.parametrize(("limit", "of_torch", "used"), [(3, 8, 3), (8, 2, 2), (1, 8, 1), (8, 1, 1)])
+def test_as_many_rankers_at_once_as_there_are_threads(
+    limit: int, of_torch: int, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: of_torch)
+    everyone = threading.Barrier(used, timeout=10)
+    assert at_once([everyone.wait] * 2 * used, limit) != []  # it would time out with fewer threads
 
 
 def test_there_is_a_ranker_of_each_kind_and_fold() -> None:

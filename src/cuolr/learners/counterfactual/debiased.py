@@ -40,7 +40,7 @@ class DebiasedConfig(NetworkConfig):
         ranker: The ranker that is trained on the corrected clicks: network, lambdamart or ensemble.
         rankers: Settings of LambdaMART, and of the ensemble of networks, linear rankers and LambdaMART.
         include_logging_policy: Whether a model of the logging policy is a member of the ensemble.
-        threads: Maximum number of threads of LightGBM.
+        threads: Maximum number of threads of LightGBM, or of rankers of an ensemble that take a step at the same time.
     """
 
     ranker: RankerName = "network"

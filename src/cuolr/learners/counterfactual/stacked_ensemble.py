@@ -40,7 +40,7 @@ class StackedEnsemble(BaseRanker):
             config: Settings of the ensemble.
             logging_policy: A model of the logging policy; an empty one is no member.
             seed: Seed of the folds and the rankers.
-            threads: Maximum number of threads of LightGBM.
+            threads: Maximum number of rankers that take a step at the same time.
             normaliser: The normaliser that scaled the features.
             ray: See `CrossFittedEnsemble`.
         """

@@ -54,7 +54,7 @@ class FactoredConfig:
         rankers: Settings of stage 3, the ensemble of rankers.
         logging_policy: Settings of stage 5, the weight of the logging policy.
         max_documents: Maximum number of training documents; if exceeded, queries are subsampled.
-        threads: Maximum number of threads of LightGBM.
+        threads: Maximum number of rankers that take a step at the same time, on a thread each.
     """
 
     examination: ExaminationConfig = field(default_factory=ExaminationConfig)

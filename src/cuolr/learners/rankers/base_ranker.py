@@ -2,8 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from cuolr.policies.trees_policy import TreesPolicy
 from cuolr.training.batches import Batches, SessionBatch
 from cuolr.training.steps import Steps
 from cuolr.types import Doubles, Floats
+
+Result = TypeVar("Result")
 
 
 class ScoringRanker(Protocol):
@@ -64,13 +67,29 @@ class BaseRanker(ABC):
         """Continue from `state`, on the same targets."""
 
 
+def at_once(calls: Sequence[Callable[[], Result]], threads: int) -> list[Result]:
+    """The results of independent calls of rankers, several at a time: as many as torch has threads, which get one each.
+
+    Matrices of one ranker are too small to share their products; and with one thread the bits are those of any machine.
+
+    Args:
+        calls: What to call.
+        threads: Maximum number of threads.
+    """
+    threads = min(threads, torch.get_num_threads(), len(calls))
+    if threads <= 1:
+        return [call() for call in calls]
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        return list(pool.map(lambda call: call(), calls))
+
+
 def scores_of(rankers: Sequence[ScoringRanker], features: Floats) -> list[Doubles]:
-    """[n] each, the scores of documents by several rankers; those in other processes compute at the same time."""
+    """[n] each, the scores of documents by several rankers, which compute at the same time."""
     begun = [
         ranker.begin_score(features) if isinstance(ranker, BaseRanker) else partial(ranker.score, features)
         for ranker in rankers
     ]
-    return [scores() for scores in begun]
+    return at_once(begun, torch.get_num_threads())
 
 
 class BoostedTrees(BaseRanker):

@@ -8,7 +8,7 @@ import numpy as np
 
 from cuolr.config import Range, SettingError, check_ranges
 from cuolr.data.normalise import Normaliser
-from cuolr.learners.rankers.base_ranker import BaseRanker
+from cuolr.learners.rankers.base_ranker import BaseRanker, at_once
 from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups
 from cuolr.learners.rankers.linear import LinearRanker
 from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
@@ -80,7 +80,7 @@ class CrossFittedEnsemble:
             fold: [R] the fold of each list.
             config: Settings of the ensemble.
             seed: Seed of the initial weights, the batches and LightGBM.
-            threads: Maximum number of threads of LightGBM.
+            threads: Maximum number of rankers that take their step at the same time, on a thread each.
             normaliser: The normaliser that scaled the features.
             ray: The module `ray`, connected to a cluster on which rankers take their steps; None = in this process.
         """
@@ -88,10 +88,11 @@ class CrossFittedEnsemble:
         others = [np.flatnonzero(fold != i) for i in range(config.folds)]
         others = [rows if len(rows) else np.arange(len(targets)) for rows in others]
         highest = float(targets.target.max())
+        self._threads = threads
 
         def ranker(kind: RankerKind, i: int) -> BaseRanker:
             if kind == "lambdamart":
-                parameters = lightgbm_parameters(config, threads, seed + i)
+                parameters = lightgbm_parameters(config, 1, seed + i)
                 return LambdaMartRanker(QueryGroups.of(targets.select(others[i]), highest), parameters, normaliser)
             batch_of = TargetSampler(targets, others[i], config.lists_per_step, seed, stream=i)
             n_features = targets.features.shape[1]
@@ -111,7 +112,7 @@ class CrossFittedEnsemble:
     def step(self) -> dict[str, float]:
         """One step of each ranker; returns the mean loss of the gradient rankers and the number of trees."""
         begun = [ranker.begin_step() for kind in self.kinds for ranker in kind]
-        logged = [values() for values in begun]
+        logged = at_once(begun, self._threads)
         losses = [values["loss"] for values in logged if "loss" in values]
         trees = [values["trees"] for values in logged if "trees" in values]
         mean_loss = {"loss": float(np.mean(losses))} if losses else {}

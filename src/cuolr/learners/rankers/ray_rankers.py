@@ -35,23 +35,21 @@ def on_cluster(ray: Any, kinds: Sequence[Sequence[BaseRanker]]) -> Sequence[Sequ
     # A call is repeated for as long as its ranker can be made anew: Ray counts attempts while that goes on, too.
     options = {"num_cpus": share, "max_restarts": RESTARTS, "max_task_retries": -1, "scheduling_strategy": "SPREAD"}
     actor = ray.remote(**options)(RankerActor)
-    threads, expected = torch.get_num_threads(), versions()
-    return [[RayRanker(ray, actor.remote(ranker, threads, expected)) for ranker in kind] for kind in kinds]
+    return [[RayRanker(ray, actor.remote(ranker, versions())) for ranker in kind] for kind in kinds]
 
 
 class RankerActor:
     """The process of a ranker."""
 
-    def __init__(self, ranker: BaseRanker, threads: int, expected: dict[str, str]) -> None:
+    def __init__(self, ranker: BaseRanker, expected: dict[str, str]) -> None:
         """Take over a ranker that has not taken a step.
 
         Args:
             ranker: The ranker.
-            threads: Number of torch's threads, on which the last bits may depend.
             expected: The versions of what computes.
         """
         require_versions(expected)
-        torch.set_num_threads(threads)
+        torch.set_num_threads(1)  # as on one machine: the last bits depend on it
         self._ranker = ranker
         self._steps: int | None = None
         self._logged: dict[str, float] = {}
