@@ -157,7 +157,6 @@ OUTDATED = {
     "wins-web10k-like",
     "wins-yahoo-like",
     "wins-whole-grid-mq2008",
-    "wins-whole-grid-web10k-like",
     "prior-10-mq2008",
     "prior-10-web10k-like",
     "prior-10-yahoo-like",
