@@ -15,7 +15,7 @@ from cuolr.training.batches import SessionBatch
 def plain_losses(learner: SAC, batch: SessionBatch) -> dict[str, Tensor]:
     """The losses of a batch by the learner's own networks, each by itself."""
     losses = {
-        "critic_loss": critic_loss(learner, batch),
+        "critic_loss": mean_over_positions(batch, lambda t: squared_error(learner, batch, t)),
         "actor_loss": mean_over_positions(batch, lambda t: actor_loss(learner, batch, t)),
     }
     if isinstance(learner, CQL):
@@ -32,27 +32,13 @@ def mean_over_positions(batch: SessionBatch, loss_at: Callable[[int], Tensor]) -
     return total / batch.where.sum()
 
 
-def critic_loss(learner: SAC, batch: SessionBatch) -> Tensor:
-    """½ Σ [(δ − δ̄)² + w δ̄²] of each list and critic, one after the other."""
-    residuals = [residuals_at(learner, batch, t) for t in range(batch.features.shape[1])]
-    total = torch.tensor(0.0)
-    for row, weight in enumerate(batch.weight):
-        positions = batch.where[row].nonzero().flatten().tolist()
-        for critic in range(2):
-            of_list = [residuals[t][critic, row] for t in positions]
-            mean = sum(of_list, torch.tensor(0.0)) / max(len(of_list), 1)
-            for residual in of_list:
-                error = (residual - mean) ** 2 + learner.config.mean_residual_weight * mean**2
-                total = total + weight * error / 2
-    return total / batch.where.sum()
-
-
-def residuals_at(learner: SAC, batch: SessionBatch, t: int) -> Tensor:
-    """[2, B] δ = Q(s, a) − r − γ V(s′) of each critic."""
+def squared_error(learner: SAC, batch: SessionBatch, t: int) -> Tensor:
+    """[B] ½ (Q(s, a) − r − γ V(s′))², summed over the critics."""
     state = state_before(learner, batch, t)
     documents, _ = what_is_left(learner, batch, t)
     target = batch.rewards[:, t] + learner.config.discount * next_value(learner, batch, t)
-    return torch.stack([score(critic, state, documents)[:, 0] - target for critic in learner.critics])
+    q_1, q_2 = (score(critic, state, documents)[:, 0] for critic in learner.critics)
+    return 0.5 * (q_1 - target) ** 2 + 0.5 * (q_2 - target) ** 2
 
 
 def next_value(learner: SAC, batch: SessionBatch, t: int) -> Tensor:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from cuolr.learners.rl.bc import BC
-from cuolr.learners.rl.dqn import DQN
 from cuolr.learners.rl.mdp import Episodes
 from cuolr.learners.rl.sac import SAC
 from cuolr.networks.encoder import ENCODERS
@@ -148,23 +147,6 @@ def test_so_do_those_of_the_published_conservative_term() -> None:
 
 def test_so_do_those_of_an_encoder_that_learns_from_the_critics_alone() -> None:
     check("sac", PADDED, encoder_learns_from="critics")
-
-
-@pytest.mark.parametrize("weight", [0.0, 0.1])
-def test_so_do_those_with_less_weight_of_the_mean_residual(weight: float) -> None:
-    check("sac", PADDED, mean_residual_weight=weight)
-
-
-def test_the_mean_residual_of_a_list_is_weighted() -> None:
-    learner = build("dqn", k=3, discount=0.0, mean_residual_weight=0.1)
-    assert isinstance(learner, DQN)
-    for parameter in learner.critics[0].output.parameters():
-        parameter.detach().zero_()  # Q = 0, so that the residuals are −r
-    batch = replace(random_batch(lengths=(3, 2), k=3), rewards=torch.tensor([[0.0, 3, 6], [1, 2, 0]]))
-    losses = learner.losses(Episodes.of(replace(batch, weight=torch.tensor([1.0, 2])), with_unshown=False))
-    first = (0 - 3) ** 2 + (3 - 3) ** 2 + (6 - 3) ** 2 + 0.1 * 3 * 3**2
-    second = (1 - 1.5) ** 2 + (2 - 1.5) ** 2 + 0.1 * 2 * 1.5**2
-    assert losses.minimised["critic_loss"].item() == pytest.approx((first + 2 * second) / 5 / 2)
 
 
 def test_so_do_those_of_lists_of_one_document() -> None:

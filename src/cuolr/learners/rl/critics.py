@@ -26,14 +26,11 @@ class CriticConfig(SequentialConfig):
         critic_learning_rate: Learning rate of the critics, η_Q of Algorithm 1.
         discount: Discount factor γ.
         target_rate: Rate τ of the soft update of the target networks.
-        mean_residual_weight: Weight of the mean Bellman residual of a list in the critics' loss; 1 = the squared error
-            of equation 5. Most of it is how often the query is clicked, whatever is shown.
     """
 
     critic_learning_rate: Annotated[float, Range(0, 1)] = 1e-4
     discount: Annotated[float, Range(0, 1)] = 0.8
     target_rate: Annotated[float, Range(0, 1)] = 5e-3
-    mean_residual_weight: Annotated[float, Range(0, 1)] = 1.0
 
 
 class CriticLearner(SequentialLearner):
@@ -64,10 +61,7 @@ class CriticLearner(SequentialLearner):
         follow(self.networks["targets"], self.networks["critics"], self.config.target_rate)
 
     def squared_error(self, episodes: Episodes, q: Sequence[Tensor], next_value: Tensor) -> Tensor:
-        """½ E[(δ − δ̄)² + w δ̄²] with δ = Q(s, a) − r − γ V(s′) and its mean δ̄ over the list, summed over the critics.
-
-        With w = 1 it is ½ E[δ²], the second half of equation 5. Deviation: another w is generalised least squares for
-        residuals that share a random effect of their query. Where Q can be represented, the minimum is the same.
+        """½ E[(Q(s, a) − r − γ V(s′))²], the second half of equation 5, summed over the critics.
 
         Args:
             episodes: The episodes with their rewards.
@@ -75,14 +69,7 @@ class CriticLearner(SequentialLearner):
             next_value: [K, B] V(s′), without a gradient.
         """
         target = episodes.rewards + self.config.discount * next_value
-        less = 1 - self.config.mean_residual_weight
-
-        def loss(values: Tensor) -> Tensor:
-            residual = values - target
-            # Σ (δ − δ̄)² = Σ (δ² − δ̄²)
-            return episodes.mean(residual.square() - less * episodes.mean_per_list(residual).square()) / 2
-
-        return torch.stack([loss(values) for values in q]).sum()
+        return torch.stack([episodes.mean((values - target).square()) / 2 for values in q]).sum()
 
     def click_likelihood(self, episodes: Episodes, q: Sequence[Tensor], next_value: Tensor) -> Tensor:
         """[K, B] the log-likelihood of the clicks with P(click) = Q(s, a) − γ V(s′), the implied one-step reward.
