@@ -26,6 +26,7 @@ from cuolr.training.fit import FitRequest, ModelFolder, fit
 from cuolr.training.log_form import TrainingLog
 from cuolr.training.loop import TrainingResult
 from cuolr.training.presets.configure import configure
+from cuolr.training.warm_start import WarmStart
 from cuolr.types import Bools, Candidates, Floats
 from tests.small_log import small_candidates, small_log, with_missing_values
 from tests.training.tasks import task_of
@@ -134,6 +135,10 @@ def test_two_nodes_share_trees_and_the_loss_of_one_ends_training_in_a_line(
     expected, found = arrays_of(here), arrays_of(there)
     assert {name: array.dtype for name, array in found.items()} == {name: a.dtype for name, a in expected.items()}
     assert found["trees.leaves"].shape == (60,)
+    few = replace(config, training=replace(config.training, steps=2))
+    on = fit(replace(request, config=few, ray=cluster.address, warm_start=WarmStart(there.best.policy)))
+    assert arrays_of(on)["trees.leaves"].shape == (62,)
+    np.testing.assert_array_equal(arrays_of(on)["trees.leaves"][:60], found["trees.leaves"])
     request = replace(request, folder=ModelFolder(tmp_path / "run"), ray=cluster.address)
     check_loss_of_a_node(cluster, request)
     resumed = fit(replace(request, folder=ModelFolder(tmp_path / "run", resume=True)))

@@ -66,15 +66,14 @@ class TreesWorker:
 
     def __init__(self, expected: Mapping[str, str]) -> None:
         """Check the versions of what computes."""
-        require_versions(dict(expected))
+        require_versions(expected)
 
-    def address(self) -> tuple[str, int]:
-        """The address of the node, and a free port."""
-        import ray
-
+    def port(self) -> int:
+        """A free port of the node."""
         with socket.socket() as free:
             free.bind(("", 0))
-            return ray.util.get_node_ip_address(), free.getsockname()[1]
+            port: int = free.getsockname()[1]
+            return port
 
     def read(
         self, stored: StoredLists, parameters: Mapping[str, Any], normaliser: Normaliser, start: RankingPolicy | None
@@ -121,17 +120,15 @@ class SharedTrees(BoostedTrees):
         super().__init__(useful_threads(parameters, stored.lists), normaliser)
         self._ray, self._lgb = ray, load_lightgbm()
         self._trees, self._fetched = 0, None
-        self._workers = _workers(ray, len(stored.lists.sizes))
-        addresses = self._answers([worker.address.remote() for worker in self._workers])
+        nodes = _nodes(ray)[: len(stored.lists.sizes)]
+        self._workers = [_worker(ray, node) for node in nodes]
+        ports = self._answers([worker.port.remote() for worker in self._workers])
+        addresses = [f"{node['NodeManagerAddress']}:{port}" for node, port in zip(nodes, ports, strict=True)]
+        network = {"tree_learner": "data", "machines": ",".join(addresses)} if len(nodes) > 1 else {}
         tasks = []
-        for i, (worker, (_, port)) in enumerate(zip(self._workers, addresses, strict=True)):
-            network = {
-                "tree_learner": "data",
-                "machines": ",".join(f"{host}:{port}" for host, port in addresses),
-                "local_listen_port": port,
-            }
-            of_worker = {**parameters, **(network if len(addresses) > 1 else {})}
-            tasks.append(worker.read.remote(stored.part(i, len(addresses)), of_worker, normaliser, start))
+        for i, (worker, port) in enumerate(zip(self._workers, ports, strict=True)):
+            of_worker = {**parameters, **network, "local_listen_port": port}
+            tasks.append(worker.read.remote(stored.part(i, len(nodes)), of_worker, normaliser, start))
         self._answers(tasks)
         self._answers([worker.connect.remote() for worker in self._workers])
 
@@ -165,22 +162,29 @@ class SharedTrees(BoostedTrees):
         except errors.RayError as error:
             for worker in self._workers:
                 self._ray.kill(worker)
-            cause = getattr(error, "cause", None) or error
+            cause = error.cause if isinstance(error, errors.RayTaskError) else error
             if isinstance(cause, InputError):
                 raise cause from None
+            # One that lost another worker says so in LightGBM's words.
+            if isinstance(error, errors.RayTaskError) and not isinstance(cause, self._lgb.basic.LightGBMError):
+                raise
             raise InputError(
                 f"ray: a worker that shares the trees was lost ({first_line(cause)}); continue from the last "
                 "checkpoint with --resume, or train again"
             ) from None
 
 
-def _workers(ray: Any, lists: int) -> list[Any]:
-    """A worker on each node that has a core, but at most one for each list."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+def _nodes(ray: Any) -> list[dict[str, Any]]:
+    """The nodes of a cluster that have a core."""
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
     if not nodes:
         raise InputError("ray: expected a node with a core, found none")
-    actor, expected = ray.remote(num_cpus=1)(TreesWorker), versions()
-    places = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes[:lists]]
-    return [actor.options(scheduling_strategy=place).remote(expected) for place in places]
+    return nodes
+
+
+def _worker(ray: Any, node: Mapping[str, Any]) -> Any:
+    """A worker on a node."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    return ray.remote(num_cpus=1, scheduling_strategy=place)(TreesWorker).remote(versions())
