@@ -20,6 +20,7 @@ from cuolr.learners.rankers.lambdamart import QueryGroups
 from cuolr.learners.rankers.shared_trees import StoredLists
 from cuolr.logs.counting import count_log
 from cuolr.logs.log_folder import write_click_log
+from cuolr.logs.scaled_documents import scaled_features
 from cuolr.policies.random_policy import UniformLogger
 from cuolr.training import batches
 from cuolr.training.fit import FitRequest, ModelFolder, fit
@@ -102,11 +103,11 @@ def arrays_of(result: TrainingResult) -> Mapping[str, Any]:
 
 def count_scaled(patch: pytest.MonkeyPatch) -> list[int]:
     """How many documents this process scales from now on, each time."""
-    counts, original = list[int](), batches.scaled_features
+    counts = list[int]()
 
     def counted(candidates: Candidates, normaliser: Normaliser, used: Bools) -> Floats:
         counts.append(int(used.sum()))
-        return original(candidates, normaliser, used)
+        return scaled_features(candidates, normaliser, used)
 
     for module in (batches, pooled_clicks):
         patch.setattr(module, "scaled_features", counted)
