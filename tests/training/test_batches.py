@@ -129,8 +129,8 @@ def test_other_unshown_documents_are_drawn_the_next_time() -> None:
 def test_only_documents_that_can_occur_are_kept_in_memory() -> None:
     log = small_log(rows=3, k=2)
     shown = {(log.query[row], slot) for row in range(3) for slot in log.ranking[row] if slot >= 0}
-    assert len(make(log)._features) == len(shown) + 1
-    assert len(make(log, unshown=1)._features) == log.candidates.sizes[np.unique(log.query)].sum() + 1
+    assert len(make(log)._scaled[1]) == len(shown) + 1
+    assert len(make(log, unshown=1)._scaled[1]) == log.candidates.sizes[np.unique(log.query)].sum() + 1
 
 
 def test_a_log_that_is_mapped_from_disk_gives_the_same_batches(tmp_path: Path) -> None:

@@ -114,8 +114,9 @@ class RunOptions:
     profile: bool = False
     """Print the wall-clock and CPU time of each stage at the end."""
     ray: Address | None = None
-    """Address of a Ray cluster that trains the rankers of factored or of an ensemble, with the same result. Needs
-    `pip install 'cuolr[ray]'`."""
+    """Address of a Ray cluster that trains the rankers of factored or of an ensemble, with the same result. With
+    learner.ranker=lambdamart, its nodes share the documents: each reads its own from the log, by the same path, and
+    all grow the same trees. Needs `pip install 'cuolr[ray]'`."""
     window: TimeFlags = field(default_factory=TimeFlags)
 
     def start(self) -> "WarmStart | None":

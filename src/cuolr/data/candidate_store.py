@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.data.memory import give_back_pages
 from cuolr.errors import InputError, problems_in, unreadable
 from cuolr.files import read_json
 from cuolr.types import Candidates, FeatureRecipe, Strings
@@ -57,6 +58,13 @@ def load_candidates(folder: Path) -> Candidates:
     document_ids = _load_texts(folder / DOCUMENT_IDS, len(features))
     feature_names = _load_texts(folder / FEATURE_NAMES, features.shape[1])
     return Candidates(features, offsets, query_ids, document_ids, feature_names, load_recipe(folder))
+
+
+def folder_of(candidates: Candidates) -> Path | None:
+    """The folder that candidates were read from; None if their features are not its whole file, mapped into memory."""
+    file = _file_of(candidates.features)
+    give_back_pages(candidates.features)
+    return None if file is None or file.name != FEATURES else file.parent
 
 
 def load_recipe(folder: Path) -> FeatureRecipe | None:

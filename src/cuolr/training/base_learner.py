@@ -41,7 +41,8 @@ class FitTask:
         propensities: Examination by position, for learners that take propensities.
         start: The model to start from; None = start anew. The normaliser is that of the model.
         stages: Receives the progress of what comes before the first step.
-        ray: The module `ray`, connected to a cluster that trains the rankers of an ensemble; None = in this process.
+        ray: The module `ray`, connected to a cluster that trains the rankers of an ensemble, or shares the trees of
+            LambdaMART; None = in this process.
     """
 
     log: ClickLog

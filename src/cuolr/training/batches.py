@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -91,7 +92,7 @@ class Batches:
         unshown: int = 0,
         rows: Ints | None = None,
     ) -> None:
-        """Scale the documents.
+        """Batches of these lists.
 
         Args:
             lists: The lists to train on.
@@ -117,9 +118,7 @@ class Batches:
         self._seed = seed
         self._unshown = unshown
         self._mean_count = sum(float(lists.count[chunk].sum()) for chunk in self._chunks_of_rows()) / self._n_rows
-        used = self._used_documents()
-        self._place = np.cumsum(used) - 1
-        self._features = torch.from_numpy(scaled_features(lists.candidates, normaliser, used))
+        self._normaliser = normaliser
 
     def __len__(self) -> int:
         """The number of rows in an epoch."""
@@ -175,10 +174,17 @@ class Batches:
         unshown = self._features_of(documents, real)
         return SessionBatch(batch.features, batch.rewards, batch.where, batch.weight, unshown, torch.from_numpy(real))
 
+    @cached_property
+    def _scaled(self) -> tuple[IntegerArray, Tensor]:
+        """The place of each used document, and the scaled features; only if a batch is asked for."""
+        used = self._used_documents()
+        features = scaled_features(self.lists.candidates, self._normaliser, used)
+        return np.cumsum(used) - 1, torch.from_numpy(features)
+
     def _features_of(self, documents: IntegerArray, where: Bools) -> Tensor:
         """[B, …, F] the scaled features of these documents, 0 where there is none."""
-        nothing = len(self._features) - 1
-        return self._features[torch.from_numpy(np.where(where, self._place[documents], nothing))]
+        place, features = self._scaled
+        return features[torch.from_numpy(np.where(where, place[documents], len(features) - 1))]
 
     def _draw_unshown(
         self, query: IntegerArray, ranking: IntegerArray, rng: np.random.Generator

@@ -84,7 +84,8 @@ class FitRequest:
         folder: Where to write the run; None = write nothing.
         provenance: Where the log comes from, saved with the model.
         warm_start: The model to start from; None = start anew.
-        ray: Address of a Ray cluster that trains the rankers of an ensemble; None = in this process.
+        ray: Address of a Ray cluster that trains the rankers of an ensemble, or shares the trees of LambdaMART; None
+            = in this process.
     """
 
     log: TrainingLog

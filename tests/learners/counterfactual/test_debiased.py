@@ -10,7 +10,6 @@ from cuolr.clicks.simulate import Simulation
 from cuolr.errors import InputError
 from cuolr.examination.conditional_likelihood import log_likelihood
 from cuolr.examination.propensities import Estimate, Propensities
-from cuolr.learners.counterfactual.debiased import DebiasedConfig, check_ranker
 from cuolr.learners.counterfactual.ipw import IPW
 from cuolr.learners.counterfactual.naive import Naive
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks, largest_reward
@@ -153,11 +152,11 @@ def test_several_processes_share_a_network_only(monkeypatch: pytest.MonkeyPatch)
         fit(request)
 
 
-@pytest.mark.parametrize("ranker", ["network", "lambdamart"])
-def test_a_cluster_trains_ensembles_only(ranker: str) -> None:
+@pytest.mark.parametrize("name", ["naive", "dla", "unbiased-lambdamart"])
+def test_a_ranker_that_a_cluster_cannot_train_is_refused(name: str) -> None:
     task = replace(task_of(LOG), ray=object())
-    with pytest.raises(InputError, match=f"ray: {ranker} is a single ranker; choose ensemble as learner.ranker"):
-        check_ranker(task, DebiasedConfig(ranker=ranker))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^ray: .* by one process; .*train without ray$"):
+        LEARNERS.get(name)(LEARNERS.get(name).Config()).fit(task)
 
 
 def test_its_targets_are_the_clicks_as_they_are() -> None:

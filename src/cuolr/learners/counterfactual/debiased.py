@@ -1,12 +1,13 @@
 """The base classes of learners that correct clicks for bias and then train a ranker on them, and their settings."""
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from cuolr.config import Range
+from cuolr.data.candidate_store import folder_of
 from cuolr.errors import InputError
 from cuolr.examination.regression_based_em import EmSettings
 from cuolr.learners.counterfactual.pooled_clicks import PooledClicks, largest_reward
@@ -16,6 +17,7 @@ from cuolr.learners.rankers.base_ranker import RankerSteps
 from cuolr.learners.rankers.ensemble import EnsembleConfig, lightgbm_parameters
 from cuolr.learners.rankers.lambdamart import LambdaMartRanker, QueryGroups
 from cuolr.learners.rankers.network import NetworkConfig, NetworkRanker
+from cuolr.learners.rankers.shared_trees import SharedTrees, StoredLists
 from cuolr.learners.rankers.targets import batches_of_targets
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.page_positions import at_page_positions
@@ -27,7 +29,7 @@ from cuolr.training import distributed
 from cuolr.training.base_learner import FitTask, Learner, LogForm, SearchSpace
 from cuolr.training.batches import Batches, WeightedLists
 from cuolr.training.warm_start import load_networks
-from cuolr.types import Ints
+from cuolr.types import IntegerArray, Ints
 
 RankerName = Literal["network", "lambdamart", "ensemble"]
 
@@ -72,6 +74,8 @@ def fit_ranker(task: FitTask, config: DebiasedConfig, lists: WeightedLists, pool
     batches, held_out = task.batches(lists)
     if config.ranker == "network":
         return task.loop.run(RankerSteps(_network(task, config, batches), held_out))
+    if config.ranker == "lambdamart" and task.ray is not None:
+        return task.loop.run(RankerSteps(_shared_trees(task, config, pooled, batches.rows), held_out))
     rates = pooled.rates(batches.rows, task.normaliser)
     if config.ranker == "lambdamart":
         return task.loop.run(RankerSteps(_lambdamart(task, config, rates), held_out))
@@ -85,8 +89,11 @@ def check_ranker(task: FitTask, config: DebiasedConfig) -> None:
     ranker = config.ranker
     if ranker != "network" and distributed.processes() > 1:
         raise InputError(f"learner.ranker: {ranker} cannot be trained by several processes; run it without torchrun")
-    if ranker != "ensemble" and task.ray is not None:
-        raise InputError(f"ray: {ranker} is a single ranker; choose ensemble as learner.ranker, or train without ray")
+    if ranker == "network" and task.ray is not None:
+        raise InputError(
+            "ray: a network is trained by one process; choose lambdamart or ensemble as learner.ranker, or train "
+            "without ray"
+        )
     if ranker == "ensemble" and task.start is not None:
         raise InputError("warm_start: an ensemble always starts anew; choose network or lambdamart as learner.ranker")
 
@@ -107,6 +114,22 @@ def _lambdamart(task: FitTask, config: DebiasedConfig, rates: ClickRates) -> Lam
     if task.start is not None:
         ranker.continue_from(task.start.policy)
     return ranker
+
+
+def _shared_trees(task: FitTask, config: DebiasedConfig, pooled: PooledClicks, rows: IntegerArray) -> SharedTrees:
+    """Trees that are shared by the nodes of a cluster, which read the features; this process does not."""
+    folder = folder_of(task.log.candidates)
+    if folder is None:
+        raise InputError(
+            "ray: lambdamart needs a log in a folder, of ten queries or more, with features in the order of the model "
+            "that it starts from; train without ray"
+        )
+    targets = pooled.rates(rows, None).targets()
+    lists = QueryGroups.of(targets, float(targets.target.max()))
+    lists = replace(lists, rows=np.flatnonzero(pooled.shown(rows))[lists.rows])
+    parameters = lightgbm_parameters(config.rankers, config.threads, task.config.seed)
+    start = None if task.start is None else task.start.policy
+    return SharedTrees(task.ray, StoredLists(folder, lists), parameters, task.normaliser, start)
 
 
 def _ensemble(task: FitTask, config: DebiasedConfig, rates: ClickRates) -> StackedEnsemble:

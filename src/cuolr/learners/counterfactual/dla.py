@@ -66,9 +66,9 @@ class DLA(JointLearner):
 
     def fit(self, task: FitTask) -> RankingPolicy:
         """Learn both jointly; for another ranker, learn examination first."""
+        check_ranker(task, self.config)
         if self.config.ranker == "network":
             return super().fit(task)
-        check_ranker(task, self.config)
         examination = self.learned_examination(task)
         log = at_page_positions(task.log)
         pooled = PooledClicks.of_log(log, examination, self.config.max_weight, task.held_out)

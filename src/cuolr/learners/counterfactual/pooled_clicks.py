@@ -10,7 +10,7 @@ from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.scaled_documents import scaled_features
 from cuolr.training.batches import WeightedLists
-from cuolr.types import Doubles, IntegerArray, Ints
+from cuolr.types import Bools, Doubles, IntegerArray, Ints
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,27 @@ class PooledClicks:
         limited: Doubles = np.clip(rate, 0.0, self.max_rate)
         return limited
 
-    def rates(self, rows: IntegerArray, normaliser: Normaliser) -> ClickRates:
+    def shown(self, rows: IntegerArray) -> Bools:
+        """[n_documents] true = in one of these lists."""
+        lists, used = self.lists, np.zeros(self.lists.candidates.n_documents, np.bool_)
+        ranking = lists.ranking[rows]
+        used[(lists.candidates.offsets[lists.query[rows], None] + ranking)[ranking >= 0]] = True
+        return used
+
+    def rates(self, rows: IntegerArray, normaliser: Normaliser | None) -> ClickRates:
         """Σ corrected clicks / Σ exposure of each document of a query, from 0 to `max_rate`.
 
         Without the limits a few clicks with a large weight would make all other documents seem alike.
 
         Args:
             rows: The lists to use.
-            normaliser: Fitted.
+            normaliser: Fitted; None = without features, [n + 1, 0], which others read.
         """
         lists, candidates = self.lists, self.lists.candidates
         query, ranking = lists.query[rows], lists.ranking[rows]
         where = ranking >= 0
         documents = (candidates.offsets[query, None] + ranking)[where]
-        used = np.zeros(candidates.n_documents, np.bool_)
-        used[documents] = True
+        used = self.shown(rows)
 
         def total(values: Doubles) -> Doubles:
             sums = np.bincount(documents, weights=values[rows][where], minlength=len(used))
@@ -93,7 +99,10 @@ class PooledClicks:
         clicks, exposure = total(self.clicks), total(self.exposure)
         rate = self._rate(clicks, exposure)
         sessions = np.bincount(query, weights=lists.count[rows], minlength=candidates.n_queries).astype(np.float64)
-        features = scaled_features(candidates, normaliser, used)
+        if normaliser is None:
+            features = np.empty((int(used.sum()) + 1, 0), np.float32)
+        else:
+            features = scaled_features(candidates, normaliser, used)
         by_document = np.stack([rate * exposure, exposure, rate])
         return ClickRates.by_query(
             features, candidates.query_of_document[used], by_document, sessions, lists.ranking.shape[1]

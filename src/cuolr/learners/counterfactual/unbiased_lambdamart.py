@@ -8,6 +8,7 @@ import numpy as np
 
 from cuolr.config import Range, SettingError, check_ranges
 from cuolr.data.normalise import Normaliser
+from cuolr.errors import InputError
 from cuolr.learners.counterfactual.debiased import RankerName
 from cuolr.learners.rankers.base_ranker import BoostedTrees, RankerSteps
 from cuolr.learners.rankers.ensemble import EnsembleConfig, lightgbm_parameters
@@ -215,6 +216,8 @@ class UnbiasedLambdaMart(Learner):
 
     def fit(self, task: FitTask) -> RankingPolicy:
         """Count the pairs, then grow trees step by step."""
+        if task.ray is not None:
+            raise InputError("ray: the trees of unbiased-lambdamart are grown by one process; train without ray")
         log = at_page_positions(task.log)
         _, held_out = task.batches(WeightedLists.of(aggregate(log)))
         learned_from = log.select(np.flatnonzero(~np.isin(log.query, task.held_out)))

@@ -114,12 +114,17 @@ class BoostedTrees(BaseRanker):
     def grow(self) -> None:
         """Grow one more tree, or none where no split is left."""
 
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return int(self.booster.num_trees())
+
     def step(self) -> dict[str, float]:
         """Grow one more tree; returns the number of trees."""
-        require_room_for_a_tree(self.booster.num_trees())
+        require_room_for_a_tree(self.n_trees)
         self.grow()
         self._step += 1
-        return {"trees": self.booster.num_trees()}
+        return {"trees": self.n_trees}
 
     def score(self, features: Floats) -> Doubles:
         """[n] the sum of the trees' outputs."""

@@ -88,6 +88,11 @@ def graded(rewards: Floats) -> tuple[npt.NDArray[np.integer[Any]], tuple[float, 
     return grades, tuple((sums / np.maximum(np.bincount(grades, minlength=len(sums)), 1)).tolist())
 
 
+def useful_threads(parameters: Mapping[str, Any], lists: QueryGroups) -> int:
+    """The number of threads for so many documents."""
+    return min(int(parameters["num_threads"]), 1 + len(lists.grades) // DOCUMENTS_PER_THREAD)
+
+
 class LambdaMartRanker(BoostedTrees):
     """LambdaMART (Burges 2010). A step grows one tree, or none where no split is left."""
 
@@ -99,12 +104,11 @@ class LambdaMartRanker(BoostedTrees):
             parameters: LightGBM's parameters; `num_threads` is an upper limit.
             normaliser: The normaliser that scaled the features, kept in the policy.
         """
-        threads = min(int(parameters["num_threads"]), 1 + len(lists.grades) // DOCUMENTS_PER_THREAD)
-        super().__init__(threads, normaliser)
+        super().__init__(useful_threads(parameters, lists), normaliser)
         gain = {} if lists.gain is None else {"label_gain": list(lists.gain)}
         self._parameters = {**RANKING_TREES, **gain, **parameters, "num_threads": self._threads}
         self._lgb = load_lightgbm()
-        self._lists = lists
+        self._lists: QueryGroups | None = lists
         # The trees, once there are any.
         self._grown: Any = None
         self._continues = False
@@ -119,7 +123,8 @@ class LambdaMartRanker(BoostedTrees):
     def _dataset(self) -> Any:
         """The lists as LightGBM takes them: bins, for which the features are copied once."""
         give_back_freed()  # by the steps of other rankers
-        lists = self._lists
+        lists, self._lists = self._lists, None  # LightGBM needs no more than the bins
+        assert lists is not None
         features = lists.features if lists.rows is None else lists.features[lists.rows]
         return self._lgb.Dataset(
             self._normaliser.natively(features),
