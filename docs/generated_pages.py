@@ -111,11 +111,15 @@ def commands() -> str:
 
 
 def all_settings() -> str:
-    """The settings of every learner, encoder and click model."""
+    """The settings of training, and of every learner, encoder and click model."""
     parts = [
         "# Every setting",
-        "`cuolr list NAME` shows the same in a terminal. In training, a setting of a learner is given by "
-        "`--set learner.NAME=VALUE`.",
+        "`cuolr list NAME` shows the same in a terminal, such as `cuolr list cql` or `cuolr list training`. `cuolr train` "
+        "takes a setting of a learner by `--set learner.NAME=VALUE`, and one of training by `--set training.NAME=VALUE`. "
+        "Defaults are those of the default [preset](../training.md#presets).",
+        "## Training",
+        "What all learners share.",
+        _table(settings("training")["training"]),
     ]
     for kind, title in {"learners": "Learners", "encoders": "State encoders", "click-models": "Click models"}.items():
         parts.append(f"## {title}")
