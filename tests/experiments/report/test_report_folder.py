@@ -68,6 +68,10 @@ def test_the_page_loads_nothing_from_anywhere(folder: Path) -> None:
     assert "<script src" not in page
 
 
+def test_the_page_explains_its_words(folder: Path) -> None:
+    assert "<dt>LOGGING, ORACLE, SKYLINE</dt>" in (folder / "report.html").read_text(encoding="utf-8")
+
+
 def test_names_and_errors_are_text_on_the_page(folder: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "<b>odd" not in page
@@ -193,8 +197,9 @@ def test_the_page_says_what_the_diagnosis_says(one_list: Diagnosis) -> None:
     assert "<dd>6,000</dd>" in page
 
 
-def test_the_page_needs_no_other_file(one_list: Diagnosis) -> None:
+def test_the_page_needs_no_other_file_and_explains_its_words(one_list: Diagnosis) -> None:
     page = render_log_page(one_list, "LOG")
+    assert "<dt>identifiable</dt>" in page
     assert not re.search(r'(src|href)="(?!data:,|#)', page)
     assert "@import" not in page
     assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", page)

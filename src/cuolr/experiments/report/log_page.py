@@ -13,6 +13,7 @@ from cuolr.examination.curve_intervals import ExaminationCurve, Interval
 from cuolr.examination.diagnosis import Diagnosis, amount_text
 from cuolr.examination.identifiability import MIN_JOINED_SHARE, MIN_SHARED_CLICKS, Identifiability
 from cuolr.experiments.report.drawing import INK, WIDE, Panel, Plot, Style, drawn, setting_styles
+from cuolr.experiments.report.glossary import OF_LOGS, glossary
 from cuolr.experiments.report.wording import NO_VALUE
 from cuolr.logs.drift import Period
 
@@ -201,6 +202,7 @@ def render_log_page(found: Diagnosis, name: str) -> str:
         no_value=NO_VALUE,
         amount=amount_text,
         ceil=math.ceil,
+        glossary=glossary(OF_LOGS),
         style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
     )
 

@@ -14,6 +14,7 @@ from cuolr.config import to_dict, to_toml
 from cuolr.errors import InputError
 from cuolr.experiments.report.differences import difference_files
 from cuolr.experiments.report.drawing import Plot, drawn, save
+from cuolr.experiments.report.glossary import OF_EXPERIMENTS, glossary
 from cuolr.experiments.report.paper import DATASETS
 from cuolr.experiments.report.plots import all_plots
 from cuolr.experiments.report.summary import Summary, summarise
@@ -112,6 +113,7 @@ def render(
         configuration=to_toml(results.experiment),
         files=files,
         command=command,
+        glossary=glossary(OF_EXPERIMENTS),
         style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         script=Markup((HERE / "page.js").read_text(encoding="utf-8")),
     )
