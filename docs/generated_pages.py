@@ -114,8 +114,8 @@ def all_settings() -> str:
     """The settings of training, and of every learner, encoder and click model."""
     parts = [
         "# Every setting",
-        "`cuolr list NAME` shows the same in a terminal, such as `cuolr list cql` or `cuolr list training`. `cuolr train` "
-        "takes a setting of a learner by `--set learner.NAME=VALUE`, and one of training by `--set training.NAME=VALUE`. "
+        "`cuolr list NAME` shows the same in a terminal, such as `cuolr list cql` or `cuolr list training`. `train` "
+        "takes those of a learner by `--set learner.NAME=VALUE`, and those of training by `--set training.NAME=VALUE`. "
         "Defaults are those of the default [preset](../training.md#presets).",
         "## Training",
         "What all learners share.",
