@@ -84,7 +84,7 @@ def _links(found: Identifiability) -> Plot:
         caption=(
             "Effective clicks on documents that were clicked at both positions: a·b / (a + b) for a document with a "
             f"clicks at one and b at the other. {MIN_SHARED_CLICKS} or more link two positions (blue). The thinnest "
-            f"link of the best way to connect positions with {MIN_JOINED_SHARE:.0%} of the clicks: "
+            f"link of the best way to connect positions with {100 * MIN_JOINED_SHARE:.0f} % of the clicks: "
             f"{found.thinnest_link}."
         ),
         panels=(Panel("", lambda axes: _draw_links(axes, found), height=4.0, width=WIDE),),
