@@ -190,7 +190,9 @@ def _with_tables(docstring: str) -> Iterator[str]:
                 rows.append(list(found.groups()))
             else:
                 rows[-1][1] += f" {line.strip()}"
-        yield "\n".join(["| | |", "|---|---|", *(f"| `{name}` | {meaning} |" for name, meaning in rows)])
+        yield "\n".join(
+            ["| | |", "|---|---|", *(f"| `{name}` | {meaning.replace('<', '&lt;')} |" for name, meaning in rows)]
+        )
 
 
 def dependencies() -> str:
