@@ -217,7 +217,7 @@ def test_each_plot_is_drawn_if_there_is_something_to_show(one_list: Diagnosis, i
     assert [plot.name for plot in log_plots(in_contexts)] == ["examination", "links", "click-rates", "sessions"]
     assert [plot.name for plot in log_plots(one_list)] == ["examination", "click-rates", "sessions"]
     assert set(log_plots(in_contexts)[0].legend) == {"all sessions", "<b>desk&top</b>", "mobile"}
-    thinnest = f"connect positions with 95% of the clicks: {in_contexts.identifiability.thinnest_link}."
+    thinnest = f"connect positions with 95 % of the clicks: {in_contexts.identifiability.thinnest_link}."
     assert thinnest in log_plots(in_contexts)[1].caption
     without_times = diagnose(log_of(candidates_of(2), [0, 0], [[0, 1], [1, 0]], [[1, 0], [0, 0]]))
     assert [plot.name for plot in log_plots(without_times)] == ["examination", "click-rates"]

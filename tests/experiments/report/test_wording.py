@@ -1,12 +1,10 @@
 import csv
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cuolr.experiments.report.glossary import OF_EXPERIMENTS, OF_LOGS, glossary
 from cuolr.experiments.report.paper import NOTES, NUMBERS, Place, notes_on, paper_gap_closed, paper_number
 from cuolr.experiments.report.settings import Setting, columns_of, settings_of
 from cuolr.experiments.report.summary import equal_methods, summarise
@@ -252,11 +250,3 @@ def test_a_grid_with_a_title_has_its_own_table_and_rows() -> None:
 
 def test_reference_rankers_alone_have_a_column_too() -> None:
     assert columns(experiment({"method": ["LOGGING", "ORACLE"]})) == [("", ("all",))]
-
-
-@pytest.mark.parametrize("word", [*OF_EXPERIMENTS, *OF_LOGS])
-def test_a_word_has_the_meaning_that_the_glossary_of_the_site_gives(word: str) -> None:
-    rows = (Path(__file__).parents[3] / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines()
-    (row,) = (row for row in rows if row.startswith(f"| {word} |"))
-    plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", row).replace("`", "")
-    assert glossary([word])[word].removesuffix(".") in plain

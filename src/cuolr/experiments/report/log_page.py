@@ -13,8 +13,8 @@ from cuolr.examination.curve_intervals import ExaminationCurve, Interval
 from cuolr.examination.diagnosis import Diagnosis, amount_text
 from cuolr.examination.identifiability import MIN_JOINED_SHARE, MIN_SHARED_CLICKS, Identifiability
 from cuolr.experiments.report.drawing import INK, WIDE, Panel, Plot, Style, drawn, setting_styles
-from cuolr.experiments.report.glossary import OF_LOGS, glossary
 from cuolr.experiments.report.wording import NO_VALUE
+from cuolr.glossary import OF_LOGS, glossary
 from cuolr.logs.drift import Period
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from cuolr.config import to_dict, to_toml
 from cuolr.errors import InputError
 from cuolr.experiments.report.differences import difference_files
 from cuolr.experiments.report.drawing import Plot, drawn, save
-from cuolr.experiments.report.glossary import OF_EXPERIMENTS, glossary
 from cuolr.experiments.report.paper import DATASETS
 from cuolr.experiments.report.plots import all_plots
 from cuolr.experiments.report.summary import Summary, summarise
@@ -42,6 +41,7 @@ from cuolr.experiments.report.wording import (
 from cuolr.experiments.results import Results
 from cuolr.experiments.results_folder import read_results
 from cuolr.files import atomic_folder, read_json, refuse_existing
+from cuolr.glossary import OF_EXPERIMENTS, glossary
 from cuolr.progress import Progress, Stages, no_progress, no_stages
 
 HERE = Path(__file__).parent

@@ -1,4 +1,4 @@
-"""The words of a page, as `docs/glossary.md` explains them."""
+"""The words of the pages that commands write, as `docs/glossary.md` explains them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,8 +6,12 @@ _MEANINGS = {
     "attractiveness, α": "Probability that a document is clicked once it is examined.",
     "cell": "One run of an experiment: a method on a log of one click model, on one fold or seed.",
     "click model": "How users examine a list and click.",
+    "corrected click rate": (
+        "Clicks of a document over its expected examinations: how often users would click it at position 1."
+    ),
     "CUOLR": "The method of the paper: offline reinforcement learning on the ranking MDP (sac, cql and others).",
     "examination, χ": "Whether a user inspects a position; its probability may depend on the clicks above.",
+    "expected examinations": "Σ χ over the impressions of a document; also called exposure.",
     "fold": "One of several divisions of a labelled data set into training, validation and test queries.",
     "held-out queries": "Queries that training does not learn from, by which the best step is chosen.",
     "identifiable": "Position bias can be separated from attractiveness by this log.",
@@ -45,6 +49,15 @@ OF_LOGS = (
     "logging policy",
     "position bias",
     "propensity",
+    "session",
+)
+OF_BROWSING = (
+    "corrected click rate",
+    "examination, χ",
+    "expected examinations",
+    "identifiable",
+    "logging policy",
+    "position bias",
     "session",
 )
 
