@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from mkdocs.structure.pages import Page
 from packaging.requirements import Requirement
 
 import cuolr
+from cuolr.cli.docstrings import meanings_of_fields
 from cuolr.cli.help import command_help
 from cuolr.cli.list import SettingHelp, entries_of, settings
 from cuolr.cli.main import GROUPS
+from cuolr.logs.clicklog import ClickLog
+from cuolr.logs.columns import OPTIONAL, REQUIRED
 
 # The modules whose docstrings describe what is written to disk.
 FORMATS = {
@@ -27,6 +31,8 @@ FORMATS = {
     "Results of an experiment": "cuolr.experiments.results_folder",
     "Packed results": "cuolr.experiments.packed_results",
 }
+# What refers to another module in their docstrings.
+REFERENCE = re.compile(r",? see `[\w.]+`")
 # Sections of the navigation that have all pages of a folder.
 SECTIONS = {"Learners": "learners", "Results": "results", "Decisions": "decisions"}
 # Links from a page to files outside docs, which the site does not have.
@@ -51,8 +57,9 @@ def _named(page: str) -> str | dict[str, str]:
     return {Path(page).parent.name: page} if page.endswith("/tables.md") else page
 
 
-def _readme_first(page: str) -> tuple[bool, str]:
-    return not page.endswith("README.md"), page
+def _readme_first(page: str) -> tuple[bool, bool, str]:
+    """README, pages, then the tables of single experiments."""
+    return not page.endswith("README.md"), page.endswith("/tables.md"), page
 
 
 def _pages(nav: Any) -> Iterator[str]:
@@ -111,11 +118,15 @@ def commands() -> str:
 
 
 def all_settings() -> str:
-    """The settings of every learner, encoder and click model."""
+    """The settings of training, and of every learner, encoder and click model."""
     parts = [
         "# Every setting",
-        "`cuolr list NAME` shows the same in a terminal. In training, a setting of a learner is given by "
-        "`--set learner.NAME=VALUE`.",
+        "`cuolr list NAME` shows the same in a terminal, such as `cuolr list cql` or `cuolr list training`. `train` "
+        "takes those of a learner by `--set learner.NAME=VALUE`, and those of training by `--set training.NAME=VALUE`. "
+        "Defaults are those of the default [preset](../training.md#presets).",
+        "## Training",
+        "What all learners share.",
+        _table(settings("training")["training"]),
     ]
     for kind, title in {"learners": "Learners", "encoders": "State encoders", "click-models": "Click models"}.items():
         parts.append(f"## {title}")
@@ -155,9 +166,33 @@ def formats() -> str:
     """What is in the folders that commands write."""
     parts = ["# Files", "What commands write and read. All writes are atomic; nothing that is read is executed."]
     for title, module in FORMATS.items():
-        text = inspect.cleandoc(importlib.import_module(module).__doc__ or "")
-        parts.append(f"## {title}\n\n```text\n{text}\n```")
+        parts += [f"## {title}", *_with_tables(inspect.cleandoc(importlib.import_module(module).__doc__ or ""))]
+        if title == "A log":
+            meanings = meanings_of_fields(ClickLog)
+            rows = [f"| `{name}` | {REFERENCE.sub('', meanings[name])} |" for name in (*REQUIRED, "count", *OPTIONAL)]
+            about = "Columns of `sessions.parquet`, with their shape over the M rows and the K positions of a list:"
+            parts += [about, "\n".join(["| column | |", "|---|---|", *rows])]
     return "\n\n".join(parts) + "\n"
+
+
+def _with_tables(docstring: str) -> Iterator[str]:
+    """Its paragraphs, and its lines `name   meaning` as tables; without what refers to other modules."""
+    text = REFERENCE.sub("", docstring)
+    for is_table, lines in groupby(
+        text.splitlines(), key=lambda line: bool(re.match(r"\s{9}|\s*\S+( \S+)*\s{2,}\S", line))
+    ):
+        if not is_table:
+            yield "\n".join(lines)
+            continue
+        rows: list[list[str]] = []
+        for line in lines:
+            if found := re.fullmatch(r"\s{0,8}(\S+(?: \S+)*)\s{2,}(\S.*)", line):
+                rows.append(list(found.groups()))
+            else:
+                rows[-1][1] += f" {line.strip()}"
+        yield "\n".join(
+            ["| | |", "|---|---|", *(f"| `{name}` | {meaning.replace('<', '&lt;')} |" for name, meaning in rows)]
+        )
 
 
 def dependencies() -> str:
@@ -165,14 +200,14 @@ def dependencies() -> str:
     rows = ["| part | package | version here | licence |", "|---|---|---|---|"]
     for requirement in map(Requirement, metadata.requires("cuolr") or []):
         extra = re.search(r'extra == "([^"]+)"', str(requirement.marker or ""))
-        part = extra[1] if extra else ""
+        part = extra[1] if extra else "core"
         try:
             package = metadata.metadata(requirement.name)
         except metadata.PackageNotFoundError:
             continue  # for another system
         if part not in ("dev", "docs"):
             rows.append(f"| {part} | {package['Name']} | {package['Version']} | {_licence(package)} |")
-    about = "Packages that `pip install cuolr` or an extra, such as `cuolr[serve]`, installs."
+    about = "Packages of the core and of the [extras](../index.md#installation)."
     return "\n\n".join(["# Dependencies", about, "\n".join(rows)]) + "\n"
 
 

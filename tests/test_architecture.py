@@ -26,7 +26,7 @@ PACKAGE = Path(cuolr.__file__).parent
 ROOT = Path(__file__).resolve().parents[1]
 
 # What every room stands on; it imports nothing from a room.
-GROUND_FLOOR = {"types", "errors", "config", "registry", "files", "random", "progress", "output_lock"}
+GROUND_FLOOR = {"types", "errors", "config", "registry", "files", "random", "progress", "output_lock", "glossary"}
 # What learns, and what drives it; from the logs it may reach what reads no labels.
 WALLED_ROOMS = {"networks", "policies", "examination", "training", "learners", "distillation"}
 # What reads labels, makes clicks of them, or measures by them.

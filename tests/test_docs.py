@@ -16,6 +16,7 @@ import pytest
 import cuolr
 from cuolr.cli.help import command_help
 from cuolr.cli.main import COMMANDS
+from cuolr.clicks.click_model import CLICK_MODELS
 from cuolr.data.letor.reader import write_letor
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.training.base_learner import LEARNERS
@@ -46,8 +47,9 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cuolr.save_click_log(log, str(tmp_path / "LOG"))
     write_letor(test, tmp_path / "documents.txt")
     monkeypatch.chdir(tmp_path)
-    LEARNERS._load()  # what is imported later would go with it, too
-    monkeypatch.setattr(LEARNERS, "_entries", {**LEARNERS._entries})  # what an example registers goes with it
+    for registry in (LEARNERS, CLICK_MODELS):
+        registry._load()  # what is imported later would go with it, too
+        monkeypatch.setattr(registry, "_entries", {**registry._entries})  # what an example registers goes with it
 
 
 @pytest.mark.usefixtures("prepared")

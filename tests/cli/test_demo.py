@@ -38,7 +38,7 @@ def test_the_demo_compares_all_methods_and_ends_in_a_report(run: Run, tmp_path: 
     page = out / "report" / "report.html"
     assert str(page) in result.out
     assert "CUOLR(CQL)" in page.read_text()
-    assert f"next: cuolr serve {out / 'model'} " in result.err
+    assert f"next: cuolr browse {out / 'model'} " in result.err
     trained = (out / "model" / "model.json").stat().st_mtime_ns
     again = run("demo", "--out", out, *SMALL)
     assert "16 cells, 16 already finished" in again.err

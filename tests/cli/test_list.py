@@ -35,10 +35,10 @@ def test_each_kind_can_be_listed_with_a_description_of_each_name(run: Run) -> No
         assert all(entry["description"] in text for entry in entries.values())
 
 
-@pytest.mark.parametrize("name", sorted({*LEARNERS.names(), *ENCODERS.names(), *CLICK_MODELS.names()}))
+@pytest.mark.parametrize("name", sorted({*LEARNERS.names(), *ENCODERS.names(), *CLICK_MODELS.names(), "training"}))
 def test_every_setting_has_a_meaning(run: Run, name: str) -> None:
     found = json.loads(run("list", name, "--json").out)
-    assert found["settings"].keys() <= {"learner", "encoder", "click model"}
+    assert found["settings"].keys() <= {"learner", "encoder", "click model", "training"}
     for settings in found["settings"].values():
         assert [setting["name"] for setting in settings if not setting["meaning"]] == []
 
@@ -54,6 +54,12 @@ def test_the_default_of_a_setting_is_that_of_the_default_preset(run: Run) -> Non
     text = run("list", "cql").out
     assert "Settings of the learner" in text
     assert all(f"  {name} = {defaults[name]}  (" in text for name in defaults if len(defaults[name]) < 40)
+
+
+def test_the_settings_of_training_are_those_of_the_default_preset(run: Run) -> None:
+    (settings,) = json.loads(run("list", "training", "--json").out)["settings"].values()
+    assert {setting["name"]: setting["default"] for setting in settings}["validate_every"] == "50"
+    assert "Set one with: cuolr train LOG --set training." in run("list", "training").out
 
 
 def test_a_learner_has_its_role(run: Run) -> None:

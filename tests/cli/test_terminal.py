@@ -212,3 +212,11 @@ def test_too_little_memory_is_said_in_one_line(run: Run, monkeypatch: pytest.Mon
     monkeypatch.setattr("cuolr.cli.main._run", too_large)
     done = run("list")
     assert (done.status, done.err) == (2, "error: not enough memory: Unable to allocate 4.00 TiB\n")
+
+
+def test_title_and_caption_are_not_broken_to_the_width_of_a_narrow_table(capsys: pytest.CaptureFixture[str]) -> None:
+    title, caption = "a title that is wider than its table", "a caption that is wider than its table, too"
+    show_table(title, ["a", "b"], [["1", "2"]], caption)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == title
+    assert lines[-2:] == [caption, ""]

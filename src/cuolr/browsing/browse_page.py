@@ -16,6 +16,7 @@ from markupsafe import Markup
 from cuolr.browsing.browsed_model import BrowsedModel
 from cuolr.browsing.overview import Overview
 from cuolr.browsing.query_view import QueryView
+from cuolr.glossary import OF_BROWSING, glossary
 from cuolr.progress import Stages, no_stages
 
 HERE = Path(__file__).parent
@@ -84,6 +85,7 @@ class BrowsePage:
             model=self.model,
             log=self.log,
             policy=_policy(style, script) + connect,
+            glossary=glossary(OF_BROWSING),
             style=Markup(style),
             script=Markup(script),
             data=Markup(embedded_json(data)),

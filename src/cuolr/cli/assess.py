@@ -140,9 +140,11 @@ def _show(result: "OffPolicyEvaluation", title: str) -> None:
         rows = [_estimator_row(estimate) for estimate in result.estimates]
         title = f"gain in {result.outcome_name} over {result.against}, relative to the logged {result.outcome_name}"
         show_table(title, heads, rows, _about_the_cases(result), left=(0,))
-        for estimate in result.estimates:
-            if estimate.doubts:
-                show_text(f"{estimate.estimator}: {'; '.join(estimate.doubts)}")
+        doubts = [
+            f"{estimate.estimator}: {'; '.join(estimate.doubts)}" for estimate in result.estimates if estimate.doubts
+        ]
+        if doubts:
+            show_text("\n".join([*doubts, ""]))
     if result.changed and result.can_estimate:
         rows = [[found.query_id, f"{found.sessions:,}", f"{found.change:+,.1f}"] for found in result.changed]
         heads = ["query", "sessions", f"change in {result.outcome_name}"]

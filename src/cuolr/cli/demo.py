@@ -92,8 +92,8 @@ def keep_model(request: "RunRequest") -> None:
     training = training_on(log, model, config)
     if training is not None:
         fit_with_messages(training, None)
-    say(f"next: cuolr serve {model}      ranks over HTTP, see `cuolr serve --help`")
-    say(f"      cuolr browse {model} {log}      shows what the model would change, and why")
+    say(f"next: cuolr browse {model} {log}      shows what the model would change, and why")
+    say(f"      cuolr serve {model}      ranks over HTTP; needs the extra `serve`")
 
 
 def training_on(log: Path, model: Path, config: "RunConfig") -> "FitRequest | None":

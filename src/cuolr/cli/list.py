@@ -46,6 +46,8 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {
     "data-sets": CATALOGUE,
     "generated-data": GENERATED,
 }
+# The name of the settings that all learners share.
+TRAINING = "training"
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,17 @@ def entries_of(kind: str) -> dict[str, Entry]:
 
 
 def settings(name: str) -> dict[str, list[SettingHelp]]:
-    """The settings of the learner, encoder or click model of that name, by kind."""
+    """The settings of the learner, encoder or click model of that name, or those of training, by kind."""
     # Learners and encoders need torch, which takes a second to load; nothing else should wait for it.
     configs: dict[str, Any] = {}
     if name in LEARNERS.names():
         from cuolr.training.presets.configure import configure
 
         configs["learner"] = configure(name).learner_config
+    if name == TRAINING:
+        from cuolr.training.presets.configure import configure, usual_learner
+
+        configs["training"] = configure(usual_learner("default")).training
     if name in ENCODERS.names():
         from cuolr.networks.encoder import encoder_config
 
@@ -179,6 +185,7 @@ def _of_generated_data(preset: Preset) -> str:
 MAX_DEFAULT = 40
 # How to set the settings of a kind in training.
 HOW_TO_SET = {
+    "training": "cuolr train LOG --set training.{setting}=VALUE --out MODEL",
     "learner": "cuolr train LOG --learner {name} --set learner.{setting}=VALUE --out MODEL",
     "encoder": "cuolr train LOG --encoder {name} --set learner.encoder_settings.{setting}=VALUE --out MODEL",
 }
@@ -189,13 +196,13 @@ def list_names(
 ) -> None:
     """List learners, click models, encoders, policies, formats, targets, measures, presets, experiments and data sets.
 
-    For the name of a learner, an encoder or a click model, list its settings with default, range and meaning. In
-    training, set those of a learner with `--set learner.NAME=VALUE`, and of an encoder with
-    `--set learner.encoder_settings.NAME=VALUE`.
+    For the name of a learner, an encoder or a click model, list its settings with default, range and meaning; for
+    `training`, those that all learners share. In training, set those of a learner with `--set learner.NAME=VALUE`, of
+    an encoder with `--set learner.encoder_settings.NAME=VALUE`, and of training with `--set training.NAME=VALUE`.
 
     Args:
         what: learners, click-models, encoders, policies, formats, targets, measures, presets, experiments, data-sets,
-            generated-data; or a name, such as cql. By default all names.
+            generated-data; or a name, such as cql; or training. By default all names.
         json: Print JSON instead of tables.
     """
     known = names()
@@ -212,8 +219,10 @@ def list_names(
             _show_entries(entries_of(what))
     else:
         found = {kind: entries_of(kind)[what] for kind, of_kind in known.items() if what in of_kind}
+        if what == TRAINING:
+            found["settings"] = {"description": "Settings of training that all learners share"}
         if not found:
-            guess = did_you_mean(what, [*known, *(name for of_kind in known.values() for name in of_kind)])
+            guess = did_you_mean(what, [*known, TRAINING, *(name for of_kind in known.values() for name in of_kind)])
             raise InputError(f"unknown name '{what}'{guess}; `cuolr list` shows all names")
         if json:
             described = {kind: [asdict(setting) for setting in of_kind] for kind, of_kind in settings(what).items()}

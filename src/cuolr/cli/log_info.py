@@ -107,7 +107,7 @@ def _show(title: str, info: LogInfo, weights: dict[str, float] | None) -> None:
 
 def _show_examination(found: "Diagnosis") -> None:
     """Whether position bias is identifiable, and the curves with their intervals."""
-    show_text(f"Position bias identifiable: {found.identifiability.in_words()}.")
+    show_text(f"Position bias identifiable: {found.identifiability.in_words()}.\n")
     weight = found.curves.logging_policy_weight
     rows = [["estimated from", found.source], *_source_rows(found)]
     if weight is not None:

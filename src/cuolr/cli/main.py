@@ -33,12 +33,12 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         ),
         "count": Command(
             "cuolr.cli.count:count",
-            "count equal sessions, so that cost follows their lists",
+            "count the equal sessions of a very large log",
             "cuolr count LOG --out COUNTS",
         ),
         "delete-sessions": Command(
             "cuolr.cli.delete_sessions:delete_sessions",
-            "delete a person's sessions; which models had them?",
+            "delete a person's sessions; list models that had them",
             "cuolr delete-sessions LOG --user-id 4711 --models MODELS",
         ),
         "log-info": Command(
@@ -179,7 +179,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         ),
         "clean": Command(
             "cuolr.cli.clean:clean",
-            "remove what killed commands left in a folder",
+            "remove unfinished files that killed commands left",
             "cuolr clean RESULTS",
             reads_saved=False,
         ),

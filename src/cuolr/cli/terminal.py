@@ -23,6 +23,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from cuolr.data.printable_text import printable
 from cuolr.progress import Stages
@@ -47,13 +48,7 @@ def show_table(
     left: Sequence[int] = (0,),
 ) -> None:
     """Print a table; columns are right-aligned, those in `left` left-aligned; empty heads are not shown."""
-    table = Table(
-        title=escape(in_one_line(title)),
-        caption=caption and escape(printable(caption)),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
-    )
+    table = Table(box=box.SIMPLE_HEAD)
     table.show_header = any(columns)
     for i, column in enumerate(columns):
         table.add_column(escape(in_one_line(column)), justify="left" if i in left else "right", overflow="fold")
@@ -63,7 +58,12 @@ def show_table(
     if not console.is_terminal:
         # A file or a pipe has no width to fit.
         console = Console(width=max(200, console.width))
+    # Title and caption are as wide as the terminal, however narrow the table is.
+    if title:
+        console.print(Text(in_one_line(title), "table.title"))
     console.print(table)
+    if caption:
+        console.print(Text(printable(caption), "table.caption"), end="\n\n")
 
 
 def show_text(text: str) -> None:

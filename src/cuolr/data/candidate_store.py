@@ -1,4 +1,12 @@
-"""Candidates as memory-mapped arrays in a folder: features and ids, without labels."""
+"""Candidates as memory-mapped arrays in a folder: features and ids, without labels.
+
+features.npy          [n_documents, F] in float32, the documents of a query in consecutive rows; NaN = missing
+offsets.npy           [n_queries + 1] where the rows of each query begin
+query_ids.npy         [n_queries] texts
+document_ids.npy      [n_documents] texts, if the source has them
+feature_names.npy     [F] texts, if the source has them
+feature_recipe.json   how the features were made from the columns of tables
+"""
 
 import json
 import math

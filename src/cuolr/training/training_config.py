@@ -19,10 +19,11 @@ class TrainingConfig:
         batch_size: Number of lists in a batch.
         validate_every: Number of steps between validations, each followed by a checkpoint.
         patience: Number of validations without improvement after which training stops; 0 = never stop early. Without
-            labels, `factored` also stops if the last validations brought next to nothing, see `loop`.
+            labels, `factored` also stops if the last three validations brought next to nothing.
         keep: Policy to keep: the best by validation, or the last; with `last`, training never stops early.
         seed: Seed of the batches and of the learner.
-        normalising: How features are scaled, see `Normaliser`.
+        normalising: How features are scaled to [−1, 1]: linearly between the minimum and the maximum in training, the
+            same after sign(x)·log(1 + |x|), linearly among the query's candidates, or not at all.
         held_out: Share of the log's queries to hold out for validation, if there are no labelled queries.
         max_held_out: Maximum number of rows of the held-out queries to validate on.
     """

@@ -68,6 +68,10 @@ def test_the_page_loads_nothing_from_anywhere(folder: Path) -> None:
     assert "<script src" not in page
 
 
+def test_the_page_explains_its_words(folder: Path) -> None:
+    assert "<dt>LOGGING, ORACLE, SKYLINE</dt>" in (folder / "report.html").read_text(encoding="utf-8")
+
+
 def test_names_and_errors_are_text_on_the_page(folder: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "<b>odd" not in page
@@ -193,8 +197,9 @@ def test_the_page_says_what_the_diagnosis_says(one_list: Diagnosis) -> None:
     assert "<dd>6,000</dd>" in page
 
 
-def test_the_page_needs_no_other_file(one_list: Diagnosis) -> None:
+def test_the_page_needs_no_other_file_and_explains_its_words(one_list: Diagnosis) -> None:
     page = render_log_page(one_list, "LOG")
+    assert "<dt>identifiable</dt>" in page
     assert not re.search(r'(src|href)="(?!data:,|#)', page)
     assert "@import" not in page
     assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", page)
@@ -212,7 +217,7 @@ def test_each_plot_is_drawn_if_there_is_something_to_show(one_list: Diagnosis, i
     assert [plot.name for plot in log_plots(in_contexts)] == ["examination", "links", "click-rates", "sessions"]
     assert [plot.name for plot in log_plots(one_list)] == ["examination", "click-rates", "sessions"]
     assert set(log_plots(in_contexts)[0].legend) == {"all sessions", "<b>desk&top</b>", "mobile"}
-    thinnest = f"connect positions with 95% of the clicks: {in_contexts.identifiability.thinnest_link}."
+    thinnest = f"connect positions with 95 % of the clicks: {in_contexts.identifiability.thinnest_link}."
     assert thinnest in log_plots(in_contexts)[1].caption
     without_times = diagnose(log_of(candidates_of(2), [0, 0], [[0, 1], [1, 0]], [[1, 0], [0, 0]]))
     assert [plot.name for plot in log_plots(without_times)] == ["examination", "click-rates"]

@@ -14,6 +14,7 @@ from cuolr.examination.diagnosis import Diagnosis, amount_text
 from cuolr.examination.identifiability import MIN_JOINED_SHARE, MIN_SHARED_CLICKS, Identifiability
 from cuolr.experiments.report.drawing import INK, WIDE, Panel, Plot, Style, drawn, setting_styles
 from cuolr.experiments.report.wording import NO_VALUE
+from cuolr.glossary import OF_LOGS, glossary
 from cuolr.logs.drift import Period
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _links(found: Identifiability) -> Plot:
         caption=(
             "Effective clicks on documents that were clicked at both positions: a·b / (a + b) for a document with a "
             f"clicks at one and b at the other. {MIN_SHARED_CLICKS} or more link two positions (blue). The thinnest "
-            f"link of the best way to connect positions with {MIN_JOINED_SHARE:.0%} of the clicks: "
+            f"link of the best way to connect positions with {100 * MIN_JOINED_SHARE:.0f} % of the clicks: "
             f"{found.thinnest_link}."
         ),
         panels=(Panel("", lambda axes: _draw_links(axes, found), height=4.0, width=WIDE),),
@@ -201,6 +202,7 @@ def render_log_page(found: Diagnosis, name: str) -> str:
         no_value=NO_VALUE,
         amount=amount_text,
         ceil=math.ceil,
+        glossary=glossary(OF_LOGS),
         style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
     )
 

@@ -41,6 +41,7 @@ from cuolr.experiments.report.wording import (
 from cuolr.experiments.results import Results
 from cuolr.experiments.results_folder import read_results
 from cuolr.files import atomic_folder, read_json, refuse_existing
+from cuolr.glossary import OF_EXPERIMENTS, glossary
 from cuolr.progress import Progress, Stages, no_progress, no_stages
 
 HERE = Path(__file__).parent
@@ -112,6 +113,7 @@ def render(
         configuration=to_toml(results.experiment),
         files=files,
         command=command,
+        glossary=glossary(OF_EXPERIMENTS),
         style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         script=Markup((HERE / "page.js").read_text(encoding="utf-8")),
     )
