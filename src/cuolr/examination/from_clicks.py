@@ -193,7 +193,7 @@ def logging_scores_of(counts: ClickCounts, stages: Stages = no_stages) -> Double
     normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
     shown = ScaledDocuments.of(counts.lists, normaliser)
     model = LoggingPolicyModel.fit(counts.shown, normaliser, seed=FIXED_SEED, folds=FOLDS, stages=stages)
-    return model.scores(shown.features)[shown.documents]
+    return model.scores(shown.parts())[shown.documents]
 
 
 def as_lists(table: Doubles) -> list[list[float | None]]:

@@ -123,9 +123,9 @@ class Factored(Learner):
         if config.logging_policy.include:
             folds = config.rankers.folds
             logging_policy = LoggingPolicyModel.fit(counts.shown, task.normaliser, seed, folds, task.stages)
-        # After the fit, which scales documents of its own, so that not both are in memory.
+        # Their features are scaled after examination is estimated, so that not both are in memory.
         shown = ScaledDocuments.of(counts.lists, task.normaliser)
-        scores = logging_policy.scores(shown.features)
+        scores = logging_policy.scores(shown.parts())
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
         task.stages(CLICK_RATES, None)
