@@ -1,6 +1,6 @@
 """Counts of (list, position, last click above), the sufficient statistics of UBM's family of click models."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self, TypeAlias
@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.data.memory import give_back_freed
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
@@ -142,6 +143,21 @@ class ClickCounts:
         sums = np.bincount(self.lists.documents[where], weights=values[where], minlength=candidates.n_documents)
         return sums.astype(np.float64, copy=False)
 
+    def sums_of_documents(self, values: Callable[[slice], npt.NDArray[Any]]) -> Doubles:
+        """[n_documents] `by_document(by_position(values))`, without the memory of a value for each cell or position.
+
+        Args:
+            values: Returns a value of each cell of a part.
+        """
+        total, k = np.zeros(self.lists.candidates.n_documents), self.lists.k
+        for part in self.parts():
+            place = self.cells[part] // (k + 1)
+            start = int(place.min(initial=0))
+            sums = np.bincount(place - start, weights=values(part))
+            shown = np.flatnonzero(np.bincount(place - start))
+            total += np.bincount(self.document(*np.divmod(shown + start, k)), weights=sums[shown], minlength=len(total))
+        return total
+
     def parts(self) -> Iterator[slice]:
         """Slices of the cells, of whole queries each, so that not all cells are copied at once; at least one."""
         next_query = np.flatnonzero(np.diff(self.lists.query)) + 1
@@ -201,6 +217,7 @@ def _count_sessions(log: ClickLog, progress: Progress) -> tuple[ClickLog, Ints |
     """The lists of raw sessions, aggregated; the level of each; and the counts of their cells."""
     slices = (slice(start, start + SESSIONS_AT_A_TIME) for start in range(0, max(len(log), 1), SESSIONS_AT_A_TIME))
     counted = count_patterns((log.select(rows) for rows in slices), lambda part: part.context, progress)
+    give_back_freed()  # by grouping
     first = counted.starts_list
     row, start = np.cumsum(first) - 1, np.flatnonzero(first)
     sessions = np.add.reduceat(counted.count, start) if len(start) else counted.count

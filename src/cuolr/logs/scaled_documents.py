@@ -6,11 +6,15 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
 from cuolr.logs.clicklog import ClickLog
 from cuolr.types import Bools, Candidates, Floats, Ints
+
+# Rows of the log that are looked at together.
+ROWS_AT_A_TIME = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class ScaledDocuments:
 
     candidates: Candidates
     rows: Ints
-    documents: Ints
+    documents: npt.NDArray[np.int32]
     normaliser: Normaliser
 
     @classmethod
@@ -37,13 +41,18 @@ class ScaledDocuments:
             log: Shows at least one document.
             normaliser: Fitted.
         """
-        candidates, where, documents = log.candidates, log.where, log.documents
-        used = np.zeros(candidates.n_documents, np.bool_)
-        used[documents[where]] = True
+        parts = [slice(start, start + ROWS_AT_A_TIME) for start in range(0, len(log), ROWS_AT_A_TIME)]
+        used = np.zeros(log.candidates.n_documents, np.bool_)
+        for part in map(log.select, parts):
+            used[part.documents[part.where]] = True
         if not used.any():
             raise InputError("the log shows no documents in any session")
-        index = np.where(where, (np.cumsum(used) - 1)[documents], int(used.sum()))
-        return cls(candidates, np.flatnonzero(used), index, normaliser)
+        rows, place = np.flatnonzero(used), (np.cumsum(used) - 1).astype(np.int32)
+        index = np.full(log.ranking.shape, len(rows), np.int32)
+        for part in parts:
+            shown = log.select(part)
+            index[part][shown.where] = place[shown.documents[shown.where]]
+        return cls(log.candidates, rows, index, normaliser)
 
     @cached_property
     def features(self) -> Floats:

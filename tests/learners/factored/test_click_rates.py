@@ -27,7 +27,8 @@ IMPRESSIONS = COUNTS.by_position(COUNTS.impressions)
 
 
 def rates_of(exposure: Doubles = IMPRESSIONS, prior: Doubles | float = 0.0, strength: float = 1.0) -> ClickRates:
-    return ClickRates.of(COUNTS, SHOWN, exposure, np.broadcast_to(prior, len(SHOWN.rows)), strength)
+    of_documents = COUNTS.by_document(exposure)[SHOWN.rows]
+    return ClickRates.of(COUNTS, SHOWN, of_documents, np.broadcast_to(prior, len(SHOWN.rows)), strength)
 
 
 def test_clicks_and_examinations_of_a_document_are_pooled_over_the_lists_of_its_query() -> None:
@@ -77,7 +78,7 @@ def test_with_very_many_queries_fewer_documents_are_kept_but_a_whole_list(monkey
 
 def test_a_document_that_was_never_examined_has_the_rate_of_the_prior() -> None:
     never = ClickCounts(COUNTS.lists, COUNTS.cells, COUNTS.impressions, np.zeros_like(COUNTS.clicks))
-    exposure, prior = np.zeros(COUNTS.lists.where.shape), np.full(len(SHOWN.rows), 0.3)
+    exposure, prior = np.zeros(len(SHOWN.rows)), np.full(len(SHOWN.rows), 0.3)
     rates = ClickRates.of(never, SHOWN, exposure, prior, 5.0)
     np.testing.assert_allclose(rates.rate[rates.where], 0.3)
     assert (ClickRates.of(never, SHOWN, exposure, prior, 0.0).rate == 0).all()

@@ -63,7 +63,7 @@ class ClickRates:
         cls,
         counts: ClickCounts,
         shown: ScaledDocuments,
-        expected_examinations: Doubles,
+        exposure: Doubles,
         prior: Doubles,
         prior_strength: float,
     ) -> Self:
@@ -76,15 +76,14 @@ class ClickRates:
         Args:
             counts: The counts of the log.
             shown: The documents shown in the log.
-            expected_examinations: [L, K] the exposure of each shown document.
+            exposure: [n] the expected examinations of each shown document.
             prior: [n] the prior rate of each shown document.
             prior_strength: m, in pseudo-examinations.
         """
         candidates = counts.lists.candidates
         clicks_on, rewards_on = (
-            counts.by_document(counts.by_position(values))[shown.rows] for values in (counts.clicks, counts.rewards)
+            counts.sums_of_documents(values.__getitem__)[shown.rows] for values in (counts.clicks, counts.rewards)
         )
-        exposure = counts.by_document(expected_examinations)[shown.rows]
 
         def rate_of(values: Doubles, prior: Doubles, strength: float) -> Doubles:
             total = exposure + strength

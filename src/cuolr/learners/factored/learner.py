@@ -156,7 +156,7 @@ class Factored(Learner):
         fit = PriorFit(config.prior_steps, config.prior_learning_rate, self.config.rankers.lists_per_step, seed)
         prior = fit_click_rate_prior(counts, shown, examination, logging_scores, lists, fit)
         prior = prior * fit_reward_prior(counts, shown, lists, fit)
-        exposure = examination.expected_examinations(counts)
+        exposure = counts.sums_of_documents(examination.examinations_of_cells(counts))[shown.rows]
         return ClickRates.of(counts, shown, exposure, prior, config.prior_strength)
 
 

@@ -18,7 +18,6 @@ from cuolr.training import distributed
 from cuolr.training.steps import NonFiniteLossError
 from cuolr.types import Doubles, Floats
 
-
 # Documents whose hidden layers are kept at a time, about: the gradient of more is added up part by part.
 DOCUMENTS_AT_A_TIME = 1 << 12
 
