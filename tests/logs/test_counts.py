@@ -98,7 +98,6 @@ def test_sums_by_document_are_those_of_a_loop_over_impressions() -> None:
         document = log.candidates.offsets[log.query[row]] + log.ranking[row, position]
         expected[document] += log.clicks[row, position]
     np.testing.assert_array_equal(counts.by_document(counts.by_position(counts.clicks)), expected)
-    np.testing.assert_array_equal(counts.sums_of_documents(counts.clicks.__getitem__), expected)
 
 
 def test_the_top_of_all_lists_is_counted_as_if_they_ended_there() -> None:

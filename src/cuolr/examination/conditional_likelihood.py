@@ -144,7 +144,8 @@ def _maximise(
     from scipy.optimize import minimize  # takes half a second to load
 
     clicks, offset, some = _with_clicks(clicks, exposure)
-    covariates = None if covariates is None else covariates[:, some]
+    if covariates is not None and not some.all():
+        covariates = covariates[:, some]
     weights = 1 if covariates is None else len(covariates)
     items = clicks.shape[1] if effects else 0
     of_group = clicks.sum(axis=1, keepdims=True)

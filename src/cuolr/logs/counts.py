@@ -1,6 +1,6 @@
 """Counts of (list, position, last click above), the sufficient statistics of UBM's family of click models."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self, TypeAlias
@@ -142,21 +142,6 @@ class ClickCounts:
         where, candidates = self.lists.where, self.lists.candidates
         sums = np.bincount(self.lists.documents[where], weights=values[where], minlength=candidates.n_documents)
         return sums.astype(np.float64, copy=False)
-
-    def sums_of_documents(self, values: Callable[[slice], npt.NDArray[Any]]) -> Doubles:
-        """[n_documents] `by_document(by_position(values))`, without the memory of a value for each cell or position.
-
-        Args:
-            values: Returns a value of each cell of a part.
-        """
-        total, k = np.zeros(self.lists.candidates.n_documents), self.lists.k
-        for part in self.parts():
-            place = self.cells[part] // (k + 1)
-            start = int(place.min(initial=0))
-            sums = np.bincount(place - start, weights=values(part))
-            shown = np.flatnonzero(np.bincount(place - start))
-            total += np.bincount(self.document(*np.divmod(shown + start, k)), weights=sums[shown], minlength=len(total))
-        return total
 
     def parts(self) -> Iterator[slice]:
         """Slices of the cells, of whole queries each, so that not all cells are copied at once; at least one."""

@@ -9,7 +9,7 @@ import torch
 from cuolr.data.normalise import Normaliser
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior, fit_reward_prior
-from cuolr.learners.factored.click_rates import ClickRates
+from cuolr.learners.factored.click_rates import ClickRates, sums_of_documents
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.reward_scale import on_click_scale
@@ -55,6 +55,16 @@ def test_clicks_and_examinations_of_a_document_are_pooled_over_the_lists_of_its_
         exposure_of_row = rates.expected_examinations[row][rates.where[row]]
         np.testing.assert_allclose(exposure_of_row, examined[documents])
         assert (np.diff(exposure_of_row) <= 0).all()
+
+
+def test_sums_of_documents_do_not_depend_on_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    examination = ExaminationModel(np.random.default_rng(0).uniform(size=(LOG.k, LOG.k + 1)))
+    expected = COUNTS.by_document(examination.expected_examinations(COUNTS))
+    for cells in (1 << 18, 20):
+        monkeypatch.setattr("cuolr.logs.counts.CELLS_AT_A_TIME", cells)
+        sums = sums_of_documents(COUNTS, examination.examinations_of_cells(COUNTS))
+        np.testing.assert_array_equal(sums, expected)
+    assert len(list(COUNTS.parts())) > 1
 
 
 def test_of_too_many_documents_the_most_examined_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Stage 2: the click rate or reward rate of each document of a query, corrected for examination."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
 
@@ -34,6 +35,26 @@ class ClickRatesConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
+
+
+def sums_of_documents(counts: ClickCounts, values: Callable[[slice], Doubles]) -> Doubles:
+    """[n_documents] the sum over the cells that show a document; 0 if never shown.
+
+    This is `by_document(by_position(values))`, without the memory of a value for each cell and position.
+
+    Args:
+        counts: The counts of the log.
+        values: Returns a value of each cell of a part.
+    """
+    total, k = np.zeros(counts.lists.candidates.n_documents), counts.lists.k
+    for part in counts.parts():
+        place = counts.cells[part] // (k + 1)
+        start = int(place[0]) if len(place) else 0
+        place -= start
+        sums = np.bincount(place, weights=values(part))
+        shown = np.flatnonzero(np.bincount(place))
+        total += np.bincount(counts.document(*np.divmod(shown + start, k)), weights=sums[shown], minlength=len(total))
+    return total
 
 
 @dataclass(frozen=True)
@@ -82,7 +103,7 @@ class ClickRates:
         """
         candidates = counts.lists.candidates
         clicks_on, rewards_on = (
-            counts.sums_of_documents(values.__getitem__)[shown.rows] for values in (counts.clicks, counts.rewards)
+            sums_of_documents(counts, values.__getitem__)[shown.rows] for values in (counts.clicks, counts.rewards)
         )
 
         def rate_of(values: Doubles, prior: Doubles, strength: float) -> Doubles:

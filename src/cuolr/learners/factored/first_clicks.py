@@ -68,6 +68,7 @@ class FirstClicks:
             shown: The documents shown in the log.
             lists: The lists that say whether position bias is identifiable.
         """
+        identifiable = Identifiability.of(counts, lists).identifiable  # before there are pairs in memory
         top, parts = counts.top(MAX_POSITIONS), []
         for part in top.parts():
             row, position, last = top.coordinates(part)
@@ -78,13 +79,7 @@ class FirstClicks:
             parts.append((keys, *sums))
         keys, impressions, rewards = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         document, position = np.divmod(keys, top.lists.k)
-        return cls(
-            document.astype(np.int32),
-            position.astype(np.int16),
-            impressions,
-            rewards,
-            Identifiability.of(counts, lists).identifiable,
-        )
+        return cls(document.astype(np.int32), position.astype(np.int16), impressions, rewards, identifiable)
 
     def weights(self, scores: Doubles, rates: ClickRates, seed: int) -> Weights:
         """The maximum a posteriori weights of scores.

@@ -9,7 +9,7 @@ import numpy as np
 from cuolr.config import Range, check_ranges
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior, fit_reward_prior
-from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
+from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig, sums_of_documents
 from cuolr.learners.factored.first_clicks import FirstClicks
 from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, weigh_against_logging_policy
 from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
@@ -156,7 +156,7 @@ class Factored(Learner):
         fit = PriorFit(config.prior_steps, config.prior_learning_rate, self.config.rankers.lists_per_step, seed)
         prior = fit_click_rate_prior(counts, shown, examination, logging_scores, lists, fit)
         prior = prior * fit_reward_prior(counts, shown, lists, fit)
-        exposure = counts.sums_of_documents(examination.examinations_of_cells(counts))[shown.rows]
+        exposure = sums_of_documents(counts, examination.examinations_of_cells(counts))[shown.rows]
         return ClickRates.of(counts, shown, exposure, prior, config.prior_strength)
 
 
