@@ -43,8 +43,8 @@ class ScaledDocuments:
         """
         parts = [slice(start, start + ROWS_AT_A_TIME) for start in range(0, len(log), ROWS_AT_A_TIME)]
         used = np.zeros(log.candidates.n_documents, np.bool_)
-        for part in map(log.select, parts):
-            used[part.documents[part.where]] = True
+        for shown in map(log.select, parts):
+            used[shown.documents[shown.where]] = True
         if not used.any():
             raise InputError("the log shows no documents in any session")
         rows, place = np.flatnonzero(used), (np.cumsum(used) - 1).astype(np.int32)

@@ -152,8 +152,8 @@ def test_features_that_are_binned_in_parts_give_the_same_trees(monkeypatch: pyte
     of_ranker, of_booster = (
         RegressionTrees.from_lightgbm(each.model_to_string()) for each in (by_row.booster, booster)
     )
-    for name, values in of_booster.arrays().items():
-        np.testing.assert_array_equal(of_ranker.arrays()[name], values)
+    for name, array in of_booster.arrays().items():
+        np.testing.assert_array_equal(of_ranker.arrays()[name], array)
 
 
 @pytest.mark.parametrize(("documents", "threads"), [(100, 1), (DOCUMENTS_PER_THREAD, 2), (9 * DOCUMENTS_PER_THREAD, 4)])

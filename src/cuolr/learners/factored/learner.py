@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from cuolr.config import Range, check_ranges
+from cuolr.data.memory import give_back_freed
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior, fit_reward_prior
 from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig, sums_of_documents
@@ -225,6 +226,7 @@ class FactoredSteps(Steps):
             clones = self._logging_policy.rankers
             kinds: list[Sequence[ScoringRanker]] = [*self.ensemble.kinds, *([clones] if clones else [])]
             stacked = stack(kinds, self.rates, self.fold, self._seed)
+            give_back_freed()  # by scoring
             if clones:
                 pessimism = self._config.logging_policy.pessimism
                 stacked = weigh_against_logging_policy(stacked, self.rates, self._first_clicks, pessimism, self._seed)

@@ -13,7 +13,7 @@ from cuolr.types import Doubles, Floats, Ints
 # Number of sampled documents used to standardise each ranker's scores.
 SCALE_DOCUMENTS = 5_000
 # Documents whose features are copied at a time to be scored, at most twice as many.
-DOCUMENTS_AT_A_TIME = 1 << 13
+DOCUMENTS_AT_A_TIME = 1 << 12
 # Score differences up to this, relative to the size of the scores, are rounding.
 ROUNDING = 1e-6
 # Half the inverse variance of the normal prior on the weights, whose mean is 0.
