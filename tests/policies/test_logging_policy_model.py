@@ -119,12 +119,13 @@ def test_scores_are_standardised_and_those_of_no_model_are_0() -> None:
     normaliser = Normaliser.fit("min-max", log.candidates)
     features = normaliser.apply(log.candidates).features
     model = LoggingPolicyModel.fit(log, normaliser, 1, folds=3)
-    scores = model.scores(features)
+    scores = model.scores([features])
+    np.testing.assert_array_equal(model.scores([features[:7], features[7:]]), scores)
     assert scores.mean() == pytest.approx(0, abs=1e-9)
     assert scores.std() == pytest.approx(1)
     linear = model.rankers[0].ranker
     assert np.corrcoef(scores, linear.score_scaled(features))[0, 1] == pytest.approx(1)
-    assert LoggingPolicyModel().scores(features).tolist() == [0.0] * len(features)
+    assert LoggingPolicyModel().scores([features]).tolist() == [0.0] * len(features)
 
 
 @pytest.mark.parametrize("C", [1.0, 10_000.0])

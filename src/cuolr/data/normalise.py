@@ -161,6 +161,18 @@ class Normaliser:
         """[n, F] scaled documents [n, F + M] for trees, which take missing values as NaN."""
         return scaled if self.missing is None else self.missing.natively(scaled)
 
+    def columns_natively(self, scaled: Floats, columns: slice, rows: Ints | slice = slice(None)) -> Floats:
+        """[n, number of columns] these rows and columns of `natively(scaled)`, without a copy of the others.
+
+        Args:
+            scaled: [N, F + M].
+            columns: Columns from 0 to F, with a start and a stop.
+            rows: The rows.
+        """
+        if self.missing is None:
+            return scaled[:, columns][rows]
+        return self.missing.columns_natively(scaled, columns, rows)
+
     def _scaled(self, features: Floats, known: Floats, offsets: Ints | None) -> Floats:
         """[n, F] a new array; `known` has NaN where a value is missing, so that queries are scaled by known values."""
         if self.kind == "none":

@@ -18,23 +18,24 @@ MIN_EXPOSURE = 1e-3
 
 
 def fit_effects(
-    clicks: Doubles, exposure: Doubles, covariate: Doubles, prior: float, min_slope: float | None = None
+    clicks: Doubles, exposure: Doubles, covariate: Doubles | None, prior: float, min_slope: float | None = None
 ) -> tuple[Doubles, float]:
-    """The maximum a posteriori e and w, with one covariate.
+    """The maximum a posteriori e and w, with one covariate or none.
 
     Args:
         clicks: [G, M] the number of clicks on each item.
         exposure: [G, M] x, 0 = the group does not have the item.
-        covariate: [G, M] z.
+        covariate: [G, M] z; None = 0, without its memory.
         prior: Half the inverse variance of a normal prior on e and w with mean 0.
         min_slope: Lower bound of w; None = no bound.
 
     Returns:
         effects: [M] e; only differences are identified.
-        slope: w.
+        slope: w; 0 without a covariate.
     """
     items = clicks.shape[1]
-    values = _maximise(clicks, exposure, covariate[None], prior, min_slope, effects=True)
+    covariates = None if covariate is None else covariate[None]
+    values = _maximise(clicks, exposure, covariates, prior, min_slope, effects=True)
     return values[:items], float(values[items])
 
 
@@ -131,21 +132,32 @@ def _with_clicks(clicks: Doubles, exposure: Doubles) -> tuple[Doubles, Doubles, 
 
 
 def _maximise(
-    clicks: Doubles, exposure: Doubles, covariates: Doubles, prior: float, min_weight: float | None, *, effects: bool
+    clicks: Doubles,
+    exposure: Doubles,
+    covariates: Doubles | None,
+    prior: float,
+    min_weight: float | None,
+    *,
+    effects: bool,
 ) -> Doubles:
-    """[M + number of covariates] e and w, or w alone, by L-BFGS-B."""
+    """[M + number of covariates] e and w, or w alone, by L-BFGS-B; without covariates as with one that is 0."""
     from scipy.optimize import minimize  # takes half a second to load
 
     clicks, offset, some = _with_clicks(clicks, exposure)
-    covariates = covariates[:, some]
+    if covariates is not None and not some.all():
+        covariates = covariates[:, some]
+    weights = 1 if covariates is None else len(covariates)
     items = clicks.shape[1] if effects else 0
     of_group = clicks.sum(axis=1, keepdims=True)
     total = max(float(clicks.sum()), 1.0)
 
     def loss(values: Doubles) -> tuple[float, Doubles]:
         # In place: these arrays are the largest while examination is estimated.
-        logits: Doubles = np.tensordot(values[items:], covariates, axes=1)
-        logits += offset
+        if covariates is None:
+            logits = offset.copy()
+        else:
+            logits = np.tensordot(values[items:], covariates, axes=1)
+            logits += offset
         if effects:
             logits += values[:items]
         logits -= logits.max(axis=1, keepdims=True)
@@ -158,13 +170,13 @@ def _maximise(
         odds *= of_group
         odds /= sums
         residual = np.subtract(clicks, odds, out=odds)
-        slopes = np.tensordot(covariates, residual, axes=((1, 2), (0, 1)))
+        slopes = np.zeros(1) if covariates is None else np.tensordot(covariates, residual, axes=((1, 2), (0, 1)))
         gradient = np.concatenate([residual.sum(axis=0), slopes]) if effects else slopes
         return (prior * (values**2).sum() - likelihood) / total, (2 * prior * values - gradient) / total
 
-    start = np.zeros(items + len(covariates))
+    start = np.zeros(items + weights)
     if not len(clicks):
         return start
-    bounds = [(None, None)] * items + [(min_weight, None)] * len(covariates)
+    bounds = [(None, None)] * items + [(min_weight, None)] * weights
     solution: Doubles = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return solution

@@ -50,7 +50,7 @@ def effects_within_lists(
     after_click = np.ones((k, k + 1))
     for position in range(1, k):
         exposure = impressions[:, position]
-        effects, _ = fit_effects(clicks[:, position], exposure, np.zeros(exposure.shape), PRIOR)
+        effects, _ = fit_effects(clicks[:, position], exposure, None, PRIOR)
         after_click[position] = np.exp(effects - effects[0])
         progress(1)
     exposure = (impressions * after_click).sum(axis=2)
@@ -64,7 +64,7 @@ def effects_within_documents(counts: ClickCounts, lists: Ints, table: Doubles) -
     groups = DocumentGroups.of(counts, lists)
     prior_mean = table.ravel()[groups.items]
     exposure = groups.impressions * prior_mean
-    corrections, _ = fit_effects(groups.clicks, exposure, np.zeros(exposure.shape), PRIOR)
+    corrections, _ = fit_effects(groups.clicks, exposure, None, PRIOR)
     corrected = table.copy()
     corrected.ravel()[groups.items] = prior_mean * np.exp(corrections)
     return corrected

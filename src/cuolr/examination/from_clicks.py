@@ -7,7 +7,7 @@ Further down, the share of users who continued without another click depends on 
 holds its mean over lists; likewise under CCM.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -165,12 +165,22 @@ class ExaminationModel:
             counts: The counts of the log; lists in a level of context have its χ.
             power: Power of χ in the sum.
         """
-        tables = self.tables_of(counts.levels).reshape(len(counts.levels), -1) ** power
-        examinations, of_lists = np.empty(len(counts.cells)), counts.level_of_list
+        of_cells, examinations = self.examinations_of_cells(counts, power), np.empty(len(counts.cells))
         for part in counts.parts():
-            row, cell = np.divmod(counts.cells[part], counts.cells_per_list)
-            examinations[part] = counts.impressions[part] * tables[of_lists[row], cell]
+            examinations[part] = of_cells(part)
         return counts.by_position(examinations)
+
+    def examinations_of_cells(self, counts: ClickCounts, power: int = 1) -> Callable[[slice], Doubles]:
+        """A function that returns Σ χ over the sessions of each cell of a part; see `expected_examinations`."""
+        tables = self.tables_of(counts.levels).reshape(len(counts.levels), -1) ** power
+        of_lists = counts.level_of_list
+
+        def of_cells(part: slice) -> Doubles:
+            row, cell = np.divmod(counts.cells[part], counts.cells_per_list)
+            examinations: Doubles = counts.impressions[part] * tables[of_lists[row], cell]
+            return examinations
+
+        return of_cells
 
     def as_dict(self) -> dict[str, Any]:
         """The model as JSON values; None where not estimated."""
@@ -193,7 +203,7 @@ def logging_scores_of(counts: ClickCounts, stages: Stages = no_stages) -> Double
     normaliser = Normaliser.fit("log-min-max", counts.lists.candidates)
     shown = ScaledDocuments.of(counts.lists, normaliser)
     model = LoggingPolicyModel.fit(counts.shown, normaliser, seed=FIXED_SEED, folds=FOLDS, stages=stages)
-    return model.scores(shown.features)[shown.documents]
+    return model.scores(shown.parts())[shown.documents]
 
 
 def as_lists(table: Doubles) -> list[list[float | None]]:

@@ -64,7 +64,7 @@ class ShownCells:
         """The cells of some rows of a log, raw or aggregated, by position in the list."""
         where = log.where[rows]
         count = np.broadcast_to(log.count[rows, None], where.shape)[where].astype(np.float64)
-        number = (shown.documents[rows] * log.k + np.arange(log.k))[where]
+        number = (shown.documents[rows].astype(np.int64) * log.k + np.arange(log.k))[where]
         cells, place = np.unique(number, return_inverse=True)
         impressions, clicks = (
             np.bincount(place, weights=values, minlength=len(cells)).astype(np.float64)

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cuolr.data.memory import give_back_freed
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.contexts import context_levels
@@ -201,6 +202,7 @@ def _count_sessions(log: ClickLog, progress: Progress) -> tuple[ClickLog, Ints |
     """The lists of raw sessions, aggregated; the level of each; and the counts of their cells."""
     slices = (slice(start, start + SESSIONS_AT_A_TIME) for start in range(0, max(len(log), 1), SESSIONS_AT_A_TIME))
     counted = count_patterns((log.select(rows) for rows in slices), lambda part: part.context, progress)
+    give_back_freed()  # by grouping
     first = counted.starts_list
     row, start = np.cumsum(first) - 1, np.flatnonzero(first)
     sessions = np.add.reduceat(counted.count, start) if len(start) else counted.count

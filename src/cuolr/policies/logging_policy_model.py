@@ -1,6 +1,6 @@
 """Behaviour cloning of the logging policy: rankers trained on the order in which a log shows documents."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -109,12 +109,12 @@ class LoggingPolicyModel:
         of_linear = np.mean([agreement(linear, lists, new) for new in of_other_folds])
         return cls([ClonedRanker(r) for r in cross_fitted], fold) if of_lambdamart > of_linear else one_for_all
 
-    def scores(self, features: Floats) -> Doubles:
-        """[n] the standardised scores of scaled documents [n, F]; zeros if there is no model."""
+    def scores(self, parts: Iterable[Floats]) -> Doubles:
+        """[n] the standardised scores of scaled documents [n, F], given in parts; zeros if there is no model."""
         distinct = list(dict.fromkeys(self.rankers))
         if not distinct:
-            return np.zeros(len(features))
-        scores = np.sum([ranker.score(features) for ranker in distinct], axis=0)
+            return np.zeros(sum(map(len, parts)))
+        scores = np.concatenate([np.sum([ranker.score(part) for ranker in distinct], axis=0) for part in parts])
         standardised: Doubles = (scores - scores.mean()) / max(float(scores.std()), 1e-12)
         return standardised
 

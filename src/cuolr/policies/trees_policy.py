@@ -1,7 +1,8 @@
 """Regression trees, whichever library grew them, and LambdaMART grown by LightGBM, which is imported on first use."""
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,6 +20,8 @@ from cuolr.types import Floats, Ints
 
 # LightGBM's limit on the number of documents of a query.
 MAX_DOCUMENTS = 10_000
+# Values that LightGBM bins at a time, of at least so many features: it takes several times their memory.
+VALUES_AT_A_TIME, MIN_FEATURES_AT_A_TIME = 1 << 20, 8
 # LightGBM's parameters for LambdaMART; the same seed gives the same trees.
 RANKING_TREES = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "verbosity": -1}
 
@@ -32,6 +35,38 @@ def load_lightgbm() -> Any:
             f"LightGBM cannot be loaded ({error}); on Debian or Ubuntu, run: apt-get install libgomp1"
         ) from None
     return lightgbm
+
+
+def binned(
+    values: Callable[[slice], Floats],
+    n_features: int,
+    grades: npt.NDArray[Any],
+    parameters: Mapping[str, Any],
+    **of_documents: Any,
+) -> Any:
+    """LightGBM's data set of n documents: the same as if it binned all features at once, in a fraction of the memory.
+
+    Args:
+        values: Returns [n, number of columns] the values of some features.
+        n_features: The number of features.
+        grades: [n].
+        parameters: LightGBM's parameters.
+        of_documents: Further arguments of `lightgbm.Dataset`, such as `group`.
+    """
+    lgb = load_lightgbm()
+
+    def part(columns: slice, **documents: Any) -> Any:
+        features = np.ascontiguousarray(values(columns))
+        names = [f"Column_{feature}" for feature in range(columns.start, columns.stop)]
+        return lgb.Dataset(features, feature_name=names, params=parameters, **documents).construct()
+
+    width = max(VALUES_AT_A_TIME // max(len(grades), 1), MIN_FEATURES_AT_A_TIME)
+    whole = part(slice(0, min(width, n_features)), label=grades, **of_documents)
+    for start in range(width, n_features, width):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the values themselves are not kept
+            whole.add_features_from(part(slice(start, min(start + width, n_features))))
+    return whole
 
 
 def grow_ranking_trees(
@@ -59,7 +94,7 @@ def grow_ranking_trees(
         kept = np.sort(np.lexsort((-grades, of_list))[place < MAX_DOCUMENTS])
         features, grades, sizes = features[kept], grades[kept], np.minimum(sizes, MAX_DOCUMENTS)
     parameters = {**RANKING_TREES, "label_gain": list(range(int(grades.max(initial=0)) + 1)), **parameters}
-    dataset = lgb.Dataset(features, grades, group=sizes[sizes > 0], params=parameters)
+    dataset = binned(lambda part: features[:, part], features.shape[1], grades, parameters, group=sizes[sizes > 0])
     booster = lgb.train(parameters, dataset, trees, callbacks=[lambda _: progress(1)])
     return RegressionTrees.from_lightgbm(booster.model_to_string())
 

@@ -198,6 +198,7 @@ class _Run:
 
     def _validate(self) -> dict[str, float]:
         with self.loop.profile.during("validation"):
+            give_back_freed()  # by steps
             score = distributed.from_first(self._score)
             give_back_freed()  # of the scores of many documents
         if not math.isfinite(score):

@@ -9,7 +9,7 @@ import torch
 from cuolr.data.normalise import Normaliser
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior, fit_reward_prior
-from cuolr.learners.factored.click_rates import ClickRates
+from cuolr.learners.factored.click_rates import ClickRates, sums_of_documents
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.reward_scale import on_click_scale
@@ -27,7 +27,8 @@ IMPRESSIONS = COUNTS.by_position(COUNTS.impressions)
 
 
 def rates_of(exposure: Doubles = IMPRESSIONS, prior: Doubles | float = 0.0, strength: float = 1.0) -> ClickRates:
-    return ClickRates.of(COUNTS, SHOWN, exposure, np.broadcast_to(prior, len(SHOWN.rows)), strength)
+    of_documents = COUNTS.by_document(exposure)[SHOWN.rows]
+    return ClickRates.of(COUNTS, SHOWN, of_documents, np.broadcast_to(prior, len(SHOWN.rows)), strength)
 
 
 def test_clicks_and_examinations_of_a_document_are_pooled_over_the_lists_of_its_query() -> None:
@@ -56,6 +57,16 @@ def test_clicks_and_examinations_of_a_document_are_pooled_over_the_lists_of_its_
         assert (np.diff(exposure_of_row) <= 0).all()
 
 
+def test_sums_of_documents_do_not_depend_on_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    examination = ExaminationModel(np.random.default_rng(0).uniform(size=(LOG.k, LOG.k + 1)))
+    expected = COUNTS.by_document(examination.expected_examinations(COUNTS))
+    for cells in (1 << 18, 20):
+        monkeypatch.setattr("cuolr.logs.counts.CELLS_AT_A_TIME", cells)
+        sums = sums_of_documents(COUNTS, examination.examinations_of_cells(COUNTS))
+        np.testing.assert_array_equal(sums, expected)
+    assert len(list(COUNTS.parts())) > 1
+
+
 def test_of_too_many_documents_the_most_examined_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     exposure = np.random.default_rng(0).uniform(0, 3, COUNTS.lists.where.shape)
     whole = rates_of(exposure)
@@ -77,7 +88,7 @@ def test_with_very_many_queries_fewer_documents_are_kept_but_a_whole_list(monkey
 
 def test_a_document_that_was_never_examined_has_the_rate_of_the_prior() -> None:
     never = ClickCounts(COUNTS.lists, COUNTS.cells, COUNTS.impressions, np.zeros_like(COUNTS.clicks))
-    exposure, prior = np.zeros(COUNTS.lists.where.shape), np.full(len(SHOWN.rows), 0.3)
+    exposure, prior = np.zeros(len(SHOWN.rows)), np.full(len(SHOWN.rows), 0.3)
     rates = ClickRates.of(never, SHOWN, exposure, prior, 5.0)
     np.testing.assert_allclose(rates.rate[rates.where], 0.3)
     assert (ClickRates.of(never, SHOWN, exposure, prior, 0.0).rate == 0).all()

@@ -2,17 +2,22 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+import lightgbm as lgb
 import numpy as np
 import pytest
 import torch
 
 from cuolr.config import SettingError
+from cuolr.data.normalise import Normaliser
 from cuolr.learners.rankers.base_ranker import at_once, scores_of
 from cuolr.learners.rankers.ensemble import CrossFittedEnsemble, EnsembleConfig
 from cuolr.learners.rankers.lambdamart import DOCUMENTS_PER_THREAD, LEVELS, LambdaMartRanker, QueryGroups
 from cuolr.learners.rankers.linear import LinearRanker
 from cuolr.learners.rankers.network import NetworkRanker
 from cuolr.learners.rankers.targets import Targets
+from cuolr.policies.regression_trees import RegressionTrees
+from cuolr.policies.trees_policy import RANKING_TREES
+from cuolr.types import Candidates
 from tests.learners.rankers.small_targets import NORMALISER, small_targets
 
 TARGETS = small_targets(lists=80)
@@ -116,6 +121,41 @@ def test_grades_may_be_given_with_the_position_of_each_document() -> None:
             ranker.step()
         spread[name] = np.ptp(ranker.score(features))
     assert spread["with"] < spread["without"]
+
+
+def test_features_that_are_binned_in_parts_give_the_same_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With constant and sparse features, and with missing values, which become NaN again."""
+    rng = np.random.default_rng(0)
+    raw = rng.uniform(-1, 1, (600, 20)).astype(np.float32)
+    raw[:, 3:12] *= rng.random((600, 9)) < 0.1
+    raw[:, 12:15] = 1.0
+    raw[rng.random(600) < 0.3, 7] = np.nan
+    candidates = Candidates(raw, np.array([0, 600]), np.array(["q"]))
+    normaliser = Normaliser.fit("min-max", candidates)
+    grades = np.clip(10 * raw[:, 0] + 9 * raw[:, 19] + rng.normal(size=600), 0, 30).astype(np.int64)
+    lists = QueryGroups(
+        normaliser.transform(raw), grades[::-1], np.full(60, 10), gain=tuple(range(31)), rows=np.arange(600)[::-1]
+    )
+    trees = []
+    for values in (1 << 20, 1):
+        monkeypatch.setattr("cuolr.policies.trees_policy.VALUES_AT_A_TIME", values)
+        ranker = LambdaMartRanker(lists, PARAMETERS, normaliser)
+        for _ in range(10):
+            ranker.step()
+        trees.append(ranker.booster.model_to_string())
+    assert trees[0] == trees[1]
+    by_row = LambdaMartRanker(lists, PARAMETERS, normaliser)
+    parameters = {**RANKING_TREES, "label_gain": list(range(31)), **PARAMETERS}
+    whole = lgb.Dataset(normaliser.natively(lists.features[::-1]), lists.grades, group=lists.sizes, params=parameters)
+    booster = lgb.Booster(parameters, whole)
+    for _ in range(10):
+        booster.update()
+        by_row.step()
+    of_ranker, of_booster = (
+        RegressionTrees.from_lightgbm(each.model_to_string()) for each in (by_row.booster, booster)
+    )
+    for name, array in of_booster.arrays().items():
+        np.testing.assert_array_equal(of_ranker.arrays()[name], array)
 
 
 @pytest.mark.parametrize(("documents", "threads"), [(100, 1), (DOCUMENTS_PER_THREAD, 2), (9 * DOCUMENTS_PER_THREAD, 4)])

@@ -63,6 +63,29 @@ def test_a_step_is_the_gradient_step_of_adam_on_the_weighted_softmax_loss() -> N
         torch.testing.assert_close((old - new)[known], 0.02 * gradient.sign()[known], rtol=0.01, atol=1e-6)
 
 
+def test_a_step_in_parts_is_the_step_of_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of lists of up to 6 documents, parts of about 9: the gradients of the parts add up."""
+    whole, in_parts, batch = new_ranker(), new_ranker(), SAMPLER(0)
+    losses = [whole.descend(batch)]
+    monkeypatch.setattr("cuolr.learners.rankers.network.DOCUMENTS_AT_A_TIME", 9)
+    losses.append(in_parts.descend(batch))
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
+    for one, other in zip(whole.network.parameters(), in_parts.network.parameters(), strict=True):
+        assert one.grad is not None
+        assert other.grad is not None
+        torch.testing.assert_close(other.grad, one.grad, rtol=1e-5, atol=1e-7)
+
+
+def test_parts_of_a_batch_are_its_lists_in_order() -> None:
+    batch = SAMPLER(0)
+    parts = list(batch.parts(9))
+    assert len(parts) > 1
+    assert len(list(batch.parts(1_000))) == 1
+    torch.testing.assert_close(torch.cat([part.target for part in parts]), batch.target)
+    sizes = [int(part.where.sum()) for part in parts]
+    assert max(sizes) < 9 + 6
+
+
 def test_batches_may_come_from_anywhere() -> None:
     drawn, given = new_ranker(), new_ranker()
     for step in range(3):

@@ -54,7 +54,7 @@ class UbmIpw(ExposureLearner):
         logging_policy = LoggingPolicyModel.fit(
             counts.lists, task.normaliser, task.config.seed, config.rankers.folds, task.stages
         )
-        scores = logging_policy.scores(shown.features)[shown.documents]
+        scores = logging_policy.scores(shown.parts())[shown.documents]
         rows = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = ExaminationModel.from_counts(
             counts, scores, rows, cap_at_first_position=config.cap_at_first_position, stages=task.stages

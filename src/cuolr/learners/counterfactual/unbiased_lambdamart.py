@@ -20,7 +20,7 @@ from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.trees_policy import RANKING_TREES, load_lightgbm
 from cuolr.training.base_learner import LEARNERS, FitTask, Learner, SearchSpace
 from cuolr.training.batches import WeightedLists
-from cuolr.types import Doubles, Floats, Ints
+from cuolr.types import Doubles, Floats, IntegerArray, Ints
 
 # Sessions whose pairs are made at a time.
 SESSIONS_AT_A_TIME = 1 << 16
@@ -83,7 +83,7 @@ class PairwiseLists:
     """
 
     features: Floats
-    documents: Ints
+    documents: IntegerArray
     pairs: ClickPairs
 
 
@@ -164,7 +164,7 @@ def relative_bias(sums: Doubles, exponent: float) -> Doubles:
     return np.where(known, sums / np.where(known, sums[0], 1.0), 1.0) ** exponent
 
 
-def _sums(place: Ints, values: Doubles, size: int) -> Doubles:
+def _sums(place: IntegerArray, values: Doubles, size: int) -> Doubles:
     return np.bincount(place, weights=values, minlength=size).astype(np.float64)
 
 

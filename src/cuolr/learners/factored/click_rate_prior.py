@@ -11,7 +11,7 @@ from cuolr.examination.identifiability import MAX_POSITIONS
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
 from cuolr.networks.layers import DocumentNetwork, seeded
-from cuolr.types import Doubles, Ints
+from cuolr.types import Doubles, IntegerArray, Ints
 
 # Sizes of the network's hidden layers.
 HIDDEN = (128, 64)
@@ -79,7 +79,7 @@ def fit_click_rate_prior(
         if len(lists) > fit.batch_size:
             batch = lists[torch.randint(len(lists), (fit.batch_size,), generator=generator).numpy()]
         impressions, clicks = (torch.from_numpy(values) for values in top.dense(batch))
-        probability = attractiveness(documents[batch]).unsqueeze(2) * chi[level[batch]]
+        probability = attractiveness(documents[batch].long()).unsqueeze(2) * chi[level[batch]]
         loss = -_log_likelihood(probability, impressions, clicks) / _sessions(impressions, top.documents is not None)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -89,7 +89,7 @@ def fit_click_rate_prior(
     return fitted[:-1]
 
 
-def _offset(counts: ClickCounts, lists: Ints, logging_scores: Doubles, first: Ints, slope: float) -> Doubles:
+def _offset(counts: ClickCounts, lists: Ints, logging_scores: Doubles, first: IntegerArray, slope: float) -> Doubles:
     """[n + 1] the network's logit offset: β·l, centred so that the average document at position 1 has the mean rate."""
     impressions, clicks = (counts.by_position(values)[lists, 0] for values in (counts.impressions, counts.clicks))
     rate = (clicks.sum() + 1) / (impressions.sum() + 2)

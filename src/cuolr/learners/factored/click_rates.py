@@ -1,5 +1,6 @@
 """Stage 2: the click rate or reward rate of each document of a query, corrected for examination."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
 
@@ -36,6 +37,26 @@ class ClickRatesConfig:
         check_ranges(self)
 
 
+def sums_of_documents(counts: ClickCounts, values: Callable[[slice], Doubles]) -> Doubles:
+    """[n_documents] the sum over the cells that show a document; 0 if never shown.
+
+    This is `by_document(by_position(values))`, without the memory of a value for each cell and position.
+
+    Args:
+        counts: The counts of the log.
+        values: Returns a value of each cell of a part.
+    """
+    total, k = np.zeros(counts.lists.candidates.n_documents), counts.lists.k
+    for part in counts.parts():
+        place = counts.cells[part] // (k + 1)
+        start = int(place[0]) if len(place) else 0
+        place -= start
+        sums = np.bincount(place, weights=values(part))
+        shown = np.flatnonzero(np.bincount(place))
+        total += np.bincount(counts.document(*np.divmod(shown + start, k)), weights=sums[shown], minlength=len(total))
+    return total
+
+
 @dataclass(frozen=True)
 class ClickRates:
     """R queries and their shown documents (at most N each), by decreasing expected examinations.
@@ -63,7 +84,7 @@ class ClickRates:
         cls,
         counts: ClickCounts,
         shown: ScaledDocuments,
-        expected_examinations: Doubles,
+        exposure: Doubles,
         prior: Doubles,
         prior_strength: float,
     ) -> Self:
@@ -76,15 +97,14 @@ class ClickRates:
         Args:
             counts: The counts of the log.
             shown: The documents shown in the log.
-            expected_examinations: [L, K] the exposure of each shown document.
+            exposure: [n] the expected examinations of each shown document.
             prior: [n] the prior rate of each shown document.
             prior_strength: m, in pseudo-examinations.
         """
         candidates = counts.lists.candidates
         clicks_on, rewards_on = (
-            counts.by_document(counts.by_position(values))[shown.rows] for values in (counts.clicks, counts.rewards)
+            sums_of_documents(counts, values.__getitem__)[shown.rows] for values in (counts.clicks, counts.rewards)
         )
-        exposure = counts.by_document(expected_examinations)[shown.rows]
 
         def rate_of(values: Doubles, prior: Doubles, strength: float) -> Doubles:
             total = exposure + strength

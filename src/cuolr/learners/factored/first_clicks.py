@@ -15,7 +15,7 @@ from cuolr.examination.identifiability import MAX_POSITIONS, Identifiability
 from cuolr.learners.factored.click_rates import ClickRates
 from cuolr.logs.counts import ClickCounts
 from cuolr.logs.scaled_documents import ScaledDocuments
-from cuolr.types import Doubles, Ints
+from cuolr.types import Doubles, IntegerArray, Ints
 
 # Queries with fewer sessions are joined to groups: in a single session, the first click is below all other impressions
 # without a click above, so that clicks would seem to fall on the last position.
@@ -53,8 +53,8 @@ class FirstClicks:
         identifiable: Whether documents shown at several positions separate position bias from relevance.
     """
 
-    document: Ints
-    position: Ints
+    document: IntegerArray
+    position: IntegerArray
     impressions: Doubles
     rewards: Doubles
     identifiable: bool = False
@@ -68,6 +68,7 @@ class FirstClicks:
             shown: The documents shown in the log.
             lists: The lists that say whether position bias is identifiable.
         """
+        identifiable = Identifiability.of(counts, lists).identifiable  # before there are pairs in memory
         top, parts = counts.top(MAX_POSITIONS), []
         for part in top.parts():
             row, position, last = top.coordinates(part)
@@ -77,7 +78,8 @@ class FirstClicks:
             sums = (np.bincount(place, values[part][first], len(keys)) for values in (top.impressions, top.rewards))
             parts.append((keys, *sums))
         keys, impressions, rewards = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        return cls(*np.divmod(keys, top.lists.k), impressions, rewards, Identifiability.of(counts, lists).identifiable)
+        document, position = np.divmod(keys, top.lists.k)
+        return cls(document.astype(np.int32), position.astype(np.int16), impressions, rewards, identifiable)
 
     def weights(self, scores: Doubles, rates: ClickRates, seed: int) -> Weights:
         """The maximum a posteriori weights of scores.
@@ -106,11 +108,13 @@ class FirstClicks:
         pairs, turn_of_pair = pairs[order], turn_of_pair[order]
         sessions_by_turn = np.empty(len(rates))
         sessions_by_turn[turn] = rates.sessions
-        z = centred.reshape(len(scores), -1)[:, place[pairs]]
+        covariates = np.zeros((len(pairs), len(scores) + int(self.position.max(initial=0)) + 1))
+        covariates[:, : len(scores)] = centred.reshape(len(scores), -1)[:, place[pairs]].T
+        covariates[np.arange(len(pairs)), len(scores) + self.position[pairs]] = 1.0
         model = _Model(
             group=_groups(sessions_by_turn)[turn_of_pair],
             query=turn_of_pair,
-            covariates=np.column_stack([z.T, np.eye(int(self.position.max(initial=0)) + 1)[self.position[pairs]]]),
+            covariates=covariates,
             offset=np.log(self.impressions[pairs]),
             rewards=self.rewards[pairs],
         )
@@ -159,12 +163,16 @@ class _Model:
                 break
         inverse = np.linalg.inv(curvature)
         queries, unit = np.unique(self.query, return_inverse=True)
-        gradient = np.zeros((len(queries), len(values)))
-        np.add.at(gradient, unit, self.covariates * residual[:, None])
+        gradient = self._sums(unit, residual, len(queries))
         factor = len(queries) / max(len(queries) - 1, 1)
         robust = inverse @ (factor * gradient.T @ gradient + PRECISION * np.eye(len(values))) @ inverse
         error = np.sqrt(np.maximum(np.diag(robust), np.diag(inverse)))
         return Weights(values[:scores], error[:scores])
+
+    def _sums(self, place: Ints, factor: Doubles, size: int) -> Doubles:
+        """[size, number of covariates] the sums of the covariates times a factor [n], by place [n]."""
+        columns = [np.bincount(place, column * factor, size) for column in self.covariates.T]
+        return np.stack(columns, axis=1)
 
     def _expand(self, values: Doubles) -> tuple[float, Doubles, Doubles]:
         """The log posterior, the residuals [n] and the negative second derivative, at these values."""
@@ -179,8 +187,7 @@ class _Model:
         odds = np.exp(logits)
         sums = np.maximum(total(odds), 1e-300)
         expected = total(self.rewards) * odds / sums
-        mean = np.zeros((n_groups, len(values)))
-        np.add.at(mean, self.group, self.covariates * (odds / sums)[:, None])
+        mean = self._sums(self.group, odds / sums, n_groups)
         rewards = np.bincount(self.group, weights=self.rewards, minlength=n_groups)
         curvature = (self.covariates * expected[:, None]).T @ self.covariates - (mean * rewards[:, None]).T @ mean
         posterior = float(self.rewards @ (logits - np.log(sums))) - PRECISION / 2 * float(values @ values)

@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from cuolr.config import Range, check_ranges
+from cuolr.data.memory import give_back_freed
 from cuolr.examination.from_clicks import ExaminationModel
 from cuolr.learners.factored.click_rate_prior import PriorFit, fit_click_rate_prior, fit_reward_prior
-from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig
+from cuolr.learners.factored.click_rates import ClickRates, ClickRatesConfig, sums_of_documents
 from cuolr.learners.factored.first_clicks import FirstClicks
 from cuolr.learners.factored.logging_policy_weight import LoggingPolicyConfig, weigh_against_logging_policy
 from cuolr.learners.factored.stacking import EARLY_VALIDATIONS, Stack, stack
@@ -123,9 +124,9 @@ class Factored(Learner):
         if config.logging_policy.include:
             folds = config.rankers.folds
             logging_policy = LoggingPolicyModel.fit(counts.shown, task.normaliser, seed, folds, task.stages)
-        # After the fit, which scales documents of its own, so that not both are in memory.
+        # Their features are scaled after examination is estimated, so that not both are in memory.
         shown = ScaledDocuments.of(counts.lists, task.normaliser)
-        scores = logging_policy.scores(shown.features)
+        scores = logging_policy.scores(shown.parts())
         lists = np.flatnonzero(~np.isin(counts.lists.query, task.held_out))
         examination = self._examination(counts, scores[shown.documents], lists, task.stages)
         task.stages(CLICK_RATES, None)
@@ -156,7 +157,7 @@ class Factored(Learner):
         fit = PriorFit(config.prior_steps, config.prior_learning_rate, self.config.rankers.lists_per_step, seed)
         prior = fit_click_rate_prior(counts, shown, examination, logging_scores, lists, fit)
         prior = prior * fit_reward_prior(counts, shown, lists, fit)
-        exposure = examination.expected_examinations(counts)
+        exposure = sums_of_documents(counts, examination.examinations_of_cells(counts))[shown.rows]
         return ClickRates.of(counts, shown, exposure, prior, config.prior_strength)
 
 
@@ -225,6 +226,7 @@ class FactoredSteps(Steps):
             clones = self._logging_policy.rankers
             kinds: list[Sequence[ScoringRanker]] = [*self.ensemble.kinds, *([clones] if clones else [])]
             stacked = stack(kinds, self.rates, self.fold, self._seed)
+            give_back_freed()  # by scoring
             if clones:
                 pessimism = self._config.logging_policy.pessimism
                 stacked = weigh_against_logging_policy(stacked, self.rates, self._first_clicks, pessimism, self._seed)

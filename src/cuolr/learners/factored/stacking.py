@@ -12,6 +12,8 @@ from cuolr.types import Doubles, Floats, Ints
 
 # Number of sampled documents used to standardise each ranker's scores.
 SCALE_DOCUMENTS = 5_000
+# Documents whose features are copied at a time to be scored, at most twice as many.
+DOCUMENTS_AT_A_TIME = 1 << 12
 # Score differences up to this, relative to the size of the scores, are rounding.
 ROUNDING = 1e-6
 # Half the inverse variance of the normal prior on the weights, whose mean is 0.
@@ -51,9 +53,9 @@ class Stack:
             held_out: Queries that no ranker was trained on, scored by all rankers; maybe none.
         """
         scores, where = np.zeros(held_out.where.shape), held_out.where
-        documents = held_out.features[held_out.documents[where]]
-        members = dict(self.members() if len(documents) else ())
-        for weight, scored in zip(members.values(), scores_of(list(members), documents), strict=True):
+        members = dict(self.members() if where.any() else ())
+        scores_of_members = _scores(list(members), held_out.features, held_out.documents[where])
+        for weight, scored in zip(members.values(), scores_of_members, strict=True):
             scores[where] += weight * scored
         total = log_likelihood(self.scores(), rates.rewards, rates.expected_examinations)
         total += log_likelihood(scores, held_out.rewards, held_out.expected_examinations)
@@ -99,6 +101,14 @@ def _scale(kinds: Sequence[Sequence[ScoringRanker]], features: Floats) -> Double
     return scale
 
 
+def _scores(rankers: Sequence[ScoringRanker], features: Floats, documents: Ints) -> list[Doubles]:
+    """[n] each, the scores of some rows of the features."""
+    # The last part is not a small one: products of few rows round differently.
+    ends = DOCUMENTS_AT_A_TIME * np.arange(1, len(documents) // DOCUMENTS_AT_A_TIME)
+    parts = [scores_of(rankers, features[part]) for part in np.split(documents, ends)]
+    return [np.concatenate(scores) for scores in zip(*parts, strict=True)]
+
+
 def _out_of_fold_scores(
     kinds: Sequence[Sequence[ScoringRanker]], scale: Doubles, rates: ClickRates, fold: Ints
 ) -> Doubles:
@@ -107,8 +117,9 @@ def _out_of_fold_scores(
     for i in range(scale.shape[1]):
         rows = np.flatnonzero(fold == i)
         where = rates.where[rows]
-        documents = rates.features[rates.documents[rows][where]]
-        by_kind = scores_of([kind[i] for kind in kinds], documents) if len(documents) else [0.0] * len(kinds)
+        if not where.any():
+            continue
+        by_kind = _scores([kind[i] for kind in kinds], rates.features, rates.documents[rows][where])
         for k, unscaled in enumerate(by_kind):
             scored = np.zeros(where.shape)
             scored[where] = unscaled * scale[k, i]

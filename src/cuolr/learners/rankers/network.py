@@ -18,6 +18,9 @@ from cuolr.training import distributed
 from cuolr.training.steps import NonFiniteLossError
 from cuolr.types import Doubles, Floats
 
+# Documents whose hidden layers are kept at a time, about: the gradient of more is added up part by part.
+DOCUMENTS_AT_A_TIME = 1 << 12
+
 
 @dataclass(frozen=True)
 class NetworkConfig:
@@ -71,14 +74,17 @@ class NetworkRanker(BaseRanker):
 
     def descend(self, batch: Targets) -> float:
         """Take a gradient step on a batch, or this process's part of it; returns the mean loss of the whole batch."""
-        losses = softmax_loss(batch.scores(self.network), batch.target, batch.where)
-        loss = (losses * batch.weight).mean()
-        share = distributed.share(torch.tensor(float(len(batch.weight))))
-        value = float(distributed.total(loss * share))
+        share = distributed.share(torch.tensor(float(len(batch))))
+        self._optimiser.zero_grad()
+        total = torch.zeros(())
+        for part in batch.parts(DOCUMENTS_AT_A_TIME):
+            losses = softmax_loss(part.scores(self.network), part.target, part.where)
+            loss = (losses * part.weight).sum() / len(batch)
+            torch.autograd.backward([loss], [share])
+            total += loss.detach()
+        value = float(distributed.total(total * share))
         if not math.isfinite(value):
             raise NonFiniteLossError("ranking_loss")
-        self._optimiser.zero_grad()
-        torch.autograd.backward([loss], [share])
         distributed.add_gradients(self.network.parameters())
         if self._max_gradient_norm is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self._max_gradient_norm)

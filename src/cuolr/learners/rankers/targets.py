@@ -1,7 +1,8 @@
 """Weighted list-wise targets, to which rankers are fitted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -35,10 +36,17 @@ class Targets:
         """R, the number of lists."""
         return len(self.where)
 
-    def select(self, rows: Ints) -> Self:
+    def select(self, rows: Ints | slice) -> Self:
         """The targets of these lists; features are shared."""
         columns = (self.documents[rows], self.where[rows], self.target[rows], self.weight[rows])
         return type(self)(self.features, *columns)
+
+    def parts(self, documents: int) -> Iterator[Self]:
+        """The lists in order, in parts of about so many documents; at least one."""
+        sizes = self.where.sum(dim=1)
+        _, lists = torch.unique_consecutive((sizes.cumsum(0) - sizes) // documents, return_counts=True)
+        for start, end in pairwise([0, *lists.cumsum(0).tolist()]):
+            yield self.select(slice(start, end))
 
     def scores(self, score: Callable[[Tensor], Tensor]) -> Tensor:
         """[R, N] the scores of the documents; 0 where there is none. Cost follows documents, not the longest list.
