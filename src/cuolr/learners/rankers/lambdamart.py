@@ -125,7 +125,9 @@ class LambdaMartRanker(BoostedTrees):
     def booster(self) -> Any:
         """LightGBM's booster, with the trees grown so far."""
         if self._grown is None:
-            self._grown = self._lgb.Booster(self._parameters, self._binned())
+            # Workers that share trees agree on the bins of all features at once.
+            dataset = self._whole() if "machines" in self._parameters else self._binned()
+            self._grown = self._lgb.Booster(self._parameters, dataset)
         return self._grown
 
     def _binned(self) -> Any:
@@ -144,7 +146,7 @@ class LambdaMartRanker(BoostedTrees):
         return dataset
 
     def _whole(self) -> Any:
-        """The lists with their features, which other trees to start from have to score."""
+        """The lists with all features at once, which other trees to start from have to score."""
         lists = self._taken_lists()
         features = lists.features if lists.rows is None else lists.features[lists.rows]
         values = self._normaliser.natively(features)
