@@ -99,6 +99,31 @@ def test_the_log_records_deletions_and_what_it_was_before(tmp_path: Path) -> Non
     assert "0-1" not in str(meta)
 
 
+def test_the_record_of_deletions_grows_by_one_entry_with_each(tmp_path: Path) -> None:
+    days = make_days(3)
+    save_click_log(imported(days.table, days.features), tmp_path / "log")
+    states = {read_meta(tmp_path / "log")["sessions_sha256"]}
+    sizes = []
+    for session_id in load_click_log(tmp_path / "log").session_id[:5]:  # type: ignore[index]
+        delete_sessions(tmp_path / "log", SessionsToDelete(session_ids=[str(session_id)]))
+        sizes.append((tmp_path / "log" / "meta.json").stat().st_size)
+        states.add(read_meta(tmp_path / "log")["sessions_sha256"])
+    assert sizes[4] - sizes[3] <= sizes[1] - sizes[0] + 10
+    assert identities(read_meta(tmp_path / "log")) == states
+
+
+def test_records_of_earlier_versions_within_each_other_are_taken_apart(tmp_path: Path) -> None:
+    days = make_days(3)
+    first = {"sessions_sha256": "a" * 64, "sessions": 26, "source": {}, "deleted": {"sessions": 1}}
+    second = {"sessions_sha256": "b" * 64, "sessions": 25, "source": {"deletions": [first]}, "deleted": {"sessions": 1}}
+    save_click_log(imported(days.table, days.features), tmp_path / "log", {"deletions": [first, second]})
+    now = read_meta(tmp_path / "log")["sessions_sha256"]
+    delete_sessions(tmp_path / "log", SessionsToDelete(session_ids=["0-1"]))
+    meta = read_meta(tmp_path / "log")
+    assert identities(meta) == {"a" * 64, "b" * 64, now, meta["sessions_sha256"]}
+    assert all("source" not in deletion for deletion in meta["source"]["deletions"])
+
+
 def test_ids_are_hashed_with_the_key_of_the_log(tmp_path: Path) -> None:
     days = make_days(4)
     log = hash_ids(imported(days.table, days.features), KEY)

@@ -9,7 +9,8 @@ import pytest
 import cuolr
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.files import MAX_JSON_BYTES, unverified
+from cuolr.files import unverified
+from cuolr.json_files import MAX_JSON_BYTES
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import load_policy, put_policy, save_policy
 from cuolr.policies.policy import RankingPolicy

@@ -14,7 +14,8 @@ from cuolr.config import to_dict
 from cuolr.errors import InputError, check_format, does_not_match
 from cuolr.experiments.spec import Cell, Experiment, self_contained
 from cuolr.experiments.spec_file import parse_saved_experiment
-from cuolr.files import atomic_file, content_hash, is_verifying, read_json
+from cuolr.files import atomic_file, content_hash, is_verifying
+from cuolr.json_files import read_json
 from cuolr.types import Doubles
 
 FORMAT = "cuolr-results-3"

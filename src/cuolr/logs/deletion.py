@@ -26,7 +26,7 @@ from cuolr.logs.log_folder import (
     read_meta,
     write_click_log,
 )
-from cuolr.logs.log_meta import DELETIONS, described
+from cuolr.logs.log_meta import DELETIONS, deletions
 from cuolr.output_lock import writing
 from cuolr.progress import Stages, no_stages
 from cuolr.types import Bools, Ints
@@ -131,8 +131,7 @@ def _delete_sessions(
         return report
     logs = [_NewLog(lists, [_subtracted(lists, found)], read_meta(lists).get("source", {})) for lists in counts]
     if not dry_run:
-        source = dict(meta.get("source", {}))
-        source[DELETIONS] = [*source.get(DELETIONS, []), {**described(folder, meta), "deleted": report.as_dict()}]
+        source = {**meta.get("source", {}), DELETIONS: deletions(folder, meta, report.as_dict())}
         _replace_all([*logs, _NewLog(folder, _without(folder, deleted, found.orphans, stages), source)])
     return report
 

@@ -19,15 +19,14 @@ from safetensors.numpy import load, save
 import cuolr
 from cuolr.errors import InputError, check_format, does_not_match, problems_in, unreadable
 from cuolr.files import (
-    MAX_JSON_BYTES,
     atomic_file,
     atomic_folder,
     content_hash,
     is_verifying,
-    parse_json,
     part_of,
     require_file,
 )
+from cuolr.json_files import MAX_JSON_BYTES, parse_json
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.types import Candidates
 
