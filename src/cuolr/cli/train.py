@@ -13,7 +13,7 @@ from cuolr.cli.terminal import show_json
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
 from cuolr.evaluation.measures import Measure, what_counts
-from cuolr.logs.log_folder import read_meta
+from cuolr.logs.log_folder import read_click_log, read_meta
 
 if TYPE_CHECKING:
     from cuolr.training.fit import Validation
@@ -151,6 +151,9 @@ def train(
         running: How to run the training.
         json: Print the result as JSON, with the off-policy evaluation of the model.
     """
+    next(
+        read_click_log(log, rows_at_a_time=1, ids=False, documents=True)
+    )  # what cannot be read need not wait for torch
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.cli.train_messages import fit_with_messages, show_profile, speak, tell_differences_from_paper
     from cuolr.training import distributed
