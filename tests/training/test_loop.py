@@ -262,6 +262,14 @@ def test_a_checkpoint_that_no_run_wrote_is_refused(tmp_path: Path, change: Calla
         finish(tmp_path / "run", steps=30, resume=True)
 
 
+def test_metrics_that_a_link_leads_to_are_not_read(tmp_path: Path) -> None:
+    finish(tmp_path / "run", steps=25)
+    (tmp_path / "run" / "metrics.jsonl").rename(tmp_path / "elsewhere")
+    (tmp_path / "run" / "metrics.jsonl").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"run: 'metrics.jsonl' leads out of the folder"):
+        finish(tmp_path / "run", steps=30, resume=True)
+
+
 def test_fewer_steps_than_were_made_are_refused(tmp_path: Path) -> None:
     finish(tmp_path / "run", steps=25)
     with pytest.raises(InputError, match=r"run: has been trained for 25 steps already; steps must be at least 25"):

@@ -175,7 +175,7 @@ class RunFolder:
 
     def _cut_metrics(self, step: int) -> None:
         """Keep the lines up to `step`; a crash may have left later ones, or half a line."""
-        path = self.path / METRICS_FILE
+        path = part_of(self.path, METRICS_FILE)
         lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
         kept = [line for number, line in enumerate(lines, start=1) if _step_of(line, f"{path}:{number}") <= step]
         with atomic_file(path) as unfinished:
