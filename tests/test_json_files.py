@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cuolr.errors import InputError
-from cuolr.json_files import MAX_DEPTH, MAX_JSON_BYTES, check_shape, parse_json, read_json
+from cuolr.json_files import MAX_DEPTH, MAX_JSON_BYTES, Shape, check_shape, parse_json, read_json
 
 
 def test_json_that_is_too_large_for_memory_is_not_read(tmp_path: Path) -> None:
@@ -34,8 +34,13 @@ def test_json_is_nested_as_deeply_as_it_can_be_written_again_within_other_object
 
 
 def test_entries_may_be_missing_or_null_but_of_no_other_type() -> None:
-    shape = {"name": str, "share": float, "log": {"rows": int}}
-    for value in ({}, {"name": None, "share": 1, "log": {}}, {"name": "a", "share": 0.5, "log": {"rows": 2, "x": []}}):
+    shape: Shape = {"name": str, "share": float, "log": {"rows": int}}
+    values: list[dict[str, object]] = [
+        {},
+        {"name": None, "share": 1, "log": {}},
+        {"name": "a", "share": 0.5, "log": {"rows": 2, "x": []}},
+    ]
+    for value in values:
         check_shape(value, shape)
     with pytest.raises(InputError) as raised:
         check_shape({"name": 1, "share": True, "log": {"rows": 2.0}}, shape, "settings")

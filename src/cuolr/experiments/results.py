@@ -62,7 +62,11 @@ class CellResult:
         if self.measures.keys() != self.per_query.keys() or len(lengths) != 1:
             raise ValueError("expected a mean, and a value per query, of each measure")
         whole = all(abs(number) <= LARGEST for number in (self.seconds, self.best_step, self.steps))
-        scores = [*self.validations.values(), *self.measures.values(), *self.per_query.values()]  # NaN = none
+        scores: list[Any] = [
+            *self.validations.values(),
+            *self.measures.values(),
+            *self.per_query.values(),
+        ]  # NaN = none
         if not whole or any((np.abs(values) > LARGEST).any() for values in scores):
             raise ValueError(f"expected numbers up to {LARGEST:.0e}")
 
