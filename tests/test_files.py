@@ -1,6 +1,5 @@
 import hashlib
 import json
-import os
 import pickle
 import re
 import subprocess
@@ -16,13 +15,11 @@ import cuolr
 from cuolr.config import SettingError
 from cuolr.errors import InputError, check_format, load_extra, problems_in
 from cuolr.files import (
-    MAX_JSON_BYTES,
     ROWS_AT_A_TIME,
     atomic_file,
     atomic_folder,
     check_files,
     content_hash,
-    read_json,
     require_file,
 )
 from cuolr.random import shuffled
@@ -211,18 +208,3 @@ def test_a_file_that_is_not_there_is_told_with_one_of_another_format(tmp_path: P
             require_file(tmp_path / name)
         hint = f" (did you mean '{tmp_path / guess}'?)" if guess else ""
         assert str(raised.value) == f"{tmp_path / name}: file not found{hint}"
-
-
-def test_json_that_is_too_large_for_memory_is_not_read(tmp_path: Path) -> None:
-    """A file with a hole takes no room on the disk, however large it is."""
-    file = tmp_path / "meta.json"
-    file.write_text("{}")
-    os.truncate(file, MAX_JSON_BYTES + 1)
-    with pytest.raises(InputError, match=r"meta.json: expected at most 104,857,600 bytes, found 104,857,601$"):
-        read_json(file)
-
-
-def test_a_pipe_is_not_read_as_json(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "meta.json")
-    with pytest.raises(InputError, match=r"meta.json: expected a file, found a folder or a device$"):
-        read_json(tmp_path / "meta.json")

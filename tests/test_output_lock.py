@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cuolr import output_lock
+from cuolr.errors import InputError
 from cuolr.files import atomic_file, atomic_folder, check_files, refuse_existing
 from cuolr.output_lock import BusyError, Leftover, clean, hold, outputs_held, writing
 
@@ -120,6 +121,20 @@ def test_a_link_to_a_folder_is_not_followed(tmp_path: Path) -> None:
     clean(tmp_path / "here")
     assert names(tmp_path / "other") == [f".a.{HEX}.unfinished"]
     assert names(tmp_path / "here") == ["link"]
+
+
+def test_nothing_is_written_through_a_link_in_place_of_a_lock(tmp_path: Path) -> None:
+    """Such as in a folder of results that somebody handed over."""
+    (tmp_path / "letter.txt").write_text("dear")
+    (tmp_path / "RESULTS").mkdir()
+    lock = tmp_path / "RESULTS" / ".report.lock.unfinished"
+    lock.symlink_to(tmp_path / "letter.txt")
+    with pytest.raises(InputError, match=r"lock.unfinished: is a link.*cuolr clean"), writing(lock.with_name("report")):
+        pass
+    assert (tmp_path / "letter.txt").read_text() == "dear"
+    assert clean(tmp_path / "RESULTS") == [Leftover(lock, "removed")]
+    assert (tmp_path / "letter.txt").read_text() == "dear"
+    assert names(tmp_path / "RESULTS") == []
 
 
 def test_a_process_may_write_what_it_holds_and_the_lock_goes_at_the_end(tmp_path: Path) -> None:

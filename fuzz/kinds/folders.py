@@ -16,6 +16,8 @@ from cuolr.errors import InputError
 from cuolr.examination.propensities import Estimate, Propensities, read_propensities, save_propensities
 from cuolr.experiments.built_in import BUILT_IN
 from cuolr.experiments.packed_results import read_packed, write_packed
+from cuolr.experiments.report.report_folder import numbers, render
+from cuolr.experiments.report.summary import summarise
 from cuolr.experiments.results import Results, result_to_json
 from cuolr.experiments.results_folder import read_results
 from cuolr.experiments.spec_file import read_experiment
@@ -24,6 +26,7 @@ from cuolr.files import is_verifying, unverified
 from cuolr.logs.click_patterns import ClickPatterns
 from cuolr.logs.counting import count_chunks
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
+from cuolr.logs.log_meta import described
 from cuolr.training.run_folder import load_checkpoint, save_checkpoint
 from fuzz.damage.arrays import NPY, SAFETENSORS
 from fuzz.damage.bytes import BYTES
@@ -36,6 +39,7 @@ from tests.experiments.made_up import table1_like, write_made_up
 from tests.small_log import counted_log, small_log
 
 NO_LUCK = "no luck"
+SOURCE = {"merged": [{"sessions_sha256": "a", "sessions": 3, "source": {"deletions": [{"sessions_sha256": "b"}]}}]}
 USERS = {"name": "pbm", "examination": [1.0, 0.7, 0.5, 0.3], "noise": 0.1}
 
 
@@ -47,12 +51,12 @@ def make_logs(folder: Path) -> None:
     save_click_log(counted_log(), folder / "counted")
     save_click_log(count_chunks([small_log()], by="document"), folder / "counted by document")
     log = cuolr.import_log(click_table(), feature_table(), context=["device"])
-    save_click_log(replace(log, timestamp=np.arange(len(log))), folder / "imported", {"command": "import-log"})
+    save_click_log(replace(log, timestamp=np.arange(len(log))), folder / "imported", SOURCE)
 
 
 def read_log(folder: Path) -> str:
-    """The sessions and their documents."""
-    read_meta(folder)
+    """The sessions and their documents, and what a log that is made from this one records of it."""
+    json.dumps(described(folder, read_meta(folder)), indent=2)
     return hash_of_log(load_click_log(folder, documents=True))
 
 
@@ -80,10 +84,13 @@ def make_packed(folder: Path) -> None:
 
 
 def hash_of_results(results: Results) -> str:
-    """A hash of what a report shows; a cell whose file is damaged is shown as such, and counts as refused here."""
+    """A hash of what a report shows, after some of it is made; a damaged cell counts as refused here."""
     damaged = [error for error in results.failed.values() if error != NO_LUCK]
     if damaged and is_verifying():
         raise InputError(damaged[0])
+    summary = summarise(results)
+    json.dumps(numbers(summary))
+    render(summary, [], ["report.json"], "")
     cells = {str(cell): result_to_json(result) for cell, result in results.cells.items()}
     failed = {str(cell): error for cell, error in results.failed.items()}
     return hash_of(to_dict(results.experiment), cells, failed, [str(cell) for cell in results.missing])

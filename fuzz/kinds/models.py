@@ -1,5 +1,6 @@
 """Models of every kind: damaged, and crafted by somebody who makes the hash anew; and the text of trees."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
+from cuolr.estimator import Ranker
 from cuolr.logs.contexts import ContextCurves
 from cuolr.networks.encoder import ENCODERS, build_encoder
 from cuolr.networks.layers import PairNetwork, seeded
@@ -17,6 +19,7 @@ from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.regression_trees import RegressionTrees
 from cuolr.policies.sequential_policy import SequentialPolicy
 from cuolr.policies.trees_policy import TreesPolicy
+from cuolr.training.warm_start import WarmStart
 from cuolr.types import Candidates
 from fuzz.damage.arrays import SAFETENSORS
 from fuzz.damage.bytes import BYTES
@@ -30,12 +33,23 @@ from tests.small_log import small_candidates, with_missing_values
 CANDIDATES = small_candidates(queries=4, n_features=4, least=1, most=8)
 MISSING = with_missing_values(CANDIDATES)
 K = 5
+PROVENANCE = {
+    "preset": "default",
+    "log": {"folder": "LOG", "sessions": 9, "clicks_sha256": "a", "last": "2026-11-02T11:00:00Z"},
+    "settings": {
+        "learner": {"name": "naive", "hidden": [4]},
+        "training": {"steps": 2, "seed": 1, "held_out": 0.1},
+        "validated_by": {"held_out_queries": 0.1},
+    },
+    "training": {"step": 2, "validation": 0.5, "steps": 2, "finished": True},
+    "warm_start": {"model": "M", "sha256": "b", "last": "2026-11-01T11:00:00Z", "overlaps": False},
+}
 
 
 def make_models(folder: Path) -> None:
     """A model of each kind, with each encoder, with indicators of missing values, and by context."""
     for name, example in EXAMPLES.items():
-        save_policy(example(), folder / name)
+        save_policy(example(), folder / name, PROVENANCE)
     normaliser = Normaliser.fit("log-min-max", MISSING)
     with seeded(1):
         for name in ENCODERS.names():
@@ -64,8 +78,11 @@ def make_trees(folder: Path) -> None:
 
 
 def read_model(folder: Path) -> str:
-    """The arrays and settings of a model, and how it ranks documents."""
+    """The arrays and settings of a model, and how it ranks documents; training is begun from it."""
     policy = load_policy(folder)
+    Ranker.load(folder)
+    start = WarmStart(policy, folder)
+    json.dumps([start.text, start.described("2026-11-03T00:00:00Z")])
     rankings = [policy.rank(candidates, K) for candidates in (CANDIDATES, MISSING, _as_named(policy))]
     for ranking in rankings:
         check_rankings(ranking, CANDIDATES)

@@ -240,7 +240,7 @@ class Ranker:
         trained = provenance.get("training", {})
         try:
             ranker = cls(**_parameters_of(provenance))
-        except InputError:  # its learner is not installed, or has other settings now; the policy ranks all the same
+        except (InputError, KeyError):  # its learner is not installed, or has other settings; the policy ranks as well
             ranker = cls()
         best = Best(policy, trained.get("validation"), trained.get("step", 0))
         ranker.result_ = TrainingResult(best, trained.get("steps", 0), "finished", {}, provenance)

@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders, JSON of unknown origin, content hashes, and versions recorded with results."""
+"""Atomic writing of files and folders, content hashes, and versions recorded with results."""
 
 import hashlib
 import json
@@ -15,14 +15,13 @@ from typing import Any, Literal
 import numpy as np
 
 import cuolr
-from cuolr.errors import InputError, does_not_match, not_found, problems_in, unreadable
+from cuolr.errors import InputError, does_not_match, not_found
 from cuolr.output_lock import hold, writing
 
 # Packages that affect results.
 DECIDING = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "polars")
 # Rows of an array and bytes of a file that are hashed at a time, to bound memory.
 ROWS_AT_A_TIME, BYTES_AT_A_TIME = 1 << 16, 1 << 20
-MAX_JSON_BYTES = 100 << 20  # which take up to 450 MB to read
 
 # How many blocks of `unverified` are open.
 _hurried: list[None] = []
@@ -273,28 +272,3 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def parse_json(content: bytes | str) -> Any:
-    """The value that JSON text describes; raises `InputError` for what is too deep or has very long numbers, too.
-
-    >>> parse_json("[" * 100_000)
-    Traceback (most recent call last):
-        ...
-    cuolr.errors.InputError: not valid JSON: nested too deeply
-    """
-    try:
-        return json.loads(content)
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"not valid JSON: {error if isinstance(error, ValueError) else 'nested too deeply'}") from None
-
-
-def read_json(path: Path) -> Any:
-    """The value of a JSON file; raises `InputError` that names the file."""
-    require_file(path, MAX_JSON_BYTES)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from None
-    with problems_in(path):
-        return parse_json(content)

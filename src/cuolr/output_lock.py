@@ -105,6 +105,10 @@ def clean(folder: Path) -> list[Leftover]:
         for name, match in found.items():
             path, target = Path(place) / name, Path(place) / match["target"]
             is_lost = match["kind"] == "replaced" and not target.exists()
+            if path.is_symlink() and match["kind"] is None:  # no lock, but put there by somebody
+                path.unlink()
+                leftovers.append(Leftover(path, "removed"))
+                continue
             try:
                 with writing(target):
                     pass
@@ -145,7 +149,11 @@ def _make_parents(folder: Path) -> list[Path]:
 def _acquire(lock: Path, path: Path) -> tuple[int, bool]:
     """The handle of the locked file, and whether the file system knows locks."""
     while True:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT)
+        if lock.is_symlink():
+            raise InputError(
+                f"{lock}: is a link, to which nothing is written; remove it with: cuolr clean {path.parent}"
+            )
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0))
         try:
             is_locked = lock_open_file(handle)
         except BlockingIOError:

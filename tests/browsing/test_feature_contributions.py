@@ -116,6 +116,28 @@ def test_an_ensemble_is_the_weighted_sum_of_its_members_and_nothing_is_left_unex
     assert found.by_feature.mean(axis=0) == pytest.approx(np.zeros(4), abs=1e-9)
 
 
+def chain(leaves: int) -> RegressionTrees:
+    """A tree each of whose splits has a leaf on its left."""
+    split = np.arange(leaves - 1)
+    right = np.where(split < leaves - 2, split + 1, -leaves)
+    values = np.linspace(0, 1, leaves)
+    return RegressionTrees(4, np.array([leaves]), split % 4, values[1:], np.full(leaves - 1, 10), ~split, right, values)
+
+
+def test_the_depths_of_leaves_are_those_of_their_paths() -> None:
+    assert TREES.paths(2) == (1**2 + 2**2 + 2**2) + (1**2 + 1**2)
+    assert TREES.paths(1) == np.inf
+    assert chain(5).paths(4) == 1**2 + 2**2 + 3**2 + 4**2 + 4**2
+
+
+def test_trees_that_are_too_deep_are_not_explained() -> None:
+    """Their SHAP values would take hours, or end the process."""
+    for leaves, opaque in ((201, ()), (202, ("TreesPolicy",)), (200_000, ("TreesPolicy",))):
+        explainer = FeatureExplainer.of(TreesPolicy(chain(leaves)), CANDIDATES)
+        assert explainer.opaque == opaque
+        assert explainer.explain(CANDIDATES.select(np.array([0])), [0, 1]) is not None
+
+
 def test_what_is_not_a_sum_over_features_is_left_over_and_named() -> None:
     normaliser = Normaliser.fit("min-max", CANDIDATES)
     linear = LinearPolicy(np.array([1.0, 0.0, 0.0, 0.0], np.float32), normaliser)

@@ -144,6 +144,16 @@ def test_a_missing_column_is_told_with_the_flag_that_names_it(run: Run, features
     assert "column 'doc_id' is missing (did you mean --column doc_id=product_id?)" in result.err
 
 
+def test_missing_columns_of_the_log_and_of_its_features_are_told_together(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("query_id,session_id,position,click\n1,a,1,0\n")
+    (tmp_path / "features.csv").write_text("query_id,price\n1,2.5\n")
+    result = run("import-log", tmp_path / "log.csv", "--features", tmp_path / "features.csv", "--dry-run")
+    assert result.status == 2
+    features, log = result.err.splitlines()
+    assert features.startswith(f"error: {tmp_path / 'features.csv'}: column 'doc_id' is missing")
+    assert log.startswith(f"error: {tmp_path / 'log.csv'}: column 'doc_id' is missing")
+
+
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [

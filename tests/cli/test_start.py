@@ -142,3 +142,12 @@ def test_a_reader_that_ends_early_is_no_error() -> None:
     assert command.stderr.read() == b""
     command.stderr.close()
     assert command.wait() == 1
+
+
+def test_a_log_that_cannot_be_read_is_refused_before_torch_is_loaded(tmp_path: Path) -> None:
+    save_click_log(small_log(), tmp_path / "log")
+    (tmp_path / "log" / "features.npy").write_bytes(b"damaged")
+    train = ["train", str(tmp_path / "log"), "--out", str(tmp_path / "model")]
+    assert "torch" not in loaded_by(
+        f"from cuolr.cli.main import main\ntry:\n    main({train})\nexcept SystemExit:\n    pass"
+    )

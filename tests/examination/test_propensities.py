@@ -19,7 +19,8 @@ from cuolr.examination.propensities import (
     read_propensities,
     save_propensities,
 )
-from cuolr.files import MAX_JSON_BYTES, unverified
+from cuolr.files import unverified
+from cuolr.json_files import MAX_JSON_BYTES
 from cuolr.logs.log_folder import write_click_log
 from cuolr.training.base_learner import LEARNERS
 from tests.data.small_data import dataset_of, full_log

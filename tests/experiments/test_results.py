@@ -127,6 +127,40 @@ def test_a_damaged_description_is_named(folder: Path, key: str) -> None:
         read_results(folder)
 
 
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"data": {"name": "D", "paper_name": [1]}}, "data.paper_name: expected a text"),
+        ({"data": {"name": "D", "queries": [1]}}, "data.queries: expected an object"),
+        ({"data": {"name": "D", "queries": {"test": "many"}}}, "data.queries.test: expected a whole number"),
+        ({"data": {"name": 3}}, "data.name: expected a text"),
+        ({"versions": None}, "versions: expected an object"),
+    ],
+)
+def test_what_a_report_shows_of_the_data_has_the_expected_types(
+    folder: Path, changed: dict[str, Any], problem: str
+) -> None:
+    file = folder / "experiment.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), **changed}))
+    with unverified(), pytest.raises(InputError, match=rf"experiment.json: {problem}, found"):
+        read_results(folder)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"seconds": float("nan")}, {"seconds": 1e400}, {"best_step": 10**19}, {"steps": -(10**400)}, {"per_query": 1e308}],
+)
+def test_numbers_that_no_report_can_compute_with_are_damage(folder: Path, changed: dict[str, Any]) -> None:
+    file = next((folder / "cells").glob("*.json"))
+    content = json.loads(file.read_bytes())
+    if "per_query" in changed:
+        changed = {"per_query": {name: [1e308] * len(values) for name, values in content["per_query"].items()}}
+    file.write_text(json.dumps({**content, **changed}))
+    with unverified():
+        (error,) = read_results(folder).failed.values()
+    assert "damaged (ValueError: expected numbers up to 1e+15)" in error
+
+
 @pytest.mark.parametrize("change", [{"logging": 1.5}, {"fold": "1"}, {"seed": True}, {"other": 1}])
 def test_a_cell_of_other_fields_or_types_is_damaged(folder: Path, change: dict[str, Any]) -> None:
     file = folder / "experiment.json"

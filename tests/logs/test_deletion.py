@@ -15,6 +15,7 @@ from cuolr.data.candidate_store import save_candidates
 from cuolr.errors import InputError
 from cuolr.logs import log_folder
 from cuolr.logs.aggregate import aggregate
+from cuolr.logs.counting import count_log
 from cuolr.logs.deletion import SessionsToDelete, delete_sessions
 from cuolr.logs.hashed_ids import IdKey, hash_ids
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
@@ -97,6 +98,31 @@ def test_the_log_records_deletions_and_what_it_was_before(tmp_path: Path) -> Non
     assert [deletion["deleted"]["sessions"] for deletion in meta["source"]["deletions"]] == [1, 1]
     assert identities(meta) == {first, second, meta["sessions_sha256"]}
     assert "0-1" not in str(meta)
+
+
+def test_the_record_of_deletions_grows_by_one_entry_with_each(tmp_path: Path) -> None:
+    days = make_days(3)
+    save_click_log(imported(days.table, days.features), tmp_path / "log")
+    states = {read_meta(tmp_path / "log")["sessions_sha256"]}
+    sizes = []
+    for session_id in load_click_log(tmp_path / "log").session_id[:5]:  # type: ignore[index]
+        delete_sessions(tmp_path / "log", SessionsToDelete(session_ids=[str(session_id)]))
+        sizes.append((tmp_path / "log" / "meta.json").stat().st_size)
+        states.add(read_meta(tmp_path / "log")["sessions_sha256"])
+    assert sizes[4] - sizes[3] <= sizes[1] - sizes[0] + 10
+    assert identities(read_meta(tmp_path / "log")) == states
+
+
+def test_records_of_earlier_versions_within_each_other_are_taken_apart(tmp_path: Path) -> None:
+    days = make_days(3)
+    first = {"sessions_sha256": "a" * 64, "sessions": 26, "source": {}, "deleted": {"sessions": 1}}
+    second = {"sessions_sha256": "b" * 64, "sessions": 25, "source": {"deletions": [first]}, "deleted": {"sessions": 1}}
+    save_click_log(imported(days.table, days.features), tmp_path / "log", {"deletions": [first, second]})
+    now = read_meta(tmp_path / "log")["sessions_sha256"]
+    delete_sessions(tmp_path / "log", SessionsToDelete(session_ids=["0-1"]))
+    meta = read_meta(tmp_path / "log")
+    assert identities(meta) == {"a" * 64, "b" * 64, now, meta["sessions_sha256"]}
+    assert all("source" not in deletion for deletion in meta["source"]["deletions"])
 
 
 def test_ids_are_hashed_with_the_key_of_the_log(tmp_path: Path) -> None:
@@ -208,6 +234,22 @@ def test_counts_of_another_log_are_refused_before_anything_is_written(tmp_path: 
         with pytest.raises(InputError, match=problem):
             delete_sessions(tmp_path / "log", which, [tmp_path / name])
     assert load_click_log(tmp_path / "log").sessions == 24
+
+
+def test_counts_of_another_log_with_the_same_lists_are_refused(tmp_path: Path) -> None:
+    """Both logs have the same documents, lists and clicks, but other sessions."""
+    log = replace(imported(make_days(9).table, make_days(9).features), timestamp=None)
+    assert log.session_id is not None
+    save_click_log(log, tmp_path / "log")
+    save_click_log(replace(log, session_id=np.char.add(log.session_id, "x")), tmp_path / "other")
+    for name in ("log", "other"):
+        count_log(tmp_path / name, tmp_path / f"counts of {name}")
+    which = SessionsToDelete(session_ids=["0-1"])
+    with pytest.raises(InputError, match=r"counts of other: was not made from .*log, but from another log; count this"):
+        delete_sessions(tmp_path / "log", which, [tmp_path / "counts of other"])
+    for number, session_id in enumerate(("0-1", "0-2")):  # the counts know the log as it was before the first
+        delete_sessions(tmp_path / "log", SessionsToDelete(session_ids=[session_id]), [tmp_path / "counts of log"])
+        assert load_click_log(tmp_path / "counts of log").sessions == log.sessions - 1 - number
 
 
 def test_a_hash_is_blake2_with_the_key_and_the_kind() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import cuolr
 from cuolr.errors import InputError
+from cuolr.files import unverified
 from cuolr.logs.aggregate import aggregate
 from cuolr.logs.hashed_ids import IdKey
 from cuolr.logs.log_folder import load_click_log, read_meta, save_click_log
@@ -250,3 +251,45 @@ def test_logs_whose_columns_were_encoded_otherwise_are_refused(tmp_path: Path) -
     merged = load_click_log(tmp_path / "merged").candidates
     assert merged.recipe == recipe
     assert merged.features.tolist() == [[1], [-7]]
+
+
+def test_records_of_where_sessions_come_from_grow_in_length_not_in_depth(tmp_path: Path) -> None:
+    """Each merge takes the log that the one before it made."""
+    paths = save_days(make_days(1, days=4), tmp_path)
+    known = {read_meta(path)["sessions_sha256"] for path in paths}
+    latest = paths[0]
+    for number, path in enumerate(paths[1:]):
+        merge_logs([latest, path], tmp_path / f"merged {number}")
+        latest = tmp_path / f"merged {number}"
+        known.add(read_meta(latest)["sessions_sha256"])
+    source = read_meta(latest)["source"]
+    assert identities(read_meta(latest)) == known
+    nested = [earlier for record in source["merged"] for earlier in record["source"].get("merged", ())]
+    assert nested
+    assert all("source" not in earlier for earlier in nested)
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"source": "x"}, "source: expected an object, found 'x'"),
+        ({"source": None}, "source: expected an object, found None"),
+        ({"source": {"merged": 3}}, "source.merged: expected a list, found 3"),
+        ({"source": {"counted": []}}, r"source.counted: expected an object, found \[\]"),
+        ({"sessions": "many"}, "sessions: expected a whole number, found 'many'"),
+        ({"sessions_sha256": [1]}, r"sessions_sha256: expected a text, found \[1\]"),
+    ],
+)
+def test_what_a_log_records_of_itself_has_the_expected_types(
+    tmp_path: Path, changed: dict[str, object], problem: str
+) -> None:
+    paths = save_days(make_days(1), tmp_path)
+    meta = {**json.loads((paths[1] / "meta.json").read_bytes()), **changed}
+    (paths[1] / "meta.json").write_text(json.dumps(meta))
+    with unverified(), pytest.raises(InputError, match=f"1/meta.json: {problem}$"):
+        merge_logs(paths, tmp_path / "merged")
+
+
+def test_records_of_other_types_within_those_of_a_log_are_left_out() -> None:
+    odd = {"merged": [3, {"sessions_sha256": [1], "source": []}, {"sessions_sha256": "b", "source": {"merged": "c"}}]}
+    assert identities({"sessions_sha256": "a", "source": odd}) == {"a", "b"}

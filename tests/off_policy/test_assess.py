@@ -134,6 +134,22 @@ def test_a_model_that_labels_validated_was_trained_on_all_queries_of_its_log() -
 
 
 @pytest.mark.thorough
+def test_a_model_that_does_not_say_what_was_held_out_was_trained_on_all_queries_of_its_log() -> None:
+    log = log_of(LOGGER)
+    of_model = {**provenance(log, held_out_queries=0.2), "settings": {}}
+    assert assess(BETTER, log, provenance=of_model).trained_on_these_queries
+
+
+@pytest.mark.parametrize(("name", "value"), [("held_out", 2.0), ("held_out", np.inf), ("seed", -1)])
+def test_a_share_or_seed_that_no_training_had_is_refused(name: str, value: float) -> None:
+    log = log_of(LOGGER)
+    for unit in ("held_out_queries", "held_out_sessions"):
+        of_model = provenance(log, **{unit: 0.2})
+        of_model["settings"]["training"][name] = value
+        with pytest.raises(InputError, match=f"{name.replace('held_out', 'share')}: expected"):
+            assess(BETTER, log, provenance=of_model)
+
+
 def test_another_log_is_new_to_a_model_and_its_aggregated_own_log_is_not() -> None:
     log, other = log_of(LOGGER, sessions=6_000), log_of(BETTER, sessions=6_000)
     of_model = provenance(log, held_out_queries=0.2)

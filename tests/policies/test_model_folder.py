@@ -9,7 +9,8 @@ import pytest
 import cuolr
 from cuolr.data.normalise import Normaliser
 from cuolr.errors import InputError
-from cuolr.files import MAX_JSON_BYTES, unverified
+from cuolr.files import unverified
+from cuolr.json_files import MAX_JSON_BYTES
 from cuolr.policies.linear_policy import LinearPolicy
 from cuolr.policies.model_folder import load_policy, put_policy, save_policy
 from cuolr.policies.policy import RankingPolicy
@@ -256,4 +257,23 @@ def test_no_link_leads_out_of_a_model(pattern: str, tmp_path: Path) -> None:
     file.rename(tmp_path / "outside")
     file.symlink_to(tmp_path / "outside")
     with pytest.raises(InputError, match=f"model: '{file.name}' leads out of the folder; expected the file itself"):
+        load_policy(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"log": "x"}, "log: expected an object, found 'x'"),
+        ({"log": {"last": [1]}}, r"log.last: expected a text, found \[1\]"),
+        ({"settings": {"learner": 3}}, "settings.learner: expected an object, found 3"),
+        ({"settings": {"training": {"held_out": "x"}}}, "settings.training.held_out: expected a number, found 'x'"),
+        ({"warm_start": None}, "warm_start: expected an object, found None"),
+        ({"training": {"step": 2.5}}, "training.step: expected a whole number, found 2.5"),
+    ],
+)
+def test_what_a_model_records_of_its_origin_has_the_expected_types(
+    tmp_path: Path, changed: dict[str, object], problem: str
+) -> None:
+    save_policy(linear_policy(), tmp_path / "model", changed)
+    with pytest.raises(InputError, match=rf"model/model.json: provenance.{problem}$"):
         load_policy(tmp_path / "model")

@@ -20,7 +20,7 @@ from cuolr.policies.model_folder import load_policy
 from cuolr.policies.policy import RankingPolicy
 from cuolr.training.batches import Batches, SessionBatch, WeightedLists
 from cuolr.training.loop import Loop, TrainingResult, Validate
-from cuolr.training.run_folder import RunFolder, load_checkpoint
+from cuolr.training.run_folder import CHECKPOINT_FILE, RunFolder, load_checkpoint, save_checkpoint
 from cuolr.training.steps import NonFiniteLossError
 from cuolr.training.training_config import TrainingConfig
 from tests.small_log import counted_log, small_log
@@ -236,6 +236,38 @@ def test_ctrl_c_twice_in_the_last_validation_leaves_a_checkpoint_of_the_last_ste
     assert resumed.best is not None
     assert whole.best is not None
     assert weights_of(resumed.best.policy) == weights_of(whole.best.policy)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: saved.pop("settings"),
+        lambda saved: saved.pop("state"),
+        lambda saved: saved["state"].update(step="many"),
+        lambda saved: saved["state"].update(validations=[1]),
+        lambda saved: saved["state"].update(best=3),
+        lambda saved: saved["state"]["best"].update(arrays={"weight": 1}),
+        lambda saved: saved["state"]["best"].update(settings=3),
+        lambda saved: saved["state"]["learner"].clear(),
+    ],
+)
+def test_a_checkpoint_that_no_run_wrote_is_refused(tmp_path: Path, change: Callable[[Any], Any]) -> None:
+    finish(tmp_path / "run", steps=25)
+    saved = load_checkpoint(tmp_path / "run" / CHECKPOINT_FILE)
+    change(saved)
+    save_checkpoint(tmp_path / "run" / CHECKPOINT_FILE, saved)
+    with pytest.raises(
+        InputError, match=r"run.*: not the (checkpoint of a|state of this) run.*start again with overwrite"
+    ):
+        finish(tmp_path / "run", steps=30, resume=True)
+
+
+def test_metrics_that_a_link_leads_to_are_not_read(tmp_path: Path) -> None:
+    finish(tmp_path / "run", steps=25)
+    (tmp_path / "run" / "metrics.jsonl").rename(tmp_path / "elsewhere")
+    (tmp_path / "run" / "metrics.jsonl").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"run: 'metrics.jsonl' leads out of the folder"):
+        finish(tmp_path / "run", steps=30, resume=True)
 
 
 def test_fewer_steps_than_were_made_are_refused(tmp_path: Path) -> None:

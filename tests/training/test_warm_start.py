@@ -15,6 +15,7 @@ from cuolr.policies.policy import RankingPolicy
 from cuolr.policies.random_policy import RandomPolicy
 from cuolr.training.base_learner import LEARNERS
 from cuolr.training.presets.configure import configure
+from cuolr.training.run_folder import save_checkpoint
 from cuolr.training.warm_start import WarmStart
 from tests.learners.test_conformance import LOG, assert_same_policy, config_of, fitted, policy_of
 from tests.small_log import small_log
@@ -170,3 +171,13 @@ def test_a_ranker_starts_from_a_ranker_or_a_folder(tmp_path: Path) -> None:
         assert after.result_.validations[0] == pytest.approx(before.best_score_, rel=1e-5)
         assert after.best_score_ is not None
         assert after.best_score_ >= after.result_.validations[0]
+
+
+@pytest.mark.parametrize(
+    "state", [{}, {"state": 1}, {"state": {"learner": []}}, {"state": {"learner": {"networks": 1}}}]
+)
+def test_what_is_no_checkpoint_of_a_run_is_refused(tmp_path: Path, state: dict[str, object]) -> None:
+    save_policy(RandomPolicy(1), tmp_path / "model")
+    save_checkpoint(tmp_path / "model" / "checkpoint.safetensors", state)
+    with pytest.raises(InputError, match=r"checkpoint.safetensors: not the checkpoint of a run; remove it to start"):
+        WarmStart.read(tmp_path / "model")

@@ -15,6 +15,8 @@ from cuolr.policies.policy import RankingPolicy, ScaledScoringPolicy
 from cuolr.policies.trees_policy import TreesPolicy, load_lightgbm
 from cuolr.types import Candidates, Doubles, Floats, Ints
 
+# TreeSHAP takes memory and time by the square of a leaf's depth, some nanoseconds for each document; and the stack.
+DEEPEST_LEAF, MOST_PATHS = 200, 3e8
 # Points of the path from the mean document to a document.
 POINTS = 128
 
@@ -131,7 +133,7 @@ class FeatureExplainer:
     Attributes:
         policy: What scores the documents; None = it cannot be explained, because it does not score by features.
         parts: The parts of the score that are sums over features, with their weights.
-        opaque: The classes of the others, such as those of plug-ins.
+        opaque: The classes of the others, such as those of plug-ins, and trees that are too deep.
     """
 
     policy: ScaledScoringPolicy | None
@@ -148,7 +150,7 @@ class FeatureExplainer:
         parts: list[tuple[float, Explains]] = []
         opaque = []
         for weight, member in _members(scorer):
-            if isinstance(member, TreesPolicy):
+            if isinstance(member, TreesPolicy) and member.trees.paths(DEEPEST_LEAF) <= MOST_PATHS:
                 parts.append((weight, TreeContributions(member, background)))
             elif isinstance(member, LinearPolicy):
                 parts.append((weight, LinearContributions(member)))

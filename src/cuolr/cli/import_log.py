@@ -20,7 +20,7 @@ from cuolr.errors import InputError
 from cuolr.files import refuse_existing
 from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.hashed_ids import HASHED_WITH, IdKey
-from cuolr.logs.importing.import_log import TABLE, import_source, read_features, read_source
+from cuolr.logs.importing.import_log import TABLE, import_log_with_report
 from cuolr.logs.importing.import_options import FirstPosition, ImportOptions
 from cuolr.logs.importing.import_report import ImportFinding, ImportReport, TooManyDroppedError
 from cuolr.logs.importing.log_rows import find_tables
@@ -177,8 +177,7 @@ def _read(
     files: list[Path], tables: FeatureTables | None, how: tuple[str, ImportOptions], letor: LetorFlags
 ) -> tuple[ClickLog, ImportReport]:
     with stage_bars() as stages:
-        features = None if tables is None else read_features(tables, how[1], letor.options(), stages)
-        return import_source(read_source(files, *how, stages), features, how[1], stages)
+        return import_log_with_report(files, tables, how[1], how[0], letor.options(), stages)
 
 
 def _with_flag(headline: str) -> str:

@@ -59,6 +59,8 @@ def show_summary(summary: "Summary", json: bool, page: Path | None = None) -> No
 def _show_real(results: Path, json: bool) -> None:
     """Print the tables of methods on a real log, which have no page."""
     from cuolr.cli.experiment import show_real
-    from cuolr.experiments.real import read_summary
+    from cuolr.experiments.real import SUMMARY_FILE, read_summary
+    from cuolr.experiments.results import damage_in
 
-    show_real(read_summary(results), json)
+    with damage_in(results / SUMMARY_FILE):
+        show_real(read_summary(results), json)

@@ -1,5 +1,6 @@
 """`cuolr train`: train a ranking policy from a click log."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +14,8 @@ from cuolr.cli.terminal import show_json
 from cuolr.errors import InputError
 from cuolr.evaluation.evaluate import score_on
 from cuolr.evaluation.measures import Measure, what_counts
-from cuolr.logs.log_folder import read_meta
+from cuolr.logs.log_folder import read_click_log, read_meta
+from cuolr.output_lock import hold
 
 if TYPE_CHECKING:
     from cuolr.training.fit import Validation
@@ -152,6 +154,10 @@ def train(
         running: How to run the training.
         json: Print the result as JSON, with the off-policy evaluation of the model.
     """
+    # What cannot be written or read is refused before torch is loaded; processes of torchrun do so together.
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        hold(out)
+        next(read_click_log(log, rows_at_a_time=1, ids=False, documents=True))
     # These need torch, which takes a second to load; no other command should wait for it.
     from cuolr.cli.train_messages import fit_with_messages, show_profile, speak, tell_differences_from_paper
     from cuolr.training import distributed

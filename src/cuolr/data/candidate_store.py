@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cuolr.data.memory import give_back_pages
 from cuolr.errors import InputError, problems_in, unreadable
-from cuolr.files import read_json
+from cuolr.json_files import read_json
 from cuolr.types import Candidates, FeatureRecipe, Strings
 
 FEATURES, OFFSETS, QUERY_IDS, DOCUMENT_IDS = "features.npy", "offsets.npy", "query_ids.npy", "document_ids.npy"

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from cuolr.errors import InputError, check_format, problems_in, unreadable
-from cuolr.files import MAX_JSON_BYTES, atomic_file, parse_json, part_of, require_file
+from cuolr.files import atomic_file, part_of, require_file
+from cuolr.json_files import MAX_JSON_BYTES, parse_json
 from cuolr.logs.log_meta import check_file_beside
 from cuolr.types import Doubles
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from cuolr.config import to_dict
-from cuolr.errors import InputError, check_format, does_not_match
+from cuolr.errors import InputError, check_format, does_not_match, problems_in
 from cuolr.experiments.spec import Cell, Experiment, self_contained
 from cuolr.experiments.spec_file import parse_saved_experiment
-from cuolr.files import atomic_file, content_hash, is_verifying, read_json
+from cuolr.files import atomic_file, content_hash, is_verifying
+from cuolr.json_files import Shape, check_shape, read_json
 from cuolr.types import Doubles
 
 FORMAT = "cuolr-results-3"
@@ -22,6 +23,10 @@ FORMAT = "cuolr-results-3"
 FORMATS = {FORMAT: True, "cuolr-results-2": False}
 # Decimal places of values per query.
 DIGITS = 6
+# Numbers of a result, with which reports compute.
+LARGEST = 1e15
+# What reports show of the data, beside the number of queries by part.
+DATA: Shape = {"name": str, "paper_name": str, "command": str}
 # Characters of the readable part of a cell's name; a file name may have 255 in all.
 MAX_READABLE = 200
 
@@ -56,6 +61,14 @@ class CellResult:
         lengths = {len(values) for values in self.per_query.values()}
         if self.measures.keys() != self.per_query.keys() or len(lengths) != 1:
             raise ValueError("expected a mean, and a value per query, of each measure")
+        whole = all(abs(number) <= LARGEST for number in (self.seconds, self.best_step, self.steps))
+        scores: list[Any] = [
+            *self.validations.values(),
+            *self.measures.values(),
+            *self.per_query.values(),
+        ]  # NaN = none
+        if not whole or any((np.abs(values) > LARGEST).any() for values in scores):
+            raise ValueError(f"expected numbers up to {LARGEST:.0e}")
 
 
 @dataclass(frozen=True)
@@ -125,10 +138,13 @@ def description_from(content: Mapping[str, Any], names: Mapping[Cell, str], file
         names: See `Description`.
         file: Its file, for messages.
     """
-    with damage_in(file):
+    with damage_in(file), problems_in(file):
         data, versions, table = content["data"], content["versions"], content["experiment"]
         if "name" not in data or not isinstance(table, dict):
             raise ValueError("no name of the data, or no experiment")
+        check_shape(data, DATA, "data")
+        check_shape(data, {"queries": dict.fromkeys(data["queries"], int)} if data.get("queries") else {}, "data")
+        check_shape(versions, {}, "versions")
     return Description(parse_saved_experiment(table, str(file)), data, versions, names)
 
 

@@ -26,7 +26,7 @@ from cuolr.logs.log_folder import (
     read_meta,
     write_click_log,
 )
-from cuolr.logs.log_meta import DELETIONS, described
+from cuolr.logs.log_meta import DELETIONS, IDENTITY, deletions, identities
 from cuolr.output_lock import writing
 from cuolr.progress import Stages, no_stages
 from cuolr.types import Bools, Ints
@@ -129,10 +129,11 @@ def _delete_sessions(
         raise InputError(f"{folder}: all {report.sessions:,} sessions would be deleted; remove the folder instead")
     if not report.sessions:
         return report
+    for lists in counts:
+        _check_made_from(lists, folder, identities(meta))
     logs = [_NewLog(lists, [_subtracted(lists, found)], read_meta(lists).get("source", {})) for lists in counts]
     if not dry_run:
-        source = dict(meta.get("source", {}))
-        source[DELETIONS] = [*source.get(DELETIONS, []), {**described(folder, meta), "deleted": report.as_dict()}]
+        source = {**meta.get("source", {}), DELETIONS: deletions(folder, meta, report.as_dict())}
         _replace_all([*logs, _NewLog(folder, _without(folder, deleted, found.orphans, stages), source)])
     return report
 
@@ -246,6 +247,14 @@ def _without(folder: Path, deleted: Bools, orphans: Ints, stages: Stages) -> Ite
         start += len(chunk)
         if len(rows):
             yield queries.of(chunk.select(rows))
+
+
+def _check_made_from(lists: Path, folder: Path, known: set[str]) -> None:
+    """Raise if counts record that they were made from other logs: candidates and lists of two logs may be the same."""
+    own = read_meta(lists)
+    made_from = identities(own) - identities({IDENTITY: own.get(IDENTITY)})
+    if made_from and not made_from & known:
+        raise InputError(f"{lists}: was not made from {folder}, but from another log; count this one again")
 
 
 def _subtracted(folder: Path, found: _Found) -> ClickLog:

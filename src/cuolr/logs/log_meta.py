@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cuolr.errors import InputError, does_not_match
-from cuolr.files import check_hash, content_hash, is_verifying, part_of, read_json, size_of, versions
+from cuolr.errors import InputError, does_not_match, problems_in
+from cuolr.files import check_hash, content_hash, is_verifying, part_of, size_of, versions
+from cuolr.json_files import Shape, check_shape, read_json
 from cuolr.logs.clicklog import ClickLog
 from cuolr.progress import Stages, no_stages
 
@@ -20,6 +21,16 @@ META_FILE = "meta.json"
 FORMAT, WITHOUT_HASHES = 2, 1
 # Entries: the hash of each other file by its name, and that of all other entries.
 FILES, OWN_HASH = "files", "sha256"
+# Entries of the source of a log.
+MERGED, DELETIONS, COUNTED = "merged", "deletions", "counted"
+IDENTITY = "sessions_sha256"
+# What is read of the description, beside what `_read` needs.
+SHAPE: Shape = {
+    "sessions": int,
+    "rows": int,
+    IDENTITY: str,
+    "source": {MERGED: list, DELETIONS: list, COUNTED: {}, "ids_hashed_with": str},
+}
 
 
 def write_meta(folder: Path, facts: Mapping[str, Any], source: Mapping[str, Any]) -> None:
@@ -97,6 +108,8 @@ def _read(folder: Path) -> dict[str, Any]:
         raise InputError(f"{file}: expected 'of_documents' to be true or false, and true only if 'counted', with 'k' 1")
     if type(meta.get("k")) is not int or meta["k"] < 1:
         raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
+    with problems_in(file):
+        check_shape(meta, SHAPE)
     return meta
 
 
@@ -106,11 +119,6 @@ def _check_own_hash(file: Path, meta: dict[str, Any]) -> None:
     others = {name: value for name, value in meta.items() if name != OWN_HASH}
     if meta.get(OWN_HASH) != content_hash(others) or not isinstance(meta.get(FILES), dict):
         raise does_not_match(file)
-
-
-# Entries of the source of a log.
-MERGED, DELETIONS, COUNTED = "merged", "deletions", "counted"
-IDENTITY = "sessions_sha256"
 
 
 def fingerprint(log: ClickLog) -> str:
@@ -135,16 +143,30 @@ def digest_of_clicks(log: ClickLog) -> str:
 
 
 def described(folder: Path, meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What the source of a new log records of an old one.
+    """What the source of a new log records of an old one; of the logs that it comes from, one after the other.
+
+    Nested records would become deeper with each merge, and twice as many with each deletion.
 
     Args:
         folder: The old log.
         meta: Its `meta.json`.
     """
-    source = meta.get("source", {})
-    earlier = {name: source[name] for name in (MERGED, DELETIONS, COUNTED) if name in source}
-    identity = {IDENTITY: meta[IDENTITY]} if IDENTITY in meta else {}
-    return {"folder": str(folder), "sessions": meta.get("sessions"), **identity, "source": earlier}
+    earlier = [record for record in _records(meta) if record.get(IDENTITY) != meta.get(IDENTITY)]
+    return {**_known(meta), "folder": str(folder), "source": {MERGED: earlier} if earlier else {}}
+
+
+def deletions(folder: Path, meta: Mapping[str, Any], deleted: Mapping[str, int]) -> list[dict[str, Any]]:
+    """What the source of a log records of the deletions from it, with the latest.
+
+    Args:
+        folder: The log.
+        meta: Its `meta.json` before the latest.
+        deleted: What was deleted.
+    """
+    earlier = [record for record in meta.get("source", {}).get(DELETIONS) or [] if isinstance(record, Mapping)]
+    # Where earlier versions of cuolr also recorded what the log came from then, which its source still says.
+    without = [{name: value for name, value in record.items() if name != "source"} for record in earlier]
+    return [*without, {**_known(meta), "folder": str(folder), "deleted": dict(deleted)}]
 
 
 def identities(meta: Mapping[str, Any]) -> set[str]:
@@ -153,13 +175,29 @@ def identities(meta: Mapping[str, Any]) -> set[str]:
     Args:
         meta: Its `meta.json`, or what `described` recorded of it.
     """
-    found = {meta[IDENTITY]} if isinstance(meta.get(IDENTITY), str) else set()
-    source = meta.get("source")
-    if isinstance(source, Mapping):
-        counted = [source[COUNTED]] if COUNTED in source else []
-        for earlier in (*source.get(MERGED, ()), *source.get(DELETIONS, ()), *counted):
-            found |= identities(earlier)
-    return found
+    return {record[IDENTITY] for record in (_known(meta), *_records(meta)) if IDENTITY in record}
+
+
+def _records(meta: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is known of the logs that a log comes from, each once, without what they come from."""
+    found: dict[Any, dict[str, Any]] = {}
+    waiting: list[Any] = [meta]
+    for record in waiting:  # which grows
+        source = record.get("source") if isinstance(record, Mapping) else None
+        if isinstance(source, Mapping):
+            lists = [source.get(name) for name in (MERGED, DELETIONS)]
+            waiting += [earlier for of_kind in lists if isinstance(of_kind, list) for earlier in of_kind]
+            waiting.append(source.get(COUNTED))
+        if isinstance(record, Mapping) and record is not meta:
+            known = _known(record)
+            found.setdefault(known.get(IDENTITY, known.get("folder")), known)
+    return list(found.values())
+
+
+def _known(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of a log or a record of it that tell which log it is; those of other types are left out."""
+    types = {"folder": str, "sessions": int, IDENTITY: str}
+    return {name: record[name] for name, kind in types.items() if type(record.get(name)) is kind}
 
 
 def made_from_one(folders: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

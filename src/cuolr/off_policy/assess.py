@@ -223,17 +223,20 @@ def _new_to(policy: RankingPolicy, log: ClickLog, provenance: Mapping[str, Any])
     if trained_on.get("clicks_sha256") != digest_of_clicks(log):
         during = sessions_between(log, str(trained_on.get("first", "")), str(trained_on.get("last", "")))
         return log, EvaluatedQueries(during_training=during)
-    settings = provenance["settings"]
     examination = None
     if isinstance(policy, EnsemblePolicy) and policy.examination is not None and not log.aggregated:
         examination = ExaminationModel(policy.examination, by_context=policy.by_context)
-    validated_by, training = settings["validated_by"], settings["training"]
+    settings = provenance.get("settings") or {}
+    validated_by, training = settings.get("validated_by", {}), settings.get("training", {})
+    share, seed = training.get("held_out"), training.get("seed")
+    if share is None or seed is None:  # not known: a model that another program wrote
+        return log, EvaluatedQueries(trained_on=True, examination=examination)
     # A model that it started from may have been trained on what is held out now.
     seen = bool(provenance.get("warm_start", {}).get("overlaps", False))
     if "held_out_queries" in validated_by:
-        queries = held_out_queries(log, training["held_out"], training["seed"])
+        queries = held_out_queries(log, share, seed)
         return log, EvaluatedQueries(queries, seen, held_out=True, examination=examination)
     if "held_out_sessions" in validated_by and log.of_sessions:
-        rows = held_out_sessions(log, training["held_out"], training["seed"])
+        rows = held_out_sessions(log, share, seed)
         return log.select(rows), EvaluatedQueries(trained_on=seen, held_out=True, examination=examination)
     return log, EvaluatedQueries(trained_on=True, examination=examination)

@@ -165,9 +165,17 @@ def _starts(model: _Model, models: dict[Path, _Model]) -> list[Path]:
     assert model.start is not None
     digest, name = model.start.get("sha256"), model.start.get("model")
     others = [other for other in models.values() if other is not model]
-    named = {other.folder for other in others if name and other.folder.resolve() == Path(name).resolve()}
+    named = {other.folder for other in others if name and _is(other.folder, name)}
     found = [
         other.folder for other in others if other.digest in (digest, None) and (other.digest or other.folder in named)
     ]
     # Copies have the same arrays; the one of that name tells more.
     return [folder for folder in found if folder in named] or found
+
+
+def _is(folder: Path, name: str) -> bool:
+    """Whether a name that a model records is that of a folder; it may be none that a file system can have."""
+    try:
+        return folder.resolve() == Path(name).resolve()
+    except (OSError, ValueError):
+        return False

@@ -19,15 +19,14 @@ from safetensors.numpy import load, save
 import cuolr
 from cuolr.errors import InputError, check_format, does_not_match, problems_in, unreadable
 from cuolr.files import (
-    MAX_JSON_BYTES,
     atomic_file,
     atomic_folder,
     content_hash,
     is_verifying,
-    parse_json,
     part_of,
     require_file,
 )
+from cuolr.json_files import MAX_JSON_BYTES, Shape, check_shape, parse_json
 from cuolr.policies.policy import POLICIES, RankingPolicy
 from cuolr.types import Candidates
 
@@ -110,6 +109,18 @@ FORMAT = f"{FORMAT_FAMILY}4"
 
 # Characters of a message about a model that could not be rebuilt.
 LONGEST_REASON = 500
+# What is read of a model's provenance.
+PROVENANCE: Shape = {
+    "preset": str,
+    "log": {"clicks_sha256": str, "sessions_sha256": str, "sessions": int, "first": str, "last": str},
+    "settings": {
+        "learner": {"name": str},
+        "training": {"steps": int, "seed": int, "held_out": float},
+        "validated_by": {},
+    },
+    "training": {"step": int, "steps": int, "validation": float},
+    "warm_start": {"model": str, "sha256": str, "last": str, "overlaps": bool},
+}
 
 
 def save_policy(policy: RankingPolicy, folder: Path | str, provenance: Mapping[str, Any] | None = None) -> None:
@@ -175,8 +186,13 @@ def load_policy(folder: Path | str) -> RankingPolicy:
 
 def provenance_of(folder: Path | str) -> dict[str, Any]:
     """Where a saved policy comes from, as recorded when it was saved."""
-    provenance = _read_description(part_of(Path(folder), SETTINGS_FILE)).get("provenance")
-    return provenance if isinstance(provenance, dict) else {}
+    file = part_of(Path(folder), SETTINGS_FILE)
+    provenance = _read_description(file).get("provenance")
+    if not isinstance(provenance, dict):
+        return {}
+    with problems_in(file):
+        check_shape(provenance, PROVENANCE, "provenance")
+    return provenance
 
 
 def provenance_of_any_version(folder: Path) -> dict[str, Any] | None:

@@ -4,7 +4,6 @@ A model file of unknown origin may hold any bytes, and LightGBM and XGBoost trus
 exist ends the process, and a cycle never ends. So trees are kept as arrays, and LightGBM's text is written from these.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cuolr.errors import InputError
+from cuolr.policies.xgboost_trees import MISSING_LEFT as MISSING_LEFT
+from cuolr.policies.xgboost_trees import MISSING_RIGHT as MISSING_RIGHT
+from cuolr.policies.xgboost_trees import trees_of_xgboost
 from cuolr.types import Bools, Doubles, Ints
 
-# LightGBM's kinds of splits on numbers: missing values do not occur (and count as 0), or go right, or left.
-NO_MISSING, MISSING_RIGHT, MISSING_LEFT = 0, 8, 10
+# Another of LightGBM's kinds of splits: missing values do not occur, and count as 0.
+NO_MISSING = 0
 # Whether a missing value goes left, where values do not occur missing; has no effect.
 UNUSED_DEFAULT_LEFT = 2
 # LightGBM's text names each feature.
@@ -160,18 +162,21 @@ class RegressionTrees:
             ValueError: If the model holds no such trees.
         """
         with _no_trees():
-            return cls._from_xgboost(model)
+            n_features, leaves, arrays = trees_of_xgboost(model)
+            return cls(n_features, leaves, **arrays)
 
-    @classmethod
-    def _from_xgboost(cls, model: bytes) -> Self:
-        learner = json.loads(model)["learner"]
-        trees = [_xgboost_tree(tree) for tree in learner["gradient_booster"]["model"]["trees"]]
-        base_score = float(learner["learner_model_param"]["base_score"].strip("[]"))
-        names = ("feature", "threshold", "kind", "left", "right", "value")
-        arrays = {name: np.concatenate([tree[name] for tree in trees]) for name in names}
-        arrays["value"] = np.append(arrays["value"], base_score)
-        leaves = np.array([*(len(tree["value"]) for tree in trees), 1])
-        return cls(int(learner["learner_model_param"]["num_feature"]), leaves, **arrays)
+    def paths(self, deepest: int) -> float:
+        """Σ (depth of a leaf)², to which the time of TreeSHAP is proportional; infinite if one is deeper than this."""
+        first_split = np.cumsum(self.leaves - 1) - (self.leaves - 1)
+        first = np.repeat(first_split, self.leaves - 1)
+        level, total = first_split[self.leaves > 1], 0.0
+        for depth in range(1, deepest + 1):
+            below = np.concatenate([self.left[level], self.right[level]])
+            total += depth**2 * int((below < 0).sum())
+            level = (below + np.concatenate([first[level]] * 2))[below >= 0]
+            if not len(level):
+                return total
+        return np.inf
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of it, in types that hold it exactly, to be saved."""
@@ -277,31 +282,3 @@ def _assignments(lines: str) -> dict[str, str]:
 def _joined(values: npt.NDArray[Any]) -> str:
     """Numbers that are read again exactly."""
     return " ".join(map(repr, values.tolist()))
-
-
-def _xgboost_tree(tree: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of one tree; XGBoost numbers splits and leaves together, and keeps nodes that were cut off."""
-    left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
-    used, edge = [0], [0]
-    while edge:
-        edge = [child for node in edge if left[node] >= 0 for child in (int(left[node]), int(right[node]))]
-        used += edge
-        if len(used) > len(left):
-            raise ValueError("not regression trees: expected each node below one other")
-    nodes = np.sort(np.array(used))
-    is_split = left[nodes] >= 0
-    number = np.empty(len(left), np.int64)
-    number[nodes[is_split]] = np.arange(is_split.sum())
-    number[nodes[~is_split]] = -1 - np.arange((~is_split).sum())
-    splits, leaves = nodes[is_split], nodes[~is_split]
-    conditions = np.array(tree["split_conditions"], np.float32)
-    if any(tree.get("split_type", ())):
-        raise ValueError("not regression trees: expected splits on numbers")
-    return {
-        "feature": np.array(tree["split_indices"], np.int64)[splits],
-        "threshold": np.nextafter(conditions[splits], np.float32(-np.inf)).astype(np.float64),
-        "kind": np.where(np.array(tree["default_left"], np.bool_)[splits], MISSING_LEFT, MISSING_RIGHT),
-        "left": number[left[splits]],
-        "right": number[right[splits]],
-        "value": conditions[leaves].astype(np.float64),
-    }

@@ -26,7 +26,7 @@ def held_out_queries(log: ClickLog, share: float, seed: int) -> Ints:
         share: Share of these queries to hold out, above 0 and below 1.
         seed: Seed of the sample.
     """
-    check_arguments(share=(share, Range(above=0, below=1)))
+    _check_sample(share, seed)
     queries = queries_shown(log)
     if len(queries) < 2:
         raise InputError(
@@ -45,6 +45,7 @@ def held_out_sessions(log: ClickLog, share: float, seed: int) -> Ints:
         share: Share of these sessions to hold out.
         seed: Seed of the sample.
     """
+    _check_sample(share, seed)
     require_single_sessions(log, f"a log of fewer than {MANY_QUERIES} queries")
     rows = np.flatnonzero(log.where.any(axis=1))
     if len(rows) < 2:
@@ -58,6 +59,11 @@ def with_held_out_sessions(log: ClickLog, share: float, seed: int) -> tuple[Clic
     group = 1 + np.random.default_rng(seed).permutation(len(log)) % TRAINING_GROUPS
     group[held_out_sessions(log, share, seed)] = 0
     return in_groups(log, group, TRAINING_GROUPS + 1), np.arange(log.candidates.n_queries)
+
+
+def _check_sample(share: float, seed: int) -> None:
+    """Raise if a sample cannot be drawn: the settings may be those that a model recorded."""
+    check_arguments(share=(share, Range(above=0, below=1)), seed=(seed, Range(0)))
 
 
 def split_by_query(log: ClickLog | WeightedLists, held_out: Ints) -> tuple[Ints, Ints]:

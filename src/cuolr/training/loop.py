@@ -99,7 +99,15 @@ class Loop:
         run = _Run(self, steps, self.folder if distributed.is_first() else None)
         if self.resume:
             assert self.folder is not None
-            run.load_state(distributed.from_first(self.folder.resume))
+            state = distributed.from_first(self.folder.resume)
+            try:
+                run.load_state(state)
+            except InputError:
+                raise
+            except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+                reason = str(error).partition("\n")[0]
+                problem = f"not the state of this run ({type(error).__name__}: {reason}); start again with overwrite"
+                raise InputError(f"{self.folder.path}: {problem}") from None
             if run.step > self.config.steps:
                 raise InputError(
                     f"{self.folder.path}: has been trained for {run.step} steps already; "

@@ -136,6 +136,8 @@ class RunFolder:
         """The last saved state; later lines of the metrics are removed."""
         checkpoint = check_to_resume(self.path)
         saved = load_checkpoint(checkpoint)
+        if not isinstance(saved.get("settings"), dict) or not _is_state(saved.get("state")):
+            raise InputError(f"{checkpoint}: not the checkpoint of a run; start again with overwrite")
         if saved["settings"].get("log") != self.settings.get("log"):
             raise InputError(f"{checkpoint}: belongs to another log; start again with overwrite")
         problems = list(_differences(saved["settings"], self.settings))
@@ -173,11 +175,25 @@ class RunFolder:
 
     def _cut_metrics(self, step: int) -> None:
         """Keep the lines up to `step`; a crash may have left later ones, or half a line."""
-        path = self.path / METRICS_FILE
+        path = part_of(self.path, METRICS_FILE)
         lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
         kept = [line for number, line in enumerate(lines, start=1) if _step_of(line, f"{path}:{number}") <= step]
         with atomic_file(path) as unfinished:
             unfinished.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+
+
+def _is_state(state: Any) -> bool:
+    """Whether it is what a run saves of itself, apart from the learner's own state."""
+    if not isinstance(state, dict) or not isinstance(state.get("learner"), dict):
+        return False
+    validations, best = state.get("validations"), state.get("best")
+    return (
+        type(state.get("step")) is int
+        and isinstance(state.get("seconds"), float | int)
+        and isinstance(validations, dict)
+        and all(type(step) is int and isinstance(score, float) for step, score in validations.items())
+        and (best is None or (isinstance(best, dict) and {"arrays", "settings", "score", "step"} <= best.keys()))
+    )
 
 
 def _step_of(line: str, where: str) -> int:

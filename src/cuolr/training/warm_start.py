@@ -35,8 +35,7 @@ class WarmStart:
         """The model in a folder, with its checkpoint if there is one."""
         folder = Path(folder)
         policy, checkpoint = load_policy(folder), part_of(folder, CHECKPOINT_FILE)
-        state = load_checkpoint(checkpoint)["state"]["learner"] if checkpoint.is_file() else {}
-        return cls(policy, folder, state.get("networks"))
+        return cls(policy, folder, _networks(checkpoint) if checkpoint.is_file() else None)
 
     @property
     def normaliser(self) -> Normaliser:
@@ -100,6 +99,19 @@ class WarmStart:
             # Whether the model may have been trained on sessions of the new log.
             "overlaps": not new,
         }
+
+
+def _networks(checkpoint: Path) -> Mapping[str, Tensor] | None:
+    """The weights of the networks in the checkpoint of a run."""
+    match load_checkpoint(checkpoint):
+        case {"state": {"learner": {"networks": dict(weights)}}} if all(
+            isinstance(w, Tensor) for w in weights.values()
+        ):
+            return weights
+        case {"state": {"learner": dict(state)}} if "networks" not in state:
+            return None
+        case _:
+            raise InputError(f"{checkpoint}: not the checkpoint of a run; remove it to start from the model alone")
 
 
 def load_networks(network: nn.Module, weights: Mapping[str, Tensor], start: WarmStart) -> None:

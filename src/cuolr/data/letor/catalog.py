@@ -14,7 +14,7 @@ import numpy as np
 from cuolr.data.letor.published import CATALOGUE, DatasetInfo
 from cuolr.data.letor.reader import LetorFile, LetorOptions, read_file, read_splits
 from cuolr.errors import InputError, InputWarning
-from cuolr.files import read_json
+from cuolr.json_files import read_json
 from cuolr.registry import unknown_name
 from cuolr.types import RankingDataset
 

@@ -40,8 +40,9 @@ from cuolr.experiments.report.wording import (
 )
 from cuolr.experiments.results import Results
 from cuolr.experiments.results_folder import read_results
-from cuolr.files import atomic_folder, read_json, refuse_existing
+from cuolr.files import atomic_folder, refuse_existing
 from cuolr.glossary import OF_EXPERIMENTS, glossary
+from cuolr.json_files import read_json
 from cuolr.progress import Progress, Stages, no_progress, no_stages
 
 HERE = Path(__file__).parent

@@ -16,7 +16,7 @@ from cuolr.logs.clicklog import ClickLog
 from cuolr.logs.importing.import_options import ImportOptions
 from cuolr.logs.importing.import_report import ImportReport, check_dropped
 from cuolr.logs.importing.importer import IMPORTERS, SourceLog
-from cuolr.logs.importing.log_rows import find_tables
+from cuolr.logs.importing.log_rows import find_tables, scan_log
 from cuolr.logs.importing.table import read_log_table
 from cuolr.progress import Stages, no_stages
 from cuolr.registry import did_you_mean
@@ -64,6 +64,8 @@ def import_log_with_report(
     features: Table | FeatureTables | Candidates | None = None,
     options: ImportOptions = ImportOptions(),
     format: str = TABLE,  # noqa: A002
+    letor: LetorOptions = LetorOptions(),
+    stages: Stages = no_stages,
 ) -> tuple[ClickLog, ImportReport]:
     """The same as `import_log`, also for other formats, with a report of what was kept, repaired and dropped.
 
@@ -72,9 +74,24 @@ def import_log_with_report(
         features: In place of the features of the data set, if it has any.
         options: How to import.
         format: A registered format, such as `ubi`.
+        letor: How to read LETOR.
+        stages: Receives what was read so far.
     """
-    given = None if features is None else read_features(features, options)
-    return import_source(read_source(table, format, options), given, options)
+    try:
+        given = None if features is None else read_features(features, options, letor, stages)
+    except InputError as error:
+        others = _problems_of_columns(table, options) if format == TABLE else []
+        raise InputError([*error.problems, *others]) from None
+    return import_source(read_source(table, format, options, stages), given, options, stages)
+
+
+def _problems_of_columns(table: Table | Sequence[Path | str], options: ImportOptions) -> list[str]:
+    """What is wrong with the columns of a log, to be reported together with what is wrong with its features."""
+    try:
+        scan_log(table, options)
+    except InputError as error:
+        return error.problems
+    return []
 
 
 def read_features(
