@@ -287,6 +287,12 @@ def test_the_lowest_versions_are_those_that_the_project_allows() -> None:
             assert f"{lowest[name]}.".startswith(f"{bound}."), requirement
 
 
+@pytest.mark.parametrize("name", ["constraints.txt", "constraints-lowest.txt"])
+def test_constraints_name_no_build_that_only_one_index_has(name: str) -> None:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not line.startswith("#") and "+" in line] == []
+
+
 def test_all_that_the_package_exports_is_there() -> None:
     assert [name for name in cuolr.__all__ if not hasattr(cuolr, name)] == []
     assert set(cuolr.__all__) <= set(dir(cuolr))

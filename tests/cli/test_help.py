@@ -15,7 +15,7 @@ import tyro
 
 from cuolr.cli.check_arguments import check_command
 from cuolr.cli.docstrings import Docstring
-from cuolr.cli.help import command_help
+from cuolr.cli.help import command_help, with_no_verify
 from cuolr.cli.main import COMMANDS, GROUPS, PARSING
 from cuolr.errors import InputError
 from tests.cli.conftest import Run
@@ -149,6 +149,18 @@ def test_an_option_shows_its_value_and_its_default(monkeypatch: pytest.MonkeyPat
         Example:
           cuolr sort a.csv --order up"""
     )
+
+
+@pytest.mark.parametrize("indent", ["", " " * 4], ids=["as Python 3.13 compiles it", "as in the file"])
+def test_an_added_option_has_its_line_however_the_docstring_is_indented(indent: str) -> None:
+    def count(rows: int = 0) -> None: ...
+
+    count.__doc__ = "Count.\n\n" + textwrap.indent("Args:\n    rows: How many.\n", indent) + indent
+    described = Docstring.parse(with_no_verify(count).__doc__)
+    assert described.entries == {
+        "rows": "How many.",
+        "no_verify": "Do not compare logs, models and results with their hashes.",
+    }
 
 
 def test_the_page_of_the_command_line_lists_every_command_with_its_example() -> None:

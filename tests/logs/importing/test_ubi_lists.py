@@ -1,5 +1,6 @@
 import gzip
 import json
+import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -381,7 +382,9 @@ def test_reading_is_told_by_the_bytes_of_the_files(name: str, tmp_path: Path, mo
     monkeypatch.setattr(ubi_records, "LINES_AT_A_TIME", 2)
     monkeypatch.setattr(ubi_records, "RECORDS_AT_A_TIME", 2)
     path = tmp_path / name
-    queries = [query(f"L{i}", f"shoes of kind {i}") for i in range(2_000)]
+    # Python reads 128 KB of a compressed file at once; these are 200 KB, as digits drawn at random do not compress.
+    digits = random.Random(1)
+    queries = [query(f"L{i}", f"shoes of kind {digits.randbytes(100).hex()}") for i in range(2_000)]
     records = [*queries, event("impression", "a", 1)]
     text = "".join(json.dumps(record) + "\n" for record in records).encode()
     if name.endswith("parquet"):
