@@ -161,6 +161,27 @@ def test_numbers_that_no_report_can_compute_with_are_damage(folder: Path, change
     assert "damaged (ValueError: expected numbers up to 1e+15)" in error
 
 
+def test_results_that_cannot_be_compared_with_the_others_are_damaged(tmp_path: Path) -> None:
+    write_made_up(tmp_path, table1_like(grid=[{"method": ["naive", "ipw", "sac"]}]), (1,), queries=5)
+    first, _, third = sorted((tmp_path / "cells").glob("*.json"))
+    content = json.loads(first.read_bytes())
+    name = next(iter(content["measures"]))
+    for part in ("measures", "per_query"):
+        content[part]["other"] = content[part].pop(name)
+    first.write_text(json.dumps(content))
+    content = json.loads(third.read_bytes())
+    content["per_query"] = {measure: values[:3] for measure, values in content["per_query"].items()}
+    third.write_text(json.dumps(content))
+    with unverified():
+        results = read_results(tmp_path)
+    assert len(results.cells) == 1
+    assert sorted(error.partition(";")[0] for error in results.failed.values()) in (
+        ["damaged: has 3 queries, and others of its fold have 5", f"damaged: has no {name}"],
+        ["damaged: has 5 queries, and others of its fold have 3", f"damaged: has no {name}"],
+    )
+    assert markdown(summarise(results))
+
+
 @pytest.mark.parametrize("change", [{"logging": 1.5}, {"fold": "1"}, {"seed": True}, {"other": 1}])
 def test_a_cell_of_other_fields_or_types_is_damaged(folder: Path, change: dict[str, Any]) -> None:
     file = folder / "experiment.json"

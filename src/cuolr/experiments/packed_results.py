@@ -23,7 +23,16 @@ import polars as pl
 from cuolr.data.compressed_files import count_parquet_rows
 from cuolr.data.tables import read_errors
 from cuolr.errors import InputError, check_format, does_not_match
-from cuolr.experiments.results import DIGITS, FORMATS, CellResult, Results, cell_from, damage_in, description_from
+from cuolr.experiments.results import (
+    DIGITS,
+    FORMATS,
+    CellResult,
+    Results,
+    cell_from,
+    checked,
+    damage_in,
+    description_from,
+)
 from cuolr.experiments.spec import Cell
 from cuolr.files import atomic_file, content_hash, is_verifying
 
@@ -88,7 +97,7 @@ def read_packed(file: Path) -> Results:
         cells = {_cell(row): _result(row, measures) for row in rows if row["per_query"] is not None}
         failed = {_cell(row): str(row["error"]) for row in rows if row["error"] is not None}
     missing = tuple(cell for cell in names if cell not in cells and cell not in failed)
-    return Results(description_from(description, names, file), cells, failed, missing)
+    return checked(Results(description_from(description, names, file), cells, failed, missing))
 
 
 def _with_hash(content: bytes, digest: str, earlier: str) -> bytes:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +146,21 @@ def description_from(content: Mapping[str, Any], names: Mapping[Cell, str], file
         check_shape(data, {"queries": dict.fromkeys(data["queries"], int)} if data.get("queries") else {}, "data")
         check_shape(versions, {}, "versions")
     return Description(parse_saved_experiment(table, str(file)), data, versions, names)
+
+
+def checked(results: Results) -> Results:
+    """The results, those cells of which that cannot be compared with the others count as failed."""
+    measures = results.experiment.measures
+    queries: dict[int, int] = {}
+    problems = {}
+    for cell, result in results.cells.items():
+        number = len(next(iter(result.per_query.values())))
+        if missing := [measure for measure in measures if measure not in result.measures]:
+            problems[cell] = f"damaged: has no {', '.join(missing)}; run the same experiment command again"
+        elif queries.setdefault(cell.fold, number) != number:
+            problems[cell] = f"damaged: has {number} queries, and others of its fold have {queries[cell.fold]}"
+    kept = {cell: result for cell, result in results.cells.items() if cell not in problems}
+    return replace(results, cells=kept, failed={**results.failed, **problems}) if problems else results
 
 
 def cell_from(values: Mapping[str, Any]) -> Cell:

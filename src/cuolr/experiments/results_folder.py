@@ -23,6 +23,7 @@ from cuolr.experiments.results import (
     Description,
     Results,
     cell_from,
+    checked,
     damage_in,
     description_from,
     read_hashed,
@@ -141,7 +142,7 @@ class ResultsFolder:
                     missing.append(cell)
             except InputError as error:
                 failed[cell] = str(error)
-        return Results(description_from(described, names, file), cells, failed, tuple(missing))
+        return checked(Results(description_from(described, names, file), cells, failed, tuple(missing)))
 
 
 def read_results(path: Path) -> Results:
