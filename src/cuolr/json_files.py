@@ -56,7 +56,7 @@ def read_json(path: Path) -> Any:
 
 
 def check_shape(value: Any, shape: Shape, name: str = "") -> None:
-    """Raise `InputError` if entries of an object have other types; an entry may be missing, or null.
+    """Raise `InputError` if entries of an object have other types; one may be missing or, if it is no object, null.
 
     >>> check_shape({"steps": "many", "log": 1}, {"steps": int, "log": {"folder": str}})
     Traceback (most recent call last):

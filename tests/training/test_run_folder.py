@@ -14,12 +14,15 @@ from cuolr.training.run_folder import RunFolder, check_place, load_checkpoint, s
 LEFTOVER = ".checkpoint.safetensors.0123456789ab.unfinished"
 
 
+STATE = {"step": 3, "seconds": 0.5, "validations": {2: 0.1}, "best": None, "learner": {"step": 3}}
+
+
 def run_of_three_steps(path: Path) -> RunFolder:
     folder = RunFolder(path, {"learner": "toy"})
     folder.start()
     for step in (1, 2, 3):
         folder.log({"step": step})
-    folder.save({"step": 3})
+    folder.save(STATE)
     folder.publish(RandomPolicy(1), {})
     return folder
 
@@ -49,7 +52,7 @@ def test_starting_anew_removes_all_but_the_model(tmp_path: Path) -> None:
 def test_resuming_removes_what_a_kill_left_unfinished(tmp_path: Path) -> None:
     folder = run_of_three_steps(tmp_path / "run")
     (folder.path / LEFTOVER).write_text("half")
-    assert folder.resume() == {"step": 3}
+    assert folder.resume() == STATE
     assert names(folder.path) == {"model.json", "model", "checkpoint.safetensors", "metrics.jsonl"}
 
 

@@ -108,6 +108,8 @@ def _read(folder: Path) -> dict[str, Any]:
         raise InputError(f"{file}: expected 'of_documents' to be true or false, and true only if 'counted', with 'k' 1")
     if type(meta.get("k")) is not int or meta["k"] < 1:
         raise InputError(f"{file}: expected 'k' to be the number of positions of a list, found {meta.get('k')!r}")
+    if meta.get("source", {}) is None:
+        meta["source"] = {}
     with problems_in(file):
         check_shape(meta, SHAPE)
     return meta
