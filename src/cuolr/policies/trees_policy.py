@@ -1,6 +1,7 @@
 """Regression trees, whichever library grew them, and LambdaMART grown by LightGBM, which is imported on first use."""
 
 import os
+import threading
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -22,6 +23,7 @@ from cuolr.types import Floats, Ints
 MAX_DOCUMENTS = 10_000
 # Values that LightGBM bins at a time, of at least so many features: it takes several times their memory.
 VALUES_AT_A_TIME, MIN_FEATURES_AT_A_TIME = 1 << 20, 8
+ONE_AT_A_TIME = threading.Lock()
 # LightGBM's parameters for LambdaMART; the same seed gives the same trees.
 RANKING_TREES = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "verbosity": -1}
 
@@ -61,12 +63,13 @@ def binned(
         return lgb.Dataset(features, feature_name=names, params=parameters, **documents).construct()
 
     width = max(VALUES_AT_A_TIME // max(len(grades), 1), MIN_FEATURES_AT_A_TIME)
-    whole = part(slice(0, min(width, n_features)), label=grades, **of_documents)
-    for start in range(width, n_features, width):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the values themselves are not kept
+    # One ranker at a time, for the sake of memory, and because filters of warnings are those of all threads.
+    with ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the values themselves are not kept
+        whole = part(slice(0, min(width, n_features)), label=grades, **of_documents)
+        for start in range(width, n_features, width):
             whole.add_features_from(part(slice(start, min(start + width, n_features))))
-    return whole
+        return whole
 
 
 def grow_ranking_trees(

@@ -1,4 +1,5 @@
 import threading
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -186,8 +187,12 @@ def test_rankers_on_several_threads_are_those_of_one_to_the_bit(monkeypatch: pyt
     for _ in range(5):
         one.step()
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    for _ in range(5):
-        several.step()
+    monkeypatch.setattr("cuolr.policies.trees_policy.MIN_FEATURES_AT_A_TIME", 1)
+    monkeypatch.setattr("cuolr.policies.trees_policy.VALUES_AT_A_TIME", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(5):
+            several.step()
     np.testing.assert_array_equal(scores(several), scores(one))
     np.testing.assert_array_equal(scores_of(several.kinds[0], FEATURES), scores(one)[0])
 
