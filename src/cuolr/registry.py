@@ -2,6 +2,7 @@
 
 import difflib
 import importlib.util
+import inspect
 import pkgutil
 import re
 import warnings
@@ -144,9 +145,10 @@ class Registry(Generic[T]):
         """Why an entry of another package cannot be used; "" if it can."""
         if not isinstance(entry, type):
             return f"expected a class, found {entry!r}"
-        if self._base is not None and self._base not in [parent.__name__ for parent in entry.__mro__]:
+        bases = [parent for parent in entry.__mro__ if parent.__name__ == self._base]
+        if self._base is not None and not bases:
             return f"expected a subclass of {self._base}, found {entry.__name__}"
-        needs_config = any("Config" in vars(parent).get("__annotations__", {}) for parent in entry.__mro__)
+        needs_config = any("Config" in inspect.get_annotations(base) for base in bases)
         return f"{entry.__name__} has no Config" if needs_config and not hasattr(entry, "Config") else ""
 
     def _load_plug_in(self, entry_point: metadata.EntryPoint) -> None:
